@@ -4,8 +4,8 @@ import type { AddressInfo } from "node:net";
 import Fastify from "fastify";
 import { Pool } from "undici";
 import type { NodeName } from "../src/core/ids.ts";
-import { systemClock } from "../src/platform/clock.ts";
 import { silentLog } from "../src/platform/log.ts";
+import { SYSTEM } from "../src/platform/platform.ts";
 import { systemRandom } from "../src/platform/random.ts";
 import { MeshTransport } from "../src/transport/mesh/mesh-transport.ts";
 import type { PeerHandler } from "../src/transport/transport.ts";
@@ -23,14 +23,8 @@ const JSON_REPLY = { "content-type": "application/json; charset=utf-8" };
 const echo: PeerHandler = async ({ body }) => ({ status: 200, headers: JSON_REPLY, body });
 
 export async function open({ secret, ownerUrl }: HopOptions): Promise<HttpSide> {
-  const self = { name: ownerUrl ? ("ingress" as NodeName) : OWNER, incarnation: systemRandom.uuid() };
-  const mesh = new MeshTransport({
-    self,
-    secrets: [secret],
-    clock: systemClock,
-    random: systemRandom,
-    log: silentLog,
-  });
+  const identity = { name: ownerUrl ? ("ingress" as NodeName) : OWNER, incarnation: systemRandom.uuid() };
+  const mesh = new MeshTransport({ ...SYSTEM, identity, log: silentLog }, [secret]);
   mesh.serve(echo);
   const app = Fastify({ logger: false });
   app.removeAllContentTypeParsers();

@@ -4,7 +4,7 @@ import { request, type Agent } from "undici";
 import { processCpuUs } from "./server-cpu.ts";
 
 export const IDLE_AGENTS = 500;
-/** As src/agent/lease-poller.ts and heart.ts: a long poll at the leader, and a look at another node whether that one still leads. */
+/** As src/agent/lease-poller.ts and heartbeater.ts: a long poll at the leader, and a look at another node whether that one still leads. */
 const POLL_MS = 50_000;
 const LOOK_MS = 10_000;
 /** Code that ran a few times only is slow, and its compiler works beside it: a leader has seen more than that. */

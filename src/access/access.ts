@@ -6,9 +6,7 @@
 import { LOOPBACK, principalText } from "../core/access/permissions.ts";
 import type { Principal } from "../core/access/permissions.ts";
 import { isAlive } from "../core/access/credential.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
-import type { Random } from "../platform/random.ts";
+import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Service } from "../platform/service.ts";
 import type { Credentials } from "./credentials.ts";
@@ -16,9 +14,9 @@ import type { FirstToken } from "./first-token.ts";
 import { Passwords } from "./passwords.ts";
 import { PrincipalCache } from "./principal-cache.ts";
 import type { CachedPrincipal } from "./principal-cache.ts";
-import { SessionService } from "./session-service.ts";
-import { digestOf, sameDigest } from "./token-format.ts";
-import { TokenService } from "./token-service.ts";
+import { SessionService } from "./user-service.ts";
+import { digestOf, sameDigest } from "./token-service.ts";
+import { TokenService, type CredentialMaker } from "./token-service.ts";
 import { UserService } from "./user-service.ts";
 
 export interface AccessOptions {
@@ -30,10 +28,6 @@ export interface AccessOptions {
   readonly firstToken: FirstToken | null;
   /** What else begins and ends with it. */
   readonly beside?: readonly Service[];
-  readonly node: string;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
 }
 
 /** Where what a caller shows was found, and on which connection. */
@@ -53,19 +47,22 @@ export class Access extends Lifecycle {
   readonly tokens: TokenService;
   readonly users: UserService;
   readonly sessions: SessionService;
+  readonly #platform: CredentialMaker & Pick<Platform, "log">;
   readonly #o: AccessOptions;
   readonly #fixed: string | null;
   readonly #recognised = new PrincipalCache();
 
-  constructor(options: AccessOptions) {
+  constructor(platform: CredentialMaker & Pick<Platform, "log">, options: AccessOptions) {
     super();
+    this.#platform = platform;
     this.#o = options;
     this.open = options.open;
     this.#fixed = options.fixedToken === "" ? null : digestOf(options.fixedToken);
+    const { credentials } = options;
     const passwords = new Passwords();
-    this.tokens = new TokenService(options);
-    this.users = new UserService({ ...options, passwords });
-    this.sessions = new SessionService({ ...options, passwords });
+    this.tokens = new TokenService(platform, credentials);
+    this.users = new UserService(platform, credentials, passwords);
+    this.sessions = new SessionService(platform, credentials, passwords);
   }
 
   /** Whether what is known here may be out of date: then no change is allowed by it. */
@@ -80,16 +77,15 @@ export class Access extends Lifecycle {
 
   /** Null: not known here now. */
   identify(shown: PresentedCredential): Principal | null {
-    const { credentials, clock } = this.#o;
-    const now = clock.now();
+    const now = this.#platform.clock.now();
     const known = this.#find(shown, now);
-    if (known?.credential) credentials.used(known.credential, now);
+    if (known?.credential) this.#o.credentials.used(known.credential, now);
     return known && known.principal;
   }
 
   /** Whether a reader that was admitted by it may stay. This does not count as use of a session. */
   knows(shown: PresentedCredential): boolean {
-    return this.#find(shown, this.#o.clock.now()) !== null;
+    return this.#find(shown, this.#platform.clock.now()) !== null;
   }
 
   /** For what is not known: it may have been made elsewhere a moment ago. */
@@ -119,11 +115,12 @@ export class Access extends Lifecycle {
   }
 
   protected override async onStart(): Promise<void> {
-    const { credentials, beside = [], firstToken, log } = this.#o;
+    const { credentials, beside = [], firstToken } = this.#o;
     await credentials.start();
     for (const service of beside) await service.start();
     await firstToken?.start();
-    if (this.open) log.debug({}, `no credentials are asked for: callers are ${principalText(LOOPBACK)}`);
+    if (!this.open) return;
+    this.#platform.log.debug({}, `no credentials are asked for: callers are ${principalText(LOOPBACK)}`);
   }
 
   protected override async onStop(): Promise<void> {

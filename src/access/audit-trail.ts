@@ -8,11 +8,7 @@ import type { JournalService } from "../observe/journal/journal.ts";
 import type { Principal } from "../core/access/permissions.ts";
 import { principalText } from "../core/access/permissions.ts";
 import type { Clock } from "../platform/clock.ts";
-
-export interface AuditTrailOptions {
-  readonly journal: Pick<JournalService, "note">;
-  readonly clock: Clock;
-}
+import type { Platform } from "../platform/platform.ts";
 
 export interface Change {
   readonly operation: string;
@@ -38,19 +34,21 @@ const MINUTE_MS = 60_000;
 const COUNTS_MAX = 1_000;
 
 export class AuditTrail {
-  readonly #o: AuditTrailOptions;
+  readonly #clock: Clock;
+  readonly #journal: Pick<JournalService, "note">;
   #counts = new Map<string, Count>();
   #last: { readonly principal: Principal | null; readonly operation: string; readonly count: Count } | null =
     null;
   #since = 0;
   #callOff: (() => void) | null = null;
 
-  constructor(options: AuditTrailOptions) {
-    this.#o = options;
+  constructor({ clock }: Pick<Platform, "clock">, journal: Pick<JournalService, "note">) {
+    this.#clock = clock;
+    this.#journal = journal;
   }
 
   changed({ operation, principal, params, status, address, requestId, servedBy }: Change): void {
-    this.#o.journal.note({
+    this.#journal.note({
       kind: "audit",
       actor: principal && principalText(principal),
       subject: subjectOf(params) ?? operation,
@@ -98,15 +96,15 @@ export class AuditTrail {
     const counts = this.#counts;
     this.#counts = new Map();
     this.#last = null;
-    const seconds = Math.max(1, Math.round((this.#o.clock.now() - this.#since) / 1_000));
+    const seconds = Math.max(1, Math.round((this.#clock.now() - this.#since) / 1_000));
     for (const { actor, subject, detail } of counts.values())
-      this.#o.journal.note({ kind: "audit", actor, subject, detail: { ...detail, seconds } });
+      this.#journal.note({ kind: "audit", actor, subject, detail: { ...detail, seconds } });
   }
 
   #count(key: string, make: () => Count): Count {
     if (this.#callOff === null) {
-      this.#since = this.#o.clock.now();
-      this.#callOff = this.#o.clock.after(MINUTE_MS, () => this.flush());
+      this.#since = this.#clock.now();
+      this.#callOff = this.#clock.after(MINUTE_MS, () => this.flush());
     }
     const known = this.#counts.get(key);
     if (known) return known;

@@ -3,7 +3,7 @@
 import type { Principal } from "../core/access/permissions.ts";
 import { isAlive, isForgotten, merge } from "../core/access/credential.ts";
 import type { Credential, CredentialKind } from "../core/access/credential.ts";
-import { digestOf, sameDigest } from "./token-format.ts";
+import { digestOf, sameDigest } from "./token-service.ts";
 
 /** The owner of a valid token or session, and which of them it showed. */
 export interface Known {

@@ -10,24 +10,80 @@
  *   GET  /peer/access?after=id   {credentials, next}         a page of all
  */
 
-import { isForgotten } from "../core/access/credential.ts";
-import type { Credential } from "../core/access/credential.ts";
+import { isForgotten, type Credential, CREDENTIAL_KINDS } from "../core/access/credential.ts";
 import { BatonError } from "../core/errors.ts";
 import type { NodeInfo } from "../core/node.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
+import { Loop } from "../platform/loop.ts";
+import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Outcome, PeerReply, PeerRequest, ReceivedRequest } from "../transport/transport.ts";
-import { digestOfAll, PAGE_MAX, pageAfter, readPage } from "./credential-messages.ts";
 import type { Credentials } from "./credentials.ts";
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import { ACCESS_NAME, PERMISSIONS } from "../core/access/permissions.ts";
 
-export interface CredentialReplicasOptions {
-  readonly self: string;
-  readonly credentials: Pick<Credentials, "cache" | "merge" | "subscribe">;
+const Text = z.string().min(1).max(256);
+const Instant = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
+
+const CredentialWire = z.object({
+  id: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/),
+  kind: z.enum(CREDENTIAL_KINDS),
+  name: z.string().regex(ACCESS_NAME),
+  permission: z.enum(PERMISSIONS),
+  secret: Text.nullable(),
+  owner: Text.nullable(),
+  createdAt: Instant,
+  createdBy: Text,
+  expiresAt: Instant.nullable(),
+  lastUsedAt: Instant.nullable(),
+  removedAt: Instant.nullable(),
+  version: z.number().int().min(1).max(Number.MAX_SAFE_INTEGER),
+  node: Text,
+});
+
+/** So many in one message: a page is far below the largest body that a node takes. */
+export const PAGE_MAX = 500;
+
+const PageWire = z.object({
+  credentials: z.array(CredentialWire).max(PAGE_MAX),
+  /** Behind which id it goes on; null at the end. */
+  next: Text.nullable(),
+});
+export type Page = z.output<typeof PageWire>;
+
+/** Null for what no node of ours sends. */
+export function readPage(text: string): Page | null {
+  try {
+    return PageWire.parse(JSON.parse(text));
+  } catch {
+    return null;
+  }
+}
+
+export function pageAfter(credentials: Iterable<Credential>, after: string): Page {
+  const rest = sorted(credentials).filter(({ id }) => id > after);
+  const page = rest.slice(0, PAGE_MAX);
+  return { credentials: page, next: rest.length > page.length ? page.at(-1)!.id : null };
+}
+
+/** The same for the same credentials, whatever order they came in. */
+export function digestOfAll(credentials: Iterable<Credential>): string {
+  const sum = createHash("sha256");
+  for (const each of sorted(credentials)) {
+    const { id, version, node, removedAt, lastUsedAt } = each;
+    sum.update(JSON.stringify([id, version, node, removedAt, lastUsedAt, each.secret]));
+  }
+  return sum.digest("base64url");
+}
+
+function sorted(credentials: Iterable<Credential>): Credential[] {
+  return [...credentials].sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** How the other nodes are reached. */
+export interface CredentialPeers {
   readonly nodes: () => readonly NodeInfo[];
   readonly call: (node: NodeInfo, request: PeerRequest, deadlineMs: number) => Promise<Outcome>;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 export const ACCESS_PATH = "/peer/access";
@@ -41,22 +97,30 @@ const SEND_MS = 1_000;
 const ASKED_MAX = 8;
 
 export class CredentialReplicas extends Lifecycle {
-  readonly #o: CredentialReplicasOptions;
+  readonly #platform: Pick<Platform, "clock" | "log" | "identity">;
+  readonly #credentials: Pick<Credentials, "cache" | "merge" | "subscribe">;
+  readonly #peers: CredentialPeers;
+  readonly #loop: Loop;
   /** Nodes whose credentials this incarnation has read completely. */
   readonly #heard = new Set<string>();
-  #stopped = new AbortController();
-  #loop: Promise<void> = Promise.resolve();
   #turn = 0;
 
-  constructor(options: CredentialReplicasOptions) {
+  constructor(
+    platform: Pick<Platform, "clock" | "log" | "identity">,
+    credentials: Pick<Credentials, "cache" | "merge" | "subscribe">,
+    peers: CredentialPeers,
+  ) {
     super();
-    this.#o = options;
-    options.credentials.subscribe((changed) => this.send(changed));
+    this.#platform = platform;
+    this.#credentials = credentials;
+    this.#peers = peers;
+    this.#loop = new Loop(platform.clock, () => this.#compareAll());
+    credentials.subscribe((changed) => this.send(changed));
   }
 
   /** Whether this node knows all that the other one knew at some time since its start. */
   hasHeard(node: string): boolean {
-    return node === this.#o.self || this.#heard.has(node);
+    return node === this.#platform.identity.name || this.#heard.has(node);
   }
 
   /** Resolves when those that can be reached know, or after a moment. */
@@ -68,7 +132,7 @@ export class CredentialReplicas extends Lifecycle {
     await Promise.all(
       this.#others().map(async (node) => {
         for (const body of pages)
-          await this.#o.call(node, { method: "POST", path: ACCESS_PATH, body }, SEND_MS);
+          await this.#peers.call(node, { method: "POST", path: ACCESS_PATH, body }, SEND_MS);
       }),
     );
   }
@@ -81,35 +145,33 @@ export class CredentialReplicas extends Lifecycle {
     if (method === "GET") return json(pageAfter(all, new URLSearchParams(search).get("after") ?? ""));
     const page = readPage(body);
     if (!page) throw new BatonError("BAD_REQUEST", `what ${from} sends are no credentials`);
-    await this.#o.credentials.merge(page.credentials);
+    await this.#credentials.merge(page.credentials);
     return json({ kept: page.credentials.length });
   }
 
   protected override onStart(): void {
-    this.#stopped = new AbortController();
-    this.#loop = this.#run(this.#stopped.signal);
+    this.#loop.start();
   }
 
-  protected override async onStop(): Promise<void> {
-    this.#stopped.abort();
-    await this.#loop;
+  protected override onStop(): Promise<void> {
+    return this.#loop.stop();
   }
 
-  async #run(signal: AbortSignal): Promise<void> {
-    const { clock, log } = this.#o;
-    while (!signal.aborted) {
-      const asked = this.#inTurn();
-      await Promise.all(
-        asked.map((node) =>
-          this.#compare(node).catch((error: unknown) =>
-            log.warn({ err: error, peer: node.name }, "credentials were not compared; trying again"),
+  async #compareAll(): Promise<number> {
+    const asked = this.#inTurn();
+    await Promise.all(
+      asked.map((node) =>
+        this.#compare(node).catch((error: unknown) =>
+          this.#platform.log.warn(
+            { err: error, peer: node.name },
+            "credentials were not compared; trying again",
           ),
         ),
-      );
-      // Often at first, because a new node knows no other yet.
-      const isNew = this.#others().some(({ name }) => !this.#heard.has(name)) || asked.length === 0;
-      await clock.sleep(isNew ? COMPARE_MS / 6 : COMPARE_MS, signal);
-    }
+      ),
+    );
+    // Often at first, because a new node knows no other yet.
+    const isNew = this.#others().some(({ name }) => !this.#heard.has(name)) || asked.length === 0;
+    return isNew ? COMPARE_MS / 6 : COMPARE_MS;
   }
 
   async #compare(node: NodeInfo): Promise<void> {
@@ -125,25 +187,25 @@ export class CredentialReplicas extends Lifecycle {
       const text = await this.#ask(node, `${ACCESS_PATH}?after=${encodeURIComponent(after)}`);
       const page = text === null ? null : readPage(text);
       if (!page) return;
-      await this.#o.credentials.merge(page.credentials);
+      await this.#credentials.merge(page.credentials);
       after = page.next;
     }
     this.#heard.add(node.name);
   }
 
   async #ask(node: NodeInfo, path: string): Promise<string | null> {
-    const outcome = await this.#o.call(node, { method: "GET", path }, CALL_MS);
+    const outcome = await this.#peers.call(node, { method: "GET", path }, CALL_MS);
     return outcome.outcome === "reply" && outcome.status === 200 ? outcome.body : null;
   }
 
   #known(): Credential[] {
-    const now = this.#o.clock.now();
-    return [...this.#o.credentials.cache.all()].filter((each) => !isForgotten(each, now));
+    const now = this.#platform.clock.now();
+    return [...this.#credentials.cache.all()].filter((each) => !isForgotten(each, now));
   }
 
   #others(): readonly NodeInfo[] {
-    const { nodes, self } = this.#o;
-    return nodes().filter((node) => node.name !== self && node.alive && node.url !== null);
+    const { name } = this.#platform.identity;
+    return this.#peers.nodes().filter((node) => node.name !== name && node.alive && node.url !== null);
   }
 
   #inTurn(): readonly NodeInfo[] {

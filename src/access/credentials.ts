@@ -9,20 +9,13 @@
 
 import type { Credential } from "../core/access/credential.ts";
 import { isForgotten, useStep } from "../core/access/credential.ts";
-import { BatonError } from "../core/errors.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
+import { hasCode } from "../core/errors.ts";
+import { Cached } from "../platform/cached.ts";
+import { Loop, within } from "../platform/loop.ts";
+import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { AccessStore, PutCondition } from "../store/access.ts";
 import { CredentialCache } from "./credential-cache.ts";
-
-export interface CredentialsOptions {
-  readonly store: AccessStore;
-  /** Whether others write into the same store. */
-  readonly shared: boolean;
-  readonly clock: Clock;
-  readonly log: Log;
-}
 
 /** A revocation made elsewhere counts here after so long, and a query. Longer, and five seconds are not kept. */
 const LOOK_MS = 2_000;
@@ -37,26 +30,36 @@ const LAST_WORDS_MS = 500;
 
 export class Credentials extends Lifecycle {
   readonly cache = new CredentialCache();
-  readonly #o: CredentialsOptions;
+  readonly #platform: Pick<Platform, "clock" | "log">;
+  readonly #store: AccessStore;
+  readonly #shared: boolean;
   readonly #used = new Map<string, number>();
   readonly #listeners: ((changed: readonly Credential[]) => Promise<void>)[] = [];
   #revision = 0;
   #readAt = Number.NEGATIVE_INFINITY;
   #loaded = false;
-  #refreshing: Promise<void> | null = null;
   #catchingUp: Promise<void> | null = null;
   #stopped = new AbortController();
-  #loop: Promise<void> = Promise.resolve();
+  #usesAt = 0;
+  #forgetAt = 0;
+  /** One read at a time, for all who ask meanwhile. */
+  readonly #changes: Cached<void>;
+  readonly #loop: Loop;
 
-  constructor(options: CredentialsOptions) {
+  /** `shared`: whether others write into the same store. */
+  constructor(platform: Pick<Platform, "clock" | "log">, store: AccessStore, shared: boolean) {
     super();
-    this.#o = options;
+    this.#platform = platform;
+    this.#store = store;
+    this.#shared = shared;
+    this.#changes = new Cached(platform.clock, 0, () => this.#read());
+    this.#loop = new Loop(platform.clock, () => this.#upkeep());
   }
 
   /** Whether what is known here may be out of date: a token that was revoked could still be in the copy. */
   get stale(): boolean {
     if (!this.#loaded) return true;
-    return this.#o.shared && this.#o.clock.monotonic() - this.#readAt > STALE_MS;
+    return this.#shared && this.#platform.clock.monotonic() - this.#readAt > STALE_MS;
   }
 
   /** Called with what `put` has written; `put` waits for it. */
@@ -76,32 +79,33 @@ export class Credentials extends Lifecycle {
     credentials: readonly Credential[],
     only?: PutCondition,
   ): Promise<readonly Credential[] | null> {
-    const now = this.#o.clock.now();
+    const now = this.#platform.clock.now();
     const wanted = credentials.filter((each) => !isForgotten(each, now));
-    const kept = await this.#o.store.put(wanted, only);
+    const kept = await this.#store.put(wanted, only);
     if (kept) this.cache.take(kept);
     return kept;
   }
 
   /** The newest there is, for changes that are made of what is there. */
   async fresh(): Promise<CredentialCache> {
-    // One that is under way may have begun before what is asked for was written.
-    await this.#refreshing?.catch(() => {});
-    if (this.#o.shared || !this.#loaded) await this.#refresh();
+    // A read that is under way may have begun before what is asked for was written.
+    if (this.#shared || !this.#loaded) await this.#changes.next();
     return this.cache;
   }
 
   /** Reads again, after a moment if that was done just now, once for all that wait; never rejects. */
   catchUp(): Promise<void> {
-    if (!this.#o.shared) return Promise.resolve();
+    if (!this.#shared) return Promise.resolve();
     this.#catchingUp ??= this.#lookSoon().finally(() => (this.#catchingUp = null));
     return this.#catchingUp;
   }
 
   async #lookSoon(): Promise<void> {
-    const { clock, log } = this.#o;
+    const { clock, log } = this.#platform;
     await clock.sleep(this.#readAt + LOOK_AGAIN_MS - clock.monotonic(), this.#stopped.signal);
-    await this.#refresh().catch((error: unknown) => log.debug({ err: error }, "credentials were not read"));
+    await this.#changes
+      .read()
+      .catch((error: unknown) => log.debug({ err: error }, "credentials were not read"));
   }
 
   /** Costs a write only once in ten minutes. */
@@ -111,52 +115,41 @@ export class Credentials extends Lifecycle {
   }
 
   protected override async onStart(): Promise<void> {
+    const { clock } = this.#platform;
     this.#stopped = new AbortController();
-    await this.#tryTo("read the credentials", () => this.#refresh());
-    this.#loop = this.#run(this.#stopped.signal);
+    this.#usesAt = clock.monotonic() + USES_MS;
+    this.#forgetAt = clock.monotonic();
+    await this.#tryTo("read the credentials", () => this.#changes.read());
+    this.#loop.start(LOOK_MS);
   }
 
   protected override async onStop(): Promise<void> {
     this.#stopped.abort();
-    const over = new AbortController();
-    await Promise.race([this.#end(), this.#o.clock.sleep(LAST_WORDS_MS, over.signal)]);
-    over.abort();
+    await within(this.#platform.clock, LAST_WORDS_MS, this.#end());
   }
 
   async #end(): Promise<void> {
-    await this.#loop;
+    await this.#loop.stop();
     await this.#tryTo("note who was here", () => this.#writeUses());
   }
 
-  async #run(signal: AbortSignal): Promise<void> {
-    const { clock, shared } = this.#o;
-    let usesAt = clock.monotonic() + USES_MS;
-    let forgetAt = clock.monotonic();
-    while (!signal.aborted) {
-      await clock.sleep(LOOK_MS, signal);
-      if (signal.aborted) return;
-      if (shared || !this.#loaded) await this.#tryTo("read the credentials", () => this.#refresh());
-      const now = clock.monotonic();
-      if (now >= usesAt) {
-        usesAt = now + USES_MS;
-        await this.#tryTo("note who was here", () => this.#writeUses());
-      }
-      if (now >= forgetAt) {
-        forgetAt = now + FORGET_MS;
-        await this.#tryTo("forget old credentials", () => this.#forget());
-      }
+  async #upkeep(): Promise<number> {
+    if (this.#shared || !this.#loaded) await this.#tryTo("read the credentials", () => this.#changes.read());
+    const now = this.#platform.clock.monotonic();
+    if (now >= this.#usesAt) {
+      this.#usesAt = now + USES_MS;
+      await this.#tryTo("note who was here", () => this.#writeUses());
     }
-  }
-
-  /** One at a time, for all who ask meanwhile. */
-  #refresh(): Promise<void> {
-    this.#refreshing ??= this.#read().finally(() => (this.#refreshing = null));
-    return this.#refreshing;
+    if (now >= this.#forgetAt) {
+      this.#forgetAt = now + FORGET_MS;
+      await this.#tryTo("forget old credentials", () => this.#forget());
+    }
+    return LOOK_MS;
   }
 
   async #read(): Promise<void> {
-    const sentAt = this.#o.clock.monotonic();
-    const { revision, credentials } = await this.#o.store.changes(this.#revision);
+    const sentAt = this.#platform.clock.monotonic();
+    const { revision, credentials } = await this.#store.changes(this.#revision);
     this.cache.take(credentials);
     this.#revision = revision;
     this.#readAt = sentAt;
@@ -173,9 +166,9 @@ export class Credentials extends Lifecycle {
   }
 
   async #forget(): Promise<void> {
-    const ids = this.cache.forgotten(this.#o.clock.now());
+    const ids = this.cache.forgotten(this.#platform.clock.now());
     if (ids.length === 0) return;
-    await this.#o.store.forget(ids);
+    await this.#store.forget(ids);
     this.cache.drop(ids);
   }
 
@@ -183,10 +176,8 @@ export class Credentials extends Lifecycle {
     try {
       await step();
     } catch (error) {
-      const { log } = this.#o;
-      if (error instanceof BatonError && error.code === "STORE_UNAVAILABLE")
-        log.debug({ err: error }, `could not ${what}; trying again`);
-      else log.warn({ err: error }, `could not ${what}; trying again`);
+      const level = hasCode(error, "STORE_UNAVAILABLE") ? "debug" : "warn";
+      this.#platform.log[level]({ err: error }, `could not ${what}; trying again`);
     }
   }
 }

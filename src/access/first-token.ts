@@ -15,30 +15,19 @@ import {
 } from "../config/secrets/secret-file.ts";
 import { BatonError } from "../core/errors.ts";
 import type { Credential } from "../core/access/credential.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
-import type { Random } from "../platform/random.ts";
+import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Credentials } from "./credentials.ts";
-import { tokenOf } from "./token-service.ts";
-import { digestOf, newToken } from "./token-format.ts";
+import { tokenOf, type CredentialMaker } from "./token-service.ts";
+import { digestOf, newToken } from "./token-service.ts";
 
-export interface FirstTokenOptions {
-  readonly credentials: Credentials;
-  /** Where it is kept for its owner to find; null where a node has no directory of its own. */
-  readonly file: string | null;
-  /** Where each node has a store of its own. */
-  readonly peers?: {
-    /** The same on every node; null where there is no secret to make it of, and then only the leader makes one. */
-    readonly agreed: string | null;
-    readonly leads: () => boolean;
-    /** Whether this node has heard what the leader knows. */
-    readonly settled: () => boolean;
-  } | null;
-  readonly node: string;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
+/** Where each node has a store of its own. */
+export interface FirstTokenPeers {
+  /** The same on every node; null where there is no secret to make it of, and then only the leader makes one. */
+  readonly agreed: string | null;
+  readonly leads: () => boolean;
+  /** Whether this node has heard what the leader knows. */
+  readonly settled: () => boolean;
 }
 
 export interface MadeToken {
@@ -50,7 +39,10 @@ const LOOK_MS = 200;
 const REQUEST = { name: "first-admin", permission: "admin", expiresInMs: null, by: "start" } as const;
 
 export class FirstToken extends Lifecycle {
-  readonly #o: FirstTokenOptions;
+  readonly #platform: CredentialMaker & Pick<Platform, "log">;
+  readonly #credentials: Credentials;
+  readonly #file: string | null;
+  readonly #peers: FirstTokenPeers | null;
   #stopped = new AbortController();
   #loop: Promise<void> = Promise.resolve();
   /** Whether this node began with nothing; null while that is not known. */
@@ -58,9 +50,18 @@ export class FirstToken extends Lifecycle {
   #made: MadeToken | null = null;
   #logged = false;
 
-  constructor(options: FirstTokenOptions) {
+  /** `file`: where it is kept for its owner to find; null where a node has no directory of its own. */
+  constructor(
+    platform: CredentialMaker & Pick<Platform, "log">,
+    credentials: Credentials,
+    file: string | null,
+    peers: FirstTokenPeers | null = null,
+  ) {
     super();
-    this.#o = options;
+    this.#platform = platform;
+    this.#credentials = credentials;
+    this.#file = file;
+    this.#peers = peers;
   }
 
   get made(): MadeToken | null {
@@ -79,7 +80,7 @@ export class FirstToken extends Lifecycle {
   }
 
   async #run(signal: AbortSignal): Promise<void> {
-    do await this.#o.clock.sleep(LOOK_MS, signal);
+    do await this.#platform.clock.sleep(LOOK_MS, signal);
     while (!signal.aborted && !(await this.#try()));
   }
 
@@ -89,22 +90,22 @@ export class FirstToken extends Lifecycle {
       return await this.#make();
     } catch (error) {
       if (!this.#logged)
-        this.#o.log.error({ err: error }, "the first admin token could not be made; trying again");
+        this.#platform.log.error({ err: error }, "the first admin token could not be made; trying again");
       this.#logged = true;
       return false;
     }
   }
 
   async #make(): Promise<boolean> {
-    const { credentials, file, peers, clock } = this.#o;
-    const cache = await credentials.fresh();
+    const [file, peers] = [this.#file, this.#peers];
+    const cache = await this.#credentials.fresh();
     this.#anew ??= !cache.hasAdmin;
     if (!this.#anew) return true;
     if (peers && !peers.settled()) return false;
     const agreed = peers?.agreed ?? null;
     if (cache.hasAdmin) {
       // Another node was faster with the same one: the owner of this machine is to find it here too.
-      if (agreed !== null && cache.token(agreed, clock.now()) && file !== null) {
+      if (agreed !== null && cache.token(agreed, this.#platform.clock.now()) && file !== null) {
         replaceOwnSecret(file, agreed);
         this.#announce({ text: agreed, file });
       }
@@ -113,13 +114,13 @@ export class FirstToken extends Lifecycle {
     if (peers && agreed === null && !peers.leads()) return false;
     // Kept before it counts: a token that cannot be found would be worse than a file that is not needed.
     const text = this.#keep(agreed);
-    if (await credentials.put([this.#credential(text, agreed !== null)], "first_admin"))
+    if (await this.#credentials.put([this.#credential(text, agreed !== null)], "first_admin"))
       this.#announce({ text, file });
     return true;
   }
 
   #keep(agreed: string | null): string {
-    const { file } = this.#o;
+    const file = this.#file;
     if (file === null) return agreed ?? newToken();
     if (agreed !== null) {
       replaceOwnSecret(file, agreed);
@@ -136,7 +137,7 @@ export class FirstToken extends Lifecycle {
 
   /** One that was agreed has an id that was, too, so that all nodes make one and not several. */
   #credential(text: string, isAgreed: boolean): Credential {
-    const made = tokenOf(text, REQUEST, this.#o);
+    const made = tokenOf(this.#platform, text, REQUEST);
     return isAgreed ? { ...made, id: `first-${digestOf(text)!.slice(0, 12)}` } : made;
   }
 
@@ -144,6 +145,9 @@ export class FirstToken extends Lifecycle {
     this.#made = made;
     // Never the token itself: logs are kept, copied and read by many.
     const where = made.file === null ? "shown once at the terminal" : `in ${made.file}`;
-    this.#o.log.warn({}, `nobody had the permission admin, so a token was made that has it: it is ${where}`);
+    this.#platform.log.warn(
+      {},
+      `nobody had the permission admin, so a token was made that has it: it is ${where}`,
+    );
   }
 }

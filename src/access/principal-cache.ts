@@ -11,7 +11,7 @@
 import type { Principal } from "../core/access/permissions.ts";
 import type { Credential } from "../core/access/credential.ts";
 import { newSecret } from "../platform/random.ts";
-import { TEXT_LENGTH_MAX } from "./token-format.ts";
+import { TEXT_LENGTH_MAX } from "./token-service.ts";
 
 /** `credential` is null for one that does not change while the node runs. */
 export interface CachedPrincipal {

@@ -1,19 +1,49 @@
-/** Tokens: created once, shown once, revoked permanently. */
+/**
+ * Tokens: created once, shown once, revoked permanently. Also the format of tokens and sessions and of their stored
+ * hashes: they are made of 256 random bits, so a plain SHA-256 is enough. Passwords are different (passwords.ts).
+ */
 
 import type { Permission } from "../core/access/permissions.ts";
-import { changed, removed } from "../core/access/credential.ts";
-import type { Credential } from "../core/access/credential.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Random } from "../platform/random.ts";
+import { changed, removed, type Credential } from "../core/access/credential.ts";
+import type { Platform } from "../platform/platform.ts";
+import { type Random, newSecret } from "../platform/random.ts";
 import type { Credentials } from "./credentials.ts";
-import { digestOf, newToken } from "./token-format.ts";
+import { hash, hkdfSync, timingSafeEqual } from "node:crypto";
 
-export interface CredentialServiceOptions {
-  readonly credentials: Credentials;
-  /** This node, as the one that makes changes. */
-  readonly node: string;
-  readonly clock: Clock;
-  readonly random: Random;
+/** Known at a glance, and by those who look for secrets in code that is about to be published. */
+export const TOKEN_PREFIX = "baton_";
+/** What is longer than any token of ours, or of a setting, is not even hashed. */
+export const TEXT_LENGTH_MAX = 512;
+
+export function newToken(): string {
+  return TOKEN_PREFIX + newSecret();
+}
+
+/** The same for all who have the secret, and of no use to find it. */
+export function agreedToken(secret: string): string {
+  return (
+    TOKEN_PREFIX +
+    Buffer.from(hkdfSync("sha256", secret, "", "baton first token 1", 32)).toString("base64url")
+  );
+}
+
+/** Null for what cannot be a token: empty, too long, or with a space or a control character in it. */
+export function digestOf(text: string): string | null {
+  if (text.length > TEXT_LENGTH_MAX || !PRINTABLE.test(text)) return null;
+  return hash("sha256", text, "base64url");
+}
+
+const PRINTABLE = /^[\x21-\x7e]+$/;
+
+/** Takes as long for one that is nearly right as for any other. */
+export function sameDigest(a: string, b: string): boolean {
+  const [one, two] = [Buffer.from(a), Buffer.from(b)];
+  return one.length === two.length && timingSafeEqual(one, two);
+}
+
+/** What makes credentials: this node is named in them as the one that made or changed them. */
+export interface CredentialMaker extends Pick<Platform, "clock" | "random"> {
+  readonly identity: { readonly name: string };
 }
 
 export interface TokenRequest {
@@ -26,17 +56,19 @@ export interface TokenRequest {
 }
 
 export class TokenService {
-  readonly #o: CredentialServiceOptions;
+  readonly #platform: CredentialMaker;
+  readonly #credentials: Credentials;
 
-  constructor(options: CredentialServiceOptions) {
-    this.#o = options;
+  constructor(platform: CredentialMaker, credentials: Credentials) {
+    this.#platform = platform;
+    this.#credentials = credentials;
   }
 
   /** Only this answer contains the text. */
   async create(request: TokenRequest): Promise<{ readonly text: string; readonly token: Credential }> {
     const text = newToken();
-    const token = tokenOf(text, request, this.#o);
-    await this.#o.credentials.put([token]);
+    const token = tokenOf(this.#platform, text, request);
+    await this.#credentials.put([token]);
     return { text, token };
   }
 
@@ -45,19 +77,19 @@ export class TokenService {
    * longer; one that was revoked stays so.
    */
   async adopt(text: string, request: TokenRequest): Promise<void> {
-    const { credentials, node, clock } = this.#o;
-    const made = { ...tokenOf(text, request, this.#o), id: heldId(text) };
-    const cache = await credentials.fresh();
+    const { identity, clock } = this.#platform;
+    const made = { ...tokenOf(this.#platform, text, request), id: heldId(text) };
+    const cache = await this.#credentials.fresh();
     const there = cache.get(made.id);
-    const token = there ? changed(there, node, { expiresAt: made.expiresAt }) : made;
+    const token = there ? changed(there, identity.name, { expiresAt: made.expiresAt }) : made;
     if (there && there.removedAt !== null) return;
     const before = cache
       .list("token")
       .filter(
         ({ id, name, createdBy }) => id !== token.id && name === token.name && createdBy === request.by,
       );
-    const over = before.map((each) => removed(each, node, clock.now()));
-    await credentials.put([token, ...over]);
+    const over = before.map((each) => removed(each, identity.name, clock.now()));
+    await this.#credentials.put([token, ...over]);
   }
 
   /** Ends one that was adopted. */
@@ -67,16 +99,16 @@ export class TokenService {
 
   /** Those that have expired too, until they are forgotten. */
   async list(): Promise<readonly Credential[]> {
-    const tokens = (await this.#o.credentials.fresh()).list("token");
+    const tokens = (await this.#credentials.fresh()).list("token");
     return [...tokens].sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
   }
 
   /** Null when there is no such token, or it is revoked already. */
   async revoke(id: string): Promise<Credential | null> {
-    const { credentials, node, clock } = this.#o;
-    const token = (await credentials.fresh()).get(id);
+    const { identity, clock } = this.#platform;
+    const token = (await this.#credentials.fresh()).get(id);
     if (!token || token.kind !== "token" || token.removedAt !== null) return null;
-    const [kept] = (await credentials.put([removed(token, node, clock.now())])) ?? [];
+    const [kept] = (await this.#credentials.put([removed(token, identity.name, clock.now())])) ?? [];
     return kept ?? null;
   }
 }
@@ -86,29 +118,38 @@ function heldId(text: string): string {
 }
 
 export function tokenOf(
+  maker: CredentialMaker,
   text: string,
   { name, permission, expiresInMs, by }: TokenRequest,
-  { node, clock, random }: Pick<CredentialServiceOptions, "node" | "clock" | "random">,
 ): Credential {
-  const now = Math.floor(clock.now());
+  const secret = digestOf(text);
+  return newCredential(maker, { kind: "token", name, permission, secret, createdBy: by }, expiresInMs);
+}
+
+/** `expiresInMs`: null for never. */
+export function newCredential(
+  { clock, random, identity }: CredentialMaker,
+  fields: Pick<Credential, "kind" | "name" | "permission" | "secret" | "createdBy">,
+  expiresInMs: number | null = null,
+  owner: string | null = null,
+): Credential {
+  const { createdBy, ...rest } = fields;
+  const createdAt = Math.floor(clock.now());
   return {
-    id: newId(random),
-    kind: "token",
-    name,
-    permission,
-    secret: digestOf(text),
-    owner: null,
-    createdAt: now,
-    createdBy: by,
-    expiresAt: expiresInMs === null ? null : now + expiresInMs,
+    // Short enough to be typed; 64 bits are plenty for what a cluster has.
+    id: uuidHead(random) + uuidHead(random),
+    ...rest,
+    owner,
+    createdAt,
+    createdBy,
+    expiresAt: expiresInMs === null ? null : createdAt + expiresInMs,
     lastUsedAt: null,
     removedAt: null,
     version: 1,
-    node,
+    node: identity.name,
   };
 }
 
-/** Short enough to be typed; 64 bits are plenty for what a cluster has. */
-export function newId(random: Random): string {
-  return random.uuid().replaceAll("-", "").slice(0, 8) + random.uuid().replaceAll("-", "").slice(0, 8);
+function uuidHead(random: Random): string {
+  return random.uuid().replaceAll("-", "").slice(0, 8);
 }

@@ -1,13 +1,14 @@
-/** Users with a name and a password, for the dashboard. */
+/** Users with a name and a password, for the dashboard, and their sessions. */
 
 import type { Permission } from "../core/access/permissions.ts";
-import { changed, removed } from "../core/access/credential.ts";
-import type { Credential } from "../core/access/credential.ts";
+import { changed, removed, type Credential, SESSION_MS_MAX } from "../core/access/credential.ts";
 import { BatonError } from "../core/errors.ts";
-import type { Passwords } from "./passwords.ts";
-import { passwordWeakness } from "./passwords.ts";
-import type { CredentialServiceOptions } from "./token-service.ts";
-import { newId } from "./token-service.ts";
+import { type Passwords, passwordWeakness } from "./passwords.ts";
+import type { Credentials } from "./credentials.ts";
+import { newCredential, type CredentialMaker } from "./token-service.ts";
+import { newSecret } from "../platform/random.ts";
+import { ownerOf } from "./credential-cache.ts";
+import { digestOf } from "./token-service.ts";
 
 export interface UserRequest {
   readonly name: string;
@@ -17,50 +18,40 @@ export interface UserRequest {
 }
 
 export class UserService {
-  readonly #o: CredentialServiceOptions & { readonly passwords: Passwords };
+  readonly #platform: CredentialMaker;
+  readonly #credentials: Credentials;
+  readonly #passwords: Passwords;
 
-  constructor(options: CredentialServiceOptions & { readonly passwords: Passwords }) {
-    this.#o = options;
+  constructor(platform: CredentialMaker, credentials: Credentials, passwords: Passwords) {
+    this.#platform = platform;
+    this.#credentials = credentials;
+    this.#passwords = passwords;
   }
 
   /** Rejects with NAME_IN_USE, or BAD_REQUEST for a weak password. */
   async add({ name, password, permission, by }: UserRequest): Promise<Credential> {
-    const { credentials, passwords, node, clock, random } = this.#o;
     checkPassword(password, name);
-    if ((await credentials.fresh()).user(name)) throw taken(name);
-    const user: Credential = {
-      id: newId(random),
-      kind: "user",
-      name,
-      permission,
-      secret: await passwords.hash(password),
-      owner: null,
-      createdAt: Math.floor(clock.now()),
-      createdBy: by,
-      expiresAt: null,
-      lastUsedAt: null,
-      removedAt: null,
-      version: 1,
-      node,
-    };
-    if (!(await credentials.put([user], "free_name"))) throw taken(name);
+    if ((await this.#credentials.fresh()).user(name)) throw taken(name);
+    const secret = await this.#passwords.hash(password);
+    const user = newCredential(this.#platform, { kind: "user", name, permission, secret, createdBy: by });
+    if (!(await this.#credentials.put([user], "free_name"))) throw taken(name);
     return user;
   }
 
   async list(): Promise<readonly Credential[]> {
-    const cache = await this.#o.credentials.fresh();
+    const cache = await this.#credentials.fresh();
     const names = new Set(cache.list("user").map(({ name }) => name));
     return [...names].sort().map((name) => cache.user(name)!);
   }
 
   /** Ends the sessions of that user. Null when there is no such user. */
   async setPassword(name: string, password: string): Promise<Credential | null> {
-    const { credentials, passwords, node } = this.#o;
     checkPassword(password, name);
-    const user = (await credentials.fresh()).user(name);
+    const user = (await this.#credentials.fresh()).user(name);
     if (!user) return null;
-    const next = changed(user, node, { secret: await passwords.hash(password) });
-    const [kept] = (await credentials.put([next])) ?? [];
+    const secret = await this.#passwords.hash(password);
+    const next = changed(user, this.#platform.identity.name, { secret });
+    const [kept] = (await this.#credentials.put([next])) ?? [];
     if (kept?.removedAt !== null) return null;
     if (kept.secret !== next.secret) {
       throw new BatonError("NAME_IN_USE", `another change of ${name} was made at the same time; try again`);
@@ -70,12 +61,12 @@ export class UserService {
 
   /** Ends the sessions of that user. Null when there is no such user. */
   async remove(name: string): Promise<Credential | null> {
-    const { credentials, node, clock } = this.#o;
-    const cache = await credentials.fresh();
+    const { identity, clock } = this.#platform;
+    const cache = await this.#credentials.fresh();
     // All of them, where two nodes that could not reach each other have both made one.
     const users = cache.list("user").filter((user) => user.name === name);
     if (users.length === 0) return null;
-    await credentials.put(users.map((user) => removed(user, node, clock.now())));
+    await this.#credentials.put(users.map((user) => removed(user, identity.name, clock.now())));
     return users[0]!;
   }
 }
@@ -91,4 +82,42 @@ function taken(name: string): BatonError {
   return new BatonError("NAME_IN_USE", `there is a user ${name} already; choose another name`, {
     field: "name",
   });
+}
+
+export class SessionService {
+  readonly #platform: CredentialMaker;
+  readonly #credentials: Credentials;
+  readonly #passwords: Passwords;
+
+  constructor(platform: CredentialMaker, credentials: Credentials, passwords: Passwords) {
+    this.#platform = platform;
+    this.#credentials = credentials;
+    this.#passwords = passwords;
+  }
+
+  /** Null when name or password are wrong; which of the two takes as long to find out. */
+  async login(
+    name: string,
+    password: string,
+  ): Promise<{ readonly text: string; readonly user: Credential } | null> {
+    const user = (await this.#credentials.fresh()).user(name);
+    if (!(await this.#passwords.matches(password, user?.secret ?? null)) || !user) return null;
+    const text = newSecret();
+    const { permission } = user;
+    const session = newCredential(
+      this.#platform,
+      { kind: "session", name, permission, secret: digestOf(text), createdBy: `user:${name}` },
+      SESSION_MS_MAX,
+      ownerOf(user),
+    );
+    await this.#credentials.put([session]);
+    this.#credentials.used(user, session.createdAt);
+    return { text, user };
+  }
+
+  async logout(text: string): Promise<void> {
+    const { clock, identity } = this.#platform;
+    const known = this.#credentials.cache.session(text, clock.now());
+    if (known) await this.#credentials.put([removed(known.credential, identity.name, clock.now())]);
+  }
 }

@@ -4,18 +4,16 @@
  * renewed is lost.
  */
 
-import type { Connection } from "../client/connection/connection.ts";
-import { LeaderConnection } from "../client/connection/leader-connection.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
-import type { Random } from "../platform/random.ts";
+import { ClusterConnection } from "../client/connection/cluster-connection.ts";
+import { HttpConnection, type Connection } from "../client/connection/connection.ts";
+import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { ClaimedJob } from "../store/store.ts";
-import { ResultSender } from "./result-sender.ts";
 import { Heartbeater } from "./heartbeater.ts";
 import { LeasePoller } from "./lease-poller.ts";
 import { LeaseRenewer } from "./lease-renewer.ts";
-import type { FromLink, ToLink } from "./controller-link-messages.ts";
+import type { FromLink, ToLink } from "./link-messages.ts";
+import { ResultSender } from "./result-sender.ts";
 
 /** What can be copied to the thread. */
 export interface ControllerLinkSettings {
@@ -29,41 +27,40 @@ export interface ControllerLinkSettings {
   readonly version: string;
 }
 
-export interface ControllerLinkOptions extends ControllerLinkSettings {
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
-  readonly send: (message: FromLink) => void;
-  readonly connect?: (url: string) => Connection;
-}
-
 /** What is unanswered at the end is rarely a lease. Longer, and an idle agent's stop waits for a leader. */
 const LAST_BEAT_MS = 1_500;
 
 export class ControllerLink extends Lifecycle {
-  readonly #o: ControllerLinkOptions;
-  readonly #leader: LeaderConnection;
+  readonly #leader: ClusterConnection;
   readonly #leases: LeaseRenewer;
   readonly #results: ResultSender;
   readonly #poller: LeasePoller;
   readonly #heartbeater: Heartbeater;
-  #running = 0;
+  readonly #send: (message: FromLink) => void;
 
-  constructor(options: ControllerLinkOptions) {
+  /** `connect` is how a node is reached; over HTTP unless told otherwise. */
+  constructor(
+    platform: Pick<Platform, "clock" | "random" | "log">,
+    settings: ControllerLinkSettings,
+    send: (message: FromLink) => void,
+    connect?: (url: string) => Connection,
+  ) {
     super();
-    this.#o = options;
-    const { send } = options;
-    const leader = (this.#leader = new LeaderConnection(options));
-    const leases = (this.#leases = new LeaseRenewer({
-      ...options,
-      leader,
-      onLost: (lease, why) => send({ say: "lost", lease, why }),
-      onCancel: (run, reason) => send({ say: "cancel", run, reason }),
+    this.#send = send;
+    const { urls, token, agent, queues, version } = settings;
+    const overHttp = (url: string) => new HttpConnection(url, platform.clock, token);
+    const leader = (this.#leader = new ClusterConnection(platform, {
+      urls,
+      connect: connect ?? overHttp,
+      discover: true,
+      retry: true,
+      anyRole: true,
     }));
-    this.#results = new ResultSender({ ...options, leader, leases, onRecovered: () => this.#poller.wake() });
-    this.#poller = new LeasePoller({
-      ...options,
-      leader,
+    const leases = (this.#leases = new LeaseRenewer(platform, leader, agent, send));
+    this.#results = new ResultSender(platform, leader, leases, agent, () => this.#poller.wake());
+    const sign = { agent, capabilities: [...settings.capabilities], version };
+    this.#poller = new LeasePoller(platform, leader, {
+      sign: { ...sign, ...(queues && { queues: [...queues] }) },
       blocked: () => this.#results.failing,
       onLeased: ({ lease_id, leader_epoch, expires_in_ms, tasks }) =>
         leases.open(
@@ -72,22 +69,16 @@ export class ControllerLink extends Lifecycle {
           expires_in_ms,
           tasks.map(({ job_id }) => job_id),
         ),
-      offer: send,
+      offer: (jobs, claim) => send({ say: "offer", jobs, claim }),
       giveBack: (jobs) => this.#giveBack(jobs),
     });
-    // A handler may block the event loop before anybody could say that it runs.
-    this.#heartbeater = new Heartbeater({
-      ...options,
-      leader,
-      running: () => Math.max(this.#running, leases.jobs),
-    });
+    this.#heartbeater = new Heartbeater(platform, leader, sign, () => leases.jobs);
   }
 
   hear(message: ToLink): void {
     switch (message.say) {
-      case "room":
-        this.#running = message.running;
-        return this.#poller.room(message.free, message.seen);
+      case "claim":
+        return this.#poller.claim(message.limit);
       case "report":
         return this.#results.report(message.run, message.report);
       case "result":
@@ -108,7 +99,7 @@ export class ControllerLink extends Lifecycle {
 
   protected async onStop(): Promise<void> {
     await this.#poller.stop();
-    this.#heartbeater.stop();
+    await this.#heartbeater.stop();
     await this.#results.finish(0);
     this.#leases.stop();
     await this.#leader.close();
@@ -121,7 +112,7 @@ export class ControllerLink extends Lifecycle {
       this.#heartbeater.finish(this.#poller.unanswered, Math.min(withinMs, LAST_BEAT_MS)),
     ]);
     await this.stop();
-    this.#o.send({ say: "finished", undelivered });
+    this.#send({ say: "finished", undelivered });
   }
 
   #giveBack(jobs: readonly ClaimedJob[]): void {

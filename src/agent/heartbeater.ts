@@ -2,24 +2,15 @@
  * Reports to the leader that this agent is alive and how many jobs it runs, also while a handler blocks the event loop.
  * An agent that runs no jobs sends no heartbeats, because the leader knows it by its waiting poll. Instead it asks
  * another node whether that leader still leads. Either call that finds another leader moves the waiting poll to it (see
- * LeaderConnection).
+ * ClusterConnection).
  */
 
+import type { ClusterConnection } from "../client/connection/cluster-connection.ts";
 import type { HeartbeatRequest } from "../client/controller-calls.ts";
-import type { LeaderConnection } from "../client/connection/leader-connection.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Random } from "../platform/random.ts";
-import { BackOff } from "./back-off.ts";
+import { Loop } from "../platform/loop.ts";
+import type { Platform } from "../platform/platform.ts";
 
-export interface HeartbeaterOptions {
-  readonly agent: string;
-  readonly capabilities: readonly string[];
-  readonly version: string;
-  readonly leader: LeaderConnection;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly running: () => number;
-}
+type Sign = Pick<HeartbeatRequest, "agent" | "capabilities" | "version">;
 
 /** Three beats within the time after which an agent counts as stale (15 s by default). */
 const BEAT_MS = 5_000;
@@ -29,59 +20,70 @@ const CHECK_BEATS = 2;
 const CALL_TIMEOUT_MS = 3_000;
 
 export class Heartbeater {
-  readonly #o: HeartbeaterOptions;
-  readonly #stopped = new AbortController();
+  readonly #platform: Pick<Platform, "clock" | "random">;
+  readonly #leader: ClusterConnection;
+  readonly #sign: Sign;
+  readonly #running: () => number;
+  readonly #loop: Loop;
+  #beats = 0;
   /** How many jobs the leader knows of; null if the last heartbeat failed. */
   #reported: number | null = null;
 
-  constructor(options: HeartbeaterOptions) {
-    this.#o = options;
+  constructor(
+    platform: Pick<Platform, "clock" | "random">,
+    leader: ClusterConnection,
+    sign: Sign,
+    running: () => number,
+  ) {
+    this.#platform = platform;
+    this.#leader = leader;
+    this.#sign = sign;
+    this.#running = running;
+    this.#loop = new Loop(platform.clock, (signal) => this.#step(signal));
   }
 
   start(): void {
-    void this.#run();
+    this.#loop.start();
   }
 
-  stop(): void {
-    this.#stopped.abort();
+  stop(): Promise<void> {
+    return this.#loop.stop();
   }
 
   /** The last heartbeat: which answers are not waited for. Tries for so long. */
   async finish(unanswered: readonly string[], withinMs: number): Promise<void> {
-    this.stop();
+    await this.stop();
     if (unanswered.length === 0) return;
+    const { clock } = this.#platform;
     const over = new AbortController();
-    const cancel = this.#o.clock.after(withinMs, () => over.abort());
-    const backOff = new BackOff(this.#o);
+    const cancel = clock.after(withinMs, () => over.abort());
+    const backoff = this.#leader.backoff();
     while (!over.signal.aborted) {
       try {
         await this.#beat({ running: 0, unanswered: [...unanswered] }, over.signal);
         break;
       } catch {
-        await backOff.failed(over.signal);
+        await clock.sleep(backoff.next(), over.signal);
       }
     }
     cancel();
   }
 
-  async #run(): Promise<void> {
-    const { clock, random } = this.#o;
-    const { signal } = this.#stopped;
-    for (let beat = 0; !signal.aborted; beat++) {
-      // A heartbeat that fails is followed by the next one; the poller reports that there is no leader.
-      if (this.#o.running() !== 0 || this.#reported !== 0) await this.#report(signal);
-      else if (beat % CHECK_BEATS === 0) await this.#checkLeader(signal);
-      // Spread a little, so that agents that started together do not beat together for ever.
-      await clock.sleep(BEAT_MS * (0.9 + 0.2 * random.chance()), signal);
-    }
+  async #step(signal: AbortSignal): Promise<number> {
+    // A heartbeat that fails is followed by the next one; the poller reports that there is no leader.
+    if (this.#running() !== 0 || this.#reported !== 0) await this.#report(signal);
+    else if (this.#beats % CHECK_BEATS === 0) await this.#checkLeader(signal);
+    this.#beats++;
+    // Spread a little, so that agents that started together do not beat together for ever.
+    return BEAT_MS * (0.9 + 0.2 * this.#platform.random.chance());
   }
 
   async #checkLeader(signal: AbortSignal): Promise<void> {
-    if ((await this.#o.leader.checkLeader(CALL_TIMEOUT_MS, signal)) === "silent") await this.#report(signal);
+    if ((await this.#leader.checkLeader(CALL_TIMEOUT_MS, signal)) === "silent") await this.#report(signal);
   }
 
   async #report(signal: AbortSignal): Promise<void> {
-    const running = this.#o.running();
+    const running = this.#running();
     const heard = this.#beat({ running }, signal).then(
       () => running,
       () => null,
@@ -90,14 +92,8 @@ export class Heartbeater {
   }
 
   async #beat(fields: Pick<HeartbeatRequest, "running" | "unanswered">, signal: AbortSignal): Promise<void> {
-    const { agent, capabilities, version, leader } = this.#o;
-    const beat: HeartbeatRequest = { agent, capabilities: [...capabilities], version, ...fields };
-    await leader.call({
-      method: "POST",
-      path: "/v1/agents/heartbeat",
-      body: JSON.stringify(beat),
-      timeoutMs: CALL_TIMEOUT_MS,
-      signal,
-    });
+    const beat: HeartbeatRequest = { ...this.#sign, ...fields };
+    const options = { timeoutMs: CALL_TIMEOUT_MS, signal };
+    await this.#leader.postToLeader("/v1/agents/heartbeat", () => JSON.stringify(beat), options);
   }
 }

@@ -3,32 +3,25 @@
  * its event loop, the offer is not accepted in time; the jobs are then given back at once, and other workers run them.
  */
 
-import type { LeaseBody, LeasedTaskBody, LeaseRequest } from "../client/controller-calls.ts";
 import { BatonClientError } from "../client/client-error.ts";
-import type { LeaderAnswer, LeaderConnection } from "../client/connection/leader-connection.ts";
+import type { ClusterAnswer, ClusterConnection } from "../client/connection/cluster-connection.ts";
+import type { LeaseBody, LeasedTaskBody, LeaseRequest } from "../client/controller-calls.ts";
 import type { JobId, LeaseId } from "../core/ids.ts";
 import { traceOf } from "../core/trace.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
-import type { Random } from "../platform/random.ts";
+import { Loop, type Backoff } from "../platform/loop.ts";
+import type { Platform } from "../platform/platform.ts";
 import type { ClaimedJob } from "../store/store.ts";
-import { BackOff } from "./back-off.ts";
-import { decide, newClaim, type FromLink } from "./controller-link-messages.ts";
+import { decide, newClaim } from "./link-messages.ts";
+
+type Sign = Pick<LeaseRequest, "agent" | "capabilities" | "queues" | "version">;
 
 export interface LeasePollerOptions {
-  readonly agent: string;
-  readonly capabilities: readonly string[];
-  /** Null for all. */
-  readonly queues: readonly string[] | null;
-  readonly version: string;
-  readonly leader: LeaderConnection;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
+  /** Who asks, and for what. */
+  readonly sign: Sign;
   /** Whether results pile up: to run more jobs would only add to them. */
   readonly blocked: () => boolean;
   readonly onLeased: (lease: LeaseBody) => void;
-  readonly offer: (offer: Extract<FromLink, { say: "offer" }>) => void;
+  readonly offer: (jobs: readonly ClaimedJob[], claim: SharedArrayBuffer) => void;
   readonly giveBack: (jobs: readonly ClaimedJob[]) => void;
 }
 
@@ -48,26 +41,32 @@ const UNANSWERED_MAX = 32;
 const WARN_EVERY_MS = 30_000;
 
 export class LeasePoller {
+  readonly #platform: Pick<Platform, "clock" | "random" | "log">;
+  readonly #leader: ClusterConnection;
   readonly #o: LeasePollerOptions;
-  readonly #backOff: BackOff;
-  readonly #stopped = new AbortController();
-  #free = 0;
-  #offers = 0;
-  #seen = 0;
-  #wakeUp: () => void = () => {};
-  #cancelOffer: () => void = () => {};
-  #loop: Promise<void> = Promise.resolve();
+  readonly #backoff: Backoff;
+  readonly #loop: Loop;
+  /** What the main thread has asked for; 0 while it has not. */
+  #limit = 0;
+  #stopped = false;
   #warnedAt = -Infinity;
-  /** What was leased with these requests, if anything, nobody here knows of; named until a leader has answered. */
+  /** What was leased with these requests, if anything, is not known here; named until a leader has answered. */
   #unanswered: readonly string[] = [];
 
-  constructor(options: LeasePollerOptions) {
+  constructor(
+    platform: Pick<Platform, "clock" | "random" | "log">,
+    leader: ClusterConnection,
+    options: LeasePollerOptions,
+  ) {
+    this.#platform = platform;
+    this.#leader = leader;
     this.#o = options;
-    this.#backOff = new BackOff(options);
+    this.#backoff = leader.backoff();
+    this.#loop = new Loop(platform.clock, (signal) => this.#step(signal));
   }
 
   start(): void {
-    this.#loop = this.#run();
+    this.#loop.start();
   }
 
   /** Requests whose answers were lost on the way. */
@@ -77,100 +76,77 @@ export class LeasePoller {
 
   /** Ends the poll that is under way. */
   async stop(): Promise<void> {
-    this.#stopped.abort();
-    this.wake();
-    await this.#loop;
+    this.#stopped = true;
+    await this.#loop.stop();
+    if (this.#limit > 0) this.#offer([]);
   }
 
-  /** As the main thread says, after it has seen so many offers. */
-  room(free: number, seen: number): void {
-    this.#free = free;
-    this.#seen = seen;
-    if (seen >= this.#offers) this.#cancelOffer();
-    this.wake();
+  /** Answered by one offer. */
+  claim(limit: number): void {
+    this.#limit = limit;
+    if (this.#stopped) this.#offer([]);
+    else this.wake();
   }
 
-  /** There may be room, or results may get through again. */
+  /** There is room, or results get through again. */
   wake(): void {
-    this.#wakeUp();
+    this.#loop.wake();
   }
 
-  async #run(): Promise<void> {
-    const { signal } = this.#stopped;
-    while (!signal.aborted) {
-      if (this.#mayPoll()) await this.#poll();
-      else await new Promise<void>((resolve) => (this.#wakeUp = resolve));
-    }
-    this.#cancelOffer();
-  }
-
-  #mayPoll(): boolean {
-    return this.#free > 0 && this.#seen >= this.#offers && !this.#o.blocked();
-  }
-
-  async #poll(): Promise<void> {
-    const { clock, leader } = this.#o;
-    const { signal } = this.#stopped;
+  /** Returns how long to wait before the next one. */
+  async #step(signal: AbortSignal): Promise<number> {
+    if (this.#limit === 0 || this.#o.blocked()) return Infinity;
+    const { clock } = this.#platform;
     const sentAt = clock.monotonic();
     const asked: string[] = [];
+    const body = (maybeDone: boolean): string => this.#request(asked, maybeDone);
     try {
-      const answer = await leader.call({
-        method: "POST",
-        path: "/v1/leases",
-        body: (maybeDone) => this.#request(asked, maybeDone),
-        timeoutMs: POLL_MS + POLL_SLACK_MS,
-        signal,
-        moves: true,
-      });
-      if (answer.status === 200 || answer.status === 204) this.#unanswered = [];
-      if (answer.status === 200) return this.#leased(answer);
-      if (answer.status === 204) {
-        this.#reached(answer.url);
-        return await clock.sleep(Math.max(sentAt + EMPTY_MS_MIN - clock.monotonic(), 0), signal);
+      const options = { timeoutMs: POLL_MS + POLL_SLACK_MS, signal, moves: true };
+      const answer = await this.#leader.postToLeader("/v1/leases", body, options);
+      const { status, url, json } = answer;
+      if (status === 200 || status === 204) {
+        this.#unanswered = [];
+        this.#reached(url);
+        if (status === 200) this.#leased(answer);
+        return status === 200 ? 0 : Math.max(sentAt + EMPTY_MS_MIN - clock.monotonic(), 0);
       }
-      this.#warn({ status: answer.status, ...(answer.body as object) }, `${answer.url} gives no leases`);
+      this.#warn({ status, ...(json as object) }, `${url} gives no leases`);
     } catch (error) {
       if (signal.aborted || !(error instanceof BatonClientError) || error.maybeDone)
         this.#unanswered = [...this.#unanswered, ...asked].slice(-UNANSWERED_MAX);
-      if (signal.aborted) return;
+      if (signal.aborted) return 0;
       this.#warn({}, error instanceof Error ? error.message : String(error));
     }
-    await this.#backOff.failed(signal);
+    return this.#backoff.next();
   }
 
   /** Under a name of its own for each node that is asked. */
   #request(asked: string[], maybeDone: boolean): string {
-    const { agent, capabilities, queues, version, random } = this.#o;
     // Those before in this round were refused, and nothing came of them.
     if (!maybeDone) asked.length = 0;
     const unanswered = [...this.#unanswered, ...asked];
-    const request_id = random.uuid();
+    const request_id = this.#platform.random.uuid();
     asked.push(request_id);
     const request: LeaseRequest = {
-      agent,
-      capabilities: [...capabilities],
-      ...(queues && { queues: [...queues] }),
-      max_tasks: Math.min(this.#free, BATCH_MAX),
+      ...this.#o.sign,
+      max_tasks: Math.min(this.#limit, BATCH_MAX),
       timeout_ms: POLL_MS,
-      version,
       request_id,
       ...(unanswered.length > 0 && { unanswered: unanswered.slice(-UNANSWERED_MAX) }),
     };
     return JSON.stringify(request);
   }
 
-  #leased({ body, url }: LeaderAnswer): void {
-    const lease = body as LeaseBody;
-    this.#reached(url);
+  #leased({ json }: ClusterAnswer): void {
+    const lease = json as LeaseBody;
     if (lease.tasks.length === 0) return;
-    const { clock, log, onLeased, offer, giveBack } = this.#o;
+    const { clock, log } = this.#platform;
+    const { onLeased, giveBack } = this.#o;
     const jobs = lease.tasks.map((task) => claimedJob(task, lease));
     onLeased(lease);
-    if (this.#stopped.signal.aborted) return giveBack(jobs);
-    const claim = newClaim();
-    this.#offers++;
-    offer({ say: "offer", jobs, claim });
-    this.#cancelOffer = clock.after(OFFER_MS, () => {
+    if (this.#stopped) return giveBack(jobs);
+    const claim = this.#offer(jobs);
+    clock.after(OFFER_MS, () => {
       if (!decide(claim, "withdrawn")) return;
       log.warn(
         { jobs: jobs.length },
@@ -180,17 +156,25 @@ export class LeasePoller {
     });
   }
 
+  #offer(jobs: readonly ClaimedJob[]): SharedArrayBuffer {
+    const claim = newClaim();
+    this.#limit = 0;
+    this.#o.offer(jobs, claim);
+    return claim;
+  }
+
   #reached(url: string): void {
-    if (this.#backOff.failures > 0) this.#o.log.info({ url }, "there is a leader again");
-    this.#backOff.succeeded();
+    if (this.#backoff.failures > 0) this.#platform.log.info({ url }, "there is a leader again");
+    this.#backoff.reset();
     this.#warnedAt = -Infinity;
   }
 
   #warn(fields: Readonly<Record<string, unknown>>, what: string): void {
-    const now = this.#o.clock.monotonic();
+    const { clock, log } = this.#platform;
+    const now = clock.monotonic();
     if (now - this.#warnedAt < WARN_EVERY_MS) return;
     this.#warnedAt = now;
-    this.#o.log.warn(fields, `${what}; trying again`);
+    log.warn(fields, `${what}; trying again`);
   }
 }
 

@@ -11,23 +11,12 @@
  * granted; the epochs protect the results in any case.
  */
 
+import type { ClusterConnection } from "../client/connection/cluster-connection.ts";
 import type { RenewedBody, RenewRequest } from "../client/controller-calls.ts";
-import type { LeaderConnection } from "../client/connection/leader-connection.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
-import type { Random } from "../platform/random.ts";
-import { BackOff } from "./back-off.ts";
-import type { RunKey } from "./controller-link-messages.ts";
-
-export interface LeaseRenewerOptions {
-  readonly agent: string;
-  readonly leader: LeaderConnection;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
-  readonly onLost: (lease: string, why: string) => void;
-  readonly onCancel: (run: RunKey, reason: string | null) => void;
-}
+import type { JobId } from "../core/ids.ts";
+import type { Backoff } from "../platform/loop.ts";
+import type { Platform } from "../platform/platform.ts";
+import type { FromLink, RunKey } from "./link-messages.ts";
 
 export interface Lease {
   readonly id: string;
@@ -42,7 +31,7 @@ export interface Lease {
 
 interface Kept extends Lease {
   readonly jobs: Set<string>;
-  readonly backOff: BackOff;
+  readonly backoff: Backoff;
   /** Others may run its jobs: their handlers were told. */
   lost: boolean;
   renewing: Promise<void> | null;
@@ -54,21 +43,32 @@ interface Kept extends Lease {
 const CALL_TIMEOUT_MS = 5_000;
 
 export class LeaseRenewer {
-  readonly #o: LeaseRenewerOptions;
+  readonly #platform: Pick<Platform, "clock" | "log">;
+  readonly #leader: ClusterConnection;
+  readonly #agent: string;
+  readonly #send: (message: Extract<FromLink, { say: "lost" | "cancel" }>) => void;
   readonly #leases = new Map<string, Kept>();
   readonly #stopped = new AbortController();
 
-  constructor(options: LeaseRenewerOptions) {
-    this.#o = options;
+  constructor(
+    platform: Pick<Platform, "clock" | "log">,
+    leader: ClusterConnection,
+    agent: string,
+    send: (message: Extract<FromLink, { say: "lost" | "cancel" }>) => void,
+  ) {
+    this.#platform = platform;
+    this.#leader = leader;
+    this.#agent = agent;
+    this.#send = send;
   }
 
-  /** Leased and not settled. */
+  /** Leased, and neither settled nor forgotten. */
   get jobs(): number {
-    return [...this.#leases.values()].reduce((sum, { jobs, lost }) => sum + (lost ? 0 : jobs.size), 0);
+    return [...this.#leases.values()].reduce((sum, { jobs }) => sum + jobs.size, 0);
   }
 
   open(id: string, epoch: number, expiresInMs: number, jobs: readonly string[]): void {
-    const { clock } = this.#o;
+    const { clock } = this.#platform;
     const lease: Kept = {
       id,
       epoch,
@@ -76,7 +76,7 @@ export class LeaseRenewer {
       trustedUntil: clock.monotonic() + expiresInMs,
       over: false,
       jobs: new Set(jobs),
-      backOff: new BackOff(this.#o),
+      backoff: this.#leader.backoff(),
       lost: false,
       renewing: null,
       cancelRenewal: () => {},
@@ -113,17 +113,19 @@ export class LeaseRenewer {
   }
 
   async #ask(lease: Kept): Promise<void> {
-    const { agent, leader, clock, log } = this.#o;
+    const { clock, log } = this.#platform;
     const sentAt = clock.monotonic();
-    const { status, body } = await leader.call({
-      method: "POST",
-      path: "/v1/leases/renew",
-      body: JSON.stringify({ agent, lease_id: lease.id } satisfies RenewRequest),
-      timeoutMs: Math.min(CALL_TIMEOUT_MS, Math.max(lease.expiresInMs / 3, 100)),
-      signal: this.#stopped.signal,
-    });
-    if (status === 200) return this.#renewed(lease, body as RenewedBody, sentAt);
-    const { error, message } = (body ?? {}) as Partial<Record<string, unknown>>;
+    const request: RenewRequest = { agent: this.#agent, lease_id: lease.id };
+    const { status, json } = await this.#leader.postToLeader(
+      "/v1/leases/renew",
+      () => JSON.stringify(request),
+      {
+        timeoutMs: Math.min(CALL_TIMEOUT_MS, Math.max(lease.expiresInMs / 3, 100)),
+        signal: this.#stopped.signal,
+      },
+    );
+    if (status === 200) return this.#renewed(lease, json as RenewedBody, sentAt);
+    const { error, message } = (json ?? {}) as Partial<Record<string, unknown>>;
     if (error !== "STALE_EPOCH")
       log.error({ lease: lease.id, status, error, message }, "a lease was not renewed");
     lease.over = true;
@@ -134,9 +136,9 @@ export class LeaseRenewer {
     lease.epoch = body.leader_epoch;
     lease.expiresInMs = body.expires_in_ms;
     lease.trustedUntil = Math.max(lease.trustedUntil, sentAt + body.expires_in_ms);
-    lease.backOff.succeeded();
-    for (const { job_id: id, job_epoch: jobEpoch, reason } of body.cancelled ?? [])
-      this.#o.onCancel({ lease: lease.id, id, jobEpoch }, reason);
+    lease.backoff.reset();
+    for (const { job_id: id, reason } of body.cancelled ?? [])
+      this.#send({ say: "cancel", id: id as JobId, reason });
     if (lease.over || lease.lost) return;
     this.#renewLater(lease);
     this.#watch(lease);
@@ -144,7 +146,7 @@ export class LeaseRenewer {
 
   #renewLater(lease: Kept): void {
     lease.cancelRenewal();
-    lease.cancelRenewal = this.#o.clock.after(
+    lease.cancelRenewal = this.#platform.clock.after(
       lease.expiresInMs / 3,
       () => void this.#renewUntilAnswered(lease),
     );
@@ -156,16 +158,16 @@ export class LeaseRenewer {
         return await this.renew(lease.id);
       } catch (error) {
         if (this.#stopped.signal.aborted) return;
-        if (lease.backOff.failures === 0)
-          this.#o.log.warn({ err: error, lease: lease.id }, "could not renew a lease; trying again");
-        await lease.backOff.failed(this.#stopped.signal);
+        if (lease.backoff.failures === 0)
+          this.#platform.log.warn({ err: error, lease: lease.id }, "could not renew a lease; trying again");
+        await this.#platform.clock.sleep(lease.backoff.next(), this.#stopped.signal);
       }
     }
   }
 
   /** The end of a lease waits neither for the answer to a renewal nor for the next one. */
   #watch(lease: Kept): void {
-    const { clock } = this.#o;
+    const { clock } = this.#platform;
     lease.cancelExpiry();
     lease.cancelExpiry = clock.after(Math.max(lease.trustedUntil - clock.monotonic(), 1), () => {
       if (clock.monotonic() < lease.trustedUntil) this.#watch(lease);
@@ -178,7 +180,7 @@ export class LeaseRenewer {
     lease.cancelExpiry();
     if (lease.lost) return;
     lease.lost = true;
-    this.#o.onLost(lease.id, why);
+    this.#send({ say: "lost", lease: lease.id, why });
   }
 
   #close(lease: Kept): void {

@@ -1,16 +1,19 @@
 /** Builds an agent: all its parts are created and connected here. */
 
+import { Worker as Thread } from "node:worker_threads";
 import { JobSpans } from "../jobs/job-spans.ts";
 import { loadTaskFolder } from "../jobs/tasks/task-folder.ts";
 import { TaskRegistry } from "../jobs/tasks/task-registry.ts";
-import { ThreadPool } from "../jobs/run/thread-pool.ts";
 import { BatonError } from "../core/errors.ts";
+import type { NodeName } from "../core/ids.ts";
 import type { Clock } from "../platform/clock.ts";
 import { createLog, type Log, type LogOptions } from "../platform/log.ts";
+import { systemRandom } from "../platform/random.ts";
 import { OpenTelemetry } from "../platform/tracing.ts";
 import { VERSION } from "../platform/version.ts";
 import { Agent } from "./agent.ts";
-import { openLinkThread } from "./controller-link-thread.ts";
+import type { ControllerLinkSettings } from "./controller-link.ts";
+import type { OpenLink } from "./link-messages.ts";
 
 export interface OpenAgentOptions {
   readonly urls: readonly string[];
@@ -35,7 +38,7 @@ export interface OpenedAgent {
 }
 
 export async function openAgent(options: OpenAgentOptions): Promise<OpenedAgent> {
-  const { urls, token, name, folders, queues, clock, drain } = options;
+  const { urls, token, name, folders, queues, clock } = options;
   const tasks = new TaskRegistry();
   for (const folder of folders) for (const task of await loadTaskFolder(folder)) tasks.add(task);
   if (tasks.names().size === 0) {
@@ -50,24 +53,26 @@ export async function openAgent(options: OpenAgentOptions): Promise<OpenedAgent>
   }
   const logOptions: LogOptions = { ...options.log, format: logFormat(options.log.format), name };
   const log = createLog(logOptions);
-  const agent = new Agent({
-    ...options,
-    tasks,
-    threads: new ThreadPool({ clock, abortGraceMs: drain.cleanupMs }),
-    openLink: openLinkThread(
-      {
-        urls,
-        ...(token !== undefined && { token }),
-        agent: name,
-        capabilities: [...tasks.names()],
-        queues: queues.length > 0 ? queues : null,
-        version: VERSION,
-      },
-      logOptions,
-    ),
-    log,
-    spans: new JobSpans({ tracing: new OpenTelemetry(VERSION), node: name }),
-  });
+  const identity = { name: name as NodeName, incarnation: systemRandom.uuid() };
+  const link: ControllerLinkSettings = {
+    urls,
+    ...(token !== undefined && { token }),
+    agent: name,
+    capabilities: [...tasks.names()],
+    queues: queues.length > 0 ? queues : null,
+    version: VERSION,
+  };
+  const agent = new Agent(
+    { clock, log, identity },
+    {
+      tasks,
+      openLink: openLinkThread(link, logOptions),
+      concurrency: options.concurrency,
+      drain: options.drain,
+      spans: new JobSpans(new OpenTelemetry(VERSION), name),
+      onDied: options.onDied,
+    },
+  );
   return { agent, log, tasks };
 }
 
@@ -75,4 +80,28 @@ export async function openAgent(options: OpenAgentOptions): Promise<OpenedAgent>
 function logFormat(format: LogOptions["format"]): LogOptions["format"] {
   if (format !== "auto") return format;
   return process.stdout.isTTY ? "pretty" : "json";
+}
+
+/** Resolved relative to this module, with its own ending: `.ts` in a checkout, `.js` in the published package. */
+const ENTRY = new URL(
+  import.meta.url.endsWith(".ts") ? "./controller-link-main.ts" : "./controller-link-main.js",
+  import.meta.url,
+);
+
+function openLinkThread(settings: ControllerLinkSettings, log: LogOptions): OpenLink {
+  return ({ hear, onDied }) => {
+    const thread = new Thread(ENTRY, { workerData: { settings, log } });
+    let closed = false;
+    thread.on("message", hear);
+    thread.on("error", (error) => {
+      if (!closed) onDied(error);
+    });
+    return {
+      send: (message) => thread.postMessage(message),
+      async close() {
+        closed = true;
+        await thread.terminate();
+      },
+    };
+  };
 }

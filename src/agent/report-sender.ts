@@ -3,25 +3,12 @@
  * leader accepts them they wait in memory; beyond a limit the oldest lines are dropped.
  */
 
+import type { ClusterConnection } from "../client/connection/cluster-connection.ts";
 import type { LogsRequest } from "../client/controller-calls.ts";
-import type { LeaderConnection } from "../client/connection/leader-connection.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
-import type { Random } from "../platform/random.ts";
+import type { Platform } from "../platform/platform.ts";
 import type { NewLogLine, Report } from "../store/store.ts";
-import { BackOff } from "./back-off.ts";
 import type { LeaseRenewer } from "./lease-renewer.ts";
-import type { RunKey } from "./controller-link-messages.ts";
-
-export interface ReportSenderOptions {
-  readonly leader: LeaderConnection;
-  readonly leases: LeaseRenewer;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
-  /** What is not posted by then is let go. */
-  readonly over: AbortSignal;
-}
+import type { RunKey } from "./link-messages.ts";
 
 interface Pile {
   readonly run: RunKey;
@@ -41,11 +28,23 @@ const WAITING_LINES_MAX = 10_000;
 const CALL_TIMEOUT_MS = 5_000;
 
 export class ReportSender {
-  readonly #o: ReportSenderOptions;
+  readonly #platform: Pick<Platform, "clock" | "log">;
+  readonly #leader: ClusterConnection;
+  readonly #leases: LeaseRenewer;
+  /** What is not posted by then is dropped. */
+  readonly #over: AbortSignal;
   readonly #piles = new Map<string, Pile>();
 
-  constructor(options: ReportSenderOptions) {
-    this.#o = options;
+  constructor(
+    platform: Pick<Platform, "clock" | "log">,
+    leader: ClusterConnection,
+    leases: LeaseRenewer,
+    over: AbortSignal,
+  ) {
+    this.#platform = platform;
+    this.#leader = leader;
+    this.#leases = leases;
+    this.#over = over;
   }
 
   add(run: RunKey, { logs, progress }: Omit<Report, "run">): void {
@@ -54,7 +53,7 @@ export class ReportSender {
     if (pile.lines.length > WAITING_LINES_MAX) pile.lines.splice(0, pile.lines.length - WAITING_LINES_MAX);
     pile.progress = progress ?? pile.progress;
     if (pile.posting || pile.cancelPost) return;
-    pile.cancelPost = this.#o.clock.after(GATHER_MS, () => void this.#post(pile));
+    pile.cancelPost = this.#platform.clock.after(GATHER_MS, () => void this.#post(pile));
   }
 
   /** Resolves once all that was said of this run is posted, or refused. */
@@ -88,27 +87,26 @@ export class ReportSender {
   }
 
   async #postAll(pile: Pile): Promise<void> {
-    const backOff = new BackOff(this.#o);
-    while ((pile.lines.length > 0 || pile.progress) && !this.#o.over.aborted) {
+    const backoff = this.#leader.backoff();
+    while ((pile.lines.length > 0 || pile.progress) && !this.#over.aborted) {
       const lines = firstOf(pile.lines);
       const { progress } = pile;
       try {
         if (!(await this.#send(pile.run, lines, progress))) return this.forget(pile.run);
         pile.lines.splice(0, lines.length);
         if (pile.progress === progress) pile.progress = null;
-        backOff.succeeded();
+        backoff.reset();
       } catch {
-        await backOff.failed(this.#o.over);
+        await this.#platform.clock.sleep(backoff.next(), this.#over);
       }
     }
   }
 
   /** False when nobody will ever take them: the run is not the job's any more. Rejects when it is worth another try. */
   async #send(run: RunKey, lines: readonly NewLogLine[], progress: Report["progress"]): Promise<boolean> {
-    const { leases, leader, log, over } = this.#o;
-    const lease = leases.get(run.lease);
+    const lease = this.#leases.get(run.lease);
     if (!lease || lease.over) return false;
-    if (lease.epoch < leader.epoch) await leases.renew(run.lease);
+    if (lease.epoch < this.#leader.epoch) await this.#leases.renew(run.lease);
     const { epoch } = lease;
     const request: LogsRequest = {
       lease_id: run.lease,
@@ -118,21 +116,20 @@ export class ReportSender {
       lines: lines.map(({ at, level, message }) => ({ at: new Date(at).toISOString(), level, message })),
       ...(progress && { progress: { percent: progress.value, message: progress.message ?? undefined } }),
     };
-    const { status, body } = await leader.call({
-      method: "POST",
-      path: "/v1/logs",
-      body: JSON.stringify(request),
-      timeoutMs: CALL_TIMEOUT_MS,
-      signal: over,
-      moves: true,
-    });
+    const options = { timeoutMs: CALL_TIMEOUT_MS, signal: this.#over, moves: true };
+    const { status, json } = await this.#leader.postToLeader(
+      "/v1/logs",
+      () => JSON.stringify(request),
+      options,
+    );
     if (status === 200) return true;
-    const { error, message } = (body ?? {}) as Partial<Record<string, unknown>>;
+    const { error, message } = (json ?? {}) as Partial<Record<string, unknown>>;
     if (error === "STALE_EPOCH") {
-      if (lease.epoch === epoch) await leases.renew(run.lease);
+      if (lease.epoch === epoch) await this.#leases.renew(run.lease);
       return !lease.over && lease.epoch !== epoch ? this.#send(run, lines, progress) : false;
     }
-    log.warn({ jobId: run.id, status, error, message }, "log lines of a job were refused and are dropped");
+    const fields = { jobId: run.id, status, error, message };
+    this.#platform.log.warn(fields, "log lines of a job were refused and are dropped");
     return true;
   }
 }

@@ -3,7 +3,7 @@
  */
 
 import type { ResultAnswerBody } from "../client/controller-calls.ts";
-import type { Ended, RunKey } from "./controller-link-messages.ts";
+import type { Ended, RunKey } from "./link-messages.ts";
 
 export interface Posting {
   readonly run: RunKey;

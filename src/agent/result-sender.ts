@@ -10,30 +10,17 @@
  * connection.
  */
 
-import type { LeaderConnection } from "../client/connection/leader-connection.ts";
+import type { ClusterConnection } from "../client/connection/cluster-connection.ts";
 import type { ResultAnswerBody } from "../client/controller-calls.ts";
 import { ERRORS, type ErrorCode } from "../core/errors.ts";
 import { Batcher } from "../platform/batcher.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
-import type { Random } from "../platform/random.ts";
+import { within, type Backoff } from "../platform/loop.ts";
+import type { Platform } from "../platform/platform.ts";
 import type { Report } from "../store/store.ts";
-import { BackOff } from "./back-off.ts";
 import type { LeaseRenewer } from "./lease-renewer.ts";
-import type { Ended, RunKey } from "./controller-link-messages.ts";
+import type { Ended, RunKey } from "./link-messages.ts";
 import { ReportSender } from "./report-sender.ts";
 import { afterRefusal, resultBatches, resultText, type Posting } from "./result-batch.ts";
-
-export interface ResultSenderOptions {
-  readonly agent: string;
-  readonly leader: LeaderConnection;
-  readonly leases: LeaseRenewer;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
-  /** Results get through again. */
-  readonly onRecovered: () => void;
-}
 
 /** Results of one array. A leader settles them in one commit. */
 const BATCH_MAX = 64;
@@ -41,24 +28,43 @@ const BATCH_MAX = 64;
 const CALL_TIMEOUT_MS = 10_000;
 
 export class ResultSender {
-  readonly #o: ResultSenderOptions;
+  readonly #platform: Pick<Platform, "clock" | "log">;
+  readonly #leader: ClusterConnection;
+  readonly #leases: LeaseRenewer;
+  readonly #agent: string;
+  readonly #onRecovered: () => void;
   readonly #reports: ReportSender;
   readonly #batcher: Batcher<Posting, null>;
-  readonly #backOff: BackOff;
+  readonly #backoff: Backoff;
   readonly #over = new AbortController();
   readonly #deliveries = new Set<Promise<void>>();
-  #letGo = 0;
+  #dropped = 0;
 
-  constructor(options: ResultSenderOptions) {
-    this.#o = options;
-    this.#backOff = new BackOff(options);
-    this.#reports = new ReportSender({ ...options, over: this.#over.signal });
-    this.#batcher = new Batcher({ flush: (postings) => this.#deliver(postings), batchMax: BATCH_MAX });
+  /** `onRecovered`: results get through again. */
+  constructor(
+    platform: Pick<Platform, "clock" | "log">,
+    leader: ClusterConnection,
+    leases: LeaseRenewer,
+    agent: string,
+    onRecovered: () => void,
+  ) {
+    this.#platform = platform;
+    this.#leader = leader;
+    this.#leases = leases;
+    this.#agent = agent;
+    this.#onRecovered = onRecovered;
+    this.#backoff = leader.backoff();
+    this.#reports = new ReportSender(platform, leader, leases, this.#over.signal);
+    this.#batcher = new Batcher({
+      clock: platform.clock,
+      flush: (postings) => this.#deliver(postings),
+      batchMax: BATCH_MAX,
+    });
   }
 
   /** Results do not get through at the moment. */
   get failing(): boolean {
-    return this.#backOff.failures > 0;
+    return this.#backoff.failures > 0;
   }
 
   report(run: RunKey, report: Omit<Report, "run">): void {
@@ -72,32 +78,29 @@ export class ResultSender {
 
   forget(run: RunKey): void {
     this.#reports.forget(run);
-    this.#o.leases.settled(run);
+    this.#leases.settled(run);
   }
 
-  /** Waits until all is delivered, for so long at most; answers how many results were let go. Asked again, it may be sooner. */
+  /** Waits until all is delivered, for so long at most; answers how many results were dropped. Asked again, it may be sooner. */
   async finish(withinMs: number): Promise<number> {
-    const { clock } = this.#o;
-    const over = new AbortController();
-    const late = clock.sleep(withinMs, over.signal);
     const all = async (): Promise<void> => {
       while (this.#deliveries.size > 0) await Promise.all(this.#deliveries);
     };
-    await Promise.race([all(), late]);
-    over.abort();
-    if (!this.#over.signal.aborted) this.#letGo = this.#deliveries.size;
+    await within(this.#platform.clock, withinMs, all());
+    if (!this.#over.signal.aborted) this.#dropped = this.#deliveries.size;
     this.#over.abort();
-    return this.#letGo;
+    return this.#dropped;
   }
 
   /** Lines before the result: after it, they would be those of a run that is over. */
   async #bring(run: RunKey, ended: Ended): Promise<void> {
     await this.#reports.empty(run);
     await this.#batcher.add({ run, ended });
-    this.#o.leases.settled(run);
+    this.#leases.settled(run);
   }
 
   async #deliver(postings: readonly Posting[]): Promise<readonly null[]> {
+    const { clock, log } = this.#platform;
     let left = [...postings];
     while (left.length > 0 && !this.#over.signal.aborted) {
       try {
@@ -109,8 +112,8 @@ export class ResultSender {
       } catch (error) {
         if (this.#over.signal.aborted) break;
         if (!this.failing)
-          this.#o.log.warn({ err: error, results: left.length }, "could not post results; trying again");
-        await this.#backOff.failed(this.#over.signal);
+          log.warn({ err: error, results: left.length }, "could not post results; trying again");
+        await clock.sleep(this.#backoff.next(), this.#over.signal);
       }
     }
     return postings.map(() => null);
@@ -118,26 +121,22 @@ export class ResultSender {
 
   #recovered(): void {
     if (!this.failing) return;
-    this.#backOff.succeeded();
-    this.#o.onRecovered();
+    this.#backoff.reset();
+    this.#onRecovered();
   }
 
   /** Under a leader that is newer than they are. One that nobody renews now is found out when its result is refused. */
   async #renewOld(postings: readonly Posting[]): Promise<void> {
-    const { leases, leader } = this.#o;
     const ids = new Set(postings.map(({ run }) => run.lease));
-    const old = [...ids].filter((id) => (leases.get(id)?.epoch ?? Infinity) < leader.epoch);
-    await Promise.all(old.map((id) => leases.renew(id)));
+    const old = [...ids].filter((id) => (this.#leases.get(id)?.epoch ?? Infinity) < this.#leader.epoch);
+    await Promise.all(old.map((id) => this.#leases.renew(id)));
   }
 
   /** Answers what must be posted again. */
   async #post(postings: readonly Posting[]): Promise<readonly Posting[]> {
-    const { leader, leases, agent } = this.#o;
-    const epochs = postings.map(({ run }) => leases.get(run.lease)?.epoch ?? 0);
-    const { status, body } = await leader.call({
-      method: "POST",
-      path: "/v1/results",
-      body: `[${postings.map((posting, at) => resultText(posting, agent, epochs[at]!)).join(",")}]`,
+    const epochs = postings.map(({ run }) => this.#leases.get(run.lease)?.epoch ?? 0);
+    const texts = postings.map((posting, at) => resultText(posting, this.#agent, epochs[at]!));
+    const { status, json } = await this.#leader.postToLeader("/v1/results", () => `[${texts.join(",")}]`, {
       timeoutMs: CALL_TIMEOUT_MS,
       signal: this.#over.signal,
       // A leader that stands still would hold it for all of that; to post it twice does no harm.
@@ -149,8 +148,8 @@ export class ResultSender {
       for (const posting of postings) again.push(...(await this.#post([posting])));
       return again;
     }
-    const answers = status === 200 && Array.isArray(body) ? (body as ResultAnswerBody[]) : [];
-    const whole = (body ?? {}) as ResultAnswerBody;
+    const answers = status === 200 && Array.isArray(json) ? (json as ResultAnswerBody[]) : [];
+    const whole = (json ?? {}) as ResultAnswerBody;
     const again = postings.map(async (posting, at) => {
       const answer = answers[at] ?? whole;
       return answer.accepted ? null : this.#refused(posting, epochs[at]!, status, answer);
@@ -165,11 +164,11 @@ export class ResultSender {
     status: number,
     answer: ResultAnswerBody,
   ): Promise<Posting | null> {
-    const { leases, log } = this.#o;
+    const { log } = this.#platform;
     const { lease: id, id: jobId, jobEpoch } = posting.run;
     if (answer.error === "STALE_EPOCH" || answer.error === "STALE_LEASE") {
-      const lease = leases.get(id);
-      if (lease && lease.epoch === epoch) await leases.renew(id);
+      const lease = this.#leases.get(id);
+      if (lease && lease.epoch === epoch) await this.#leases.renew(id);
       if (lease && !lease.over && lease.epoch !== epoch) return posting;
       log.warn({ jobId, jobEpoch }, "a result was refused: the job has moved on (STALE_EPOCH)");
       return null;

@@ -1,19 +1,26 @@
 /**
- * Sends one request to all nodes where each has its own store, and answers locally where they share one. A node that is
- * asked by another node answers only for itself, so a request is never passed on twice.
+ * Sends one request to all nodes where each has its own store, and answers locally where they share one; and merges
+ * their lists into one, page by page. A node that is asked by another node answers only for itself, so a request is
+ * never passed on twice.
  */
 
-import { fanOut } from "../peers/fan-out.ts";
-import type { NodeAnswer } from "../peers/fan-out.ts";
+import { z } from "zod";
+import { BatonError } from "../core/errors.ts";
+import { mergePages } from "../core/merge-pages.ts";
+import type { NodeInfo } from "../core/node.ts";
 import type { PeerRequest } from "../transport/transport.ts";
 import { hopPath, principalHeader, type Inbound } from "../transport/hop-headers.ts";
 import type { NodeServices } from "./node-services.ts";
+
+/** A page about the whole cluster waits no longer than this for a slow node; with the rest it is there within 1.5 s. */
+const FAN_OUT_MS = 1_200;
 
 export interface AllNodesQuestion<Answer> {
   readonly here: () => Promise<Answer>;
   /** As a caller would write it; with a body it is a POST. */
   readonly path: (node: string) => string;
   readonly body?: (node: string) => unknown;
+  /** Of a body that was answered with 200; a throw counts as no answer. */
   readonly read: (body: unknown) => Answer;
   readonly deadlineMs?: number;
   /** Who is asked; everybody without it. */
@@ -23,41 +30,55 @@ export interface AllNodesQuestion<Answer> {
 export interface NodeAnswers<Answer> {
   /** Of those who answered, this node first if it was asked. */
   readonly answers: readonly { readonly node: string; readonly answer: Answer }[];
+  /** All who were asked, in the order of the nodes. */
+  readonly nodes: { name: string; reachable: boolean }[];
   /** What the others have is missing. */
   readonly partial: boolean;
-  readonly unreachable: readonly string[];
+  readonly unreachable: string[];
 }
 
+type Asking = Pick<NodeServices, "identity" | "cluster" | "peers" | "clock" | "guarantees">;
+
 export async function askAllNodes<Answer>(
-  services: Pick<NodeServices, "identity" | "cluster" | "peers" | "clock" | "guarantees">,
+  services: Asking,
   inbound: Inbound,
-  { here, path, body, read, deadlineMs, only }: AllNodesQuestion<Answer>,
+  { here, path, body, read, deadlineMs = FAN_OUT_MS, only }: AllNodesQuestion<Answer>,
 ): Promise<NodeAnswers<Answer>> {
   const { identity, cluster, peers, clock } = services;
+  const self = identity.name;
   if (!asksOthers(services, inbound)) {
-    return { answers: [{ node: identity.name, answer: await here() }], partial: false, unreachable: [] };
+    const nodes = [{ name: self, reachable: true }];
+    return { answers: [{ node: self, answer: await here() }], nodes, partial: false, unreachable: [] };
   }
-  const answers: NodeAnswer<Answer>[] = await fanOut<Answer>({
-    nodes: cluster.nodes().filter(({ name }) => only?.(name) !== false),
-    self: identity.name,
-    here,
-    request: ({ name }): PeerRequest => {
-      const hop = hopPath(path(name), { sentAt: Math.floor(clock.now()) });
-      const as = principalHeader(inbound.principal);
-      if (!body) return { method: "GET", path: hop, headers: as };
-      const headers = { "content-type": "application/json", ...as };
-      return { method: "POST", path: hop, headers, body: JSON.stringify(body(name)) };
-    },
-    call: (url, request, options) => peers!.call(url, request, options),
-    read,
-    ...(deadlineMs !== undefined && { deadlineMs }),
-  });
-  const reached: { node: string; answer: Answer }[] = answers.flatMap(({ node, answer }) =>
+  const requestTo = (name: string): PeerRequest => {
+    const hop = hopPath(path(name), { sentAt: Math.floor(clock.now()) });
+    const as = principalHeader(inbound.principal);
+    if (!body) return { method: "GET", path: hop, headers: as };
+    const headers = { "content-type": "application/json", ...as };
+    return { method: "POST", path: hop, headers, body: JSON.stringify(body(name)) };
+  };
+  const ask = async ({ name, url, alive }: NodeInfo): Promise<Answer | null> => {
+    // A failure of this node itself is thrown.
+    if (name === self) return here();
+    // A silent node is not asked: each request would wait for the whole time.
+    if (url === null || !alive) return null;
+    const outcome = await peers!.call(url, requestTo(name), { deadlineMs, to: name });
+    if (outcome.outcome !== "reply" || outcome.status !== 200) return null;
+    try {
+      return read(JSON.parse(outcome.body));
+    } catch {
+      return null;
+    }
+  };
+  const asked = cluster.nodes().filter(({ name }) => only?.(name) !== false);
+  const all = await Promise.all(asked.map(async (node) => ({ node, answer: await ask(node) })));
+  const answers: { node: string; answer: Answer }[] = all.flatMap(({ node, answer }) =>
     answer === null ? [] : [{ node: node.name, answer }],
   );
-  const unreachable = answers.filter(({ answer }) => answer === null).map(({ node }) => node.name);
-  reached.sort((a, b) => Number(b.node === identity.name) - Number(a.node === identity.name));
-  return { answers: reached, partial: unreachable.length > 0, unreachable };
+  answers.sort((a, b) => Number(b.node === self) - Number(a.node === self));
+  const nodes = all.map(({ node, answer }) => ({ name: node.name, reachable: answer !== null }));
+  const unreachable = nodes.filter(({ reachable }) => !reachable).map(({ name }) => name);
+  return { answers, nodes, partial: unreachable.length > 0, unreachable };
 }
 
 export function asksOthers(
@@ -71,4 +92,125 @@ export function searchOf(query: Readonly<Record<string, unknown>>): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
   return search.size === 0 ? "" : `?${search.toString()}`;
+}
+
+// ---------------------------------------------------------------- cursors
+
+/** The cursor of an earlier answer; one of a list of all nodes has a place for each of them. */
+export const Cursor = z
+  .string()
+  .min(1)
+  .max(8_192)
+  .meta({ description: "the next_cursor of an earlier answer, to the same query" });
+
+/** For each node, the place in its own list. Null for the end: no node has more. */
+export function writeCursor(places: ReadonlyMap<string, unknown>): string | null {
+  if (places.size === 0) return null;
+  return Buffer.from(JSON.stringify([...places])).toString("base64url");
+}
+
+/**
+ * A node that is missing in it has no more, or could not be reached when the list began; it is left out until the list
+ * is started again.
+ */
+export function readCursor<Place>(text: string, place: z.ZodType<Place>): ReadonlyMap<string, Place> {
+  try {
+    const rows = JSON.parse(Buffer.from(text, "base64url").toString("utf8")) as unknown;
+    return new Map(z.array(z.tuple([z.string(), place])).parse(rows));
+  } catch {
+    throw badCursor();
+  }
+}
+
+export function badCursor(): BatonError {
+  return new BatonError(
+    "BAD_REQUEST",
+    '"cursor" is not the next_cursor of an earlier answer to the same query; leave it out to start at the newest',
+    { field: "cursor" },
+  );
+}
+
+// ---------------------------------------------------------------- merged lists
+
+/** One page of the list of one node, newest first. */
+interface NodePage<Item> {
+  readonly items: readonly Item[];
+  readonly cursor: string | null;
+  /** How many there are in all, if that is known. */
+  readonly count?: number | null;
+}
+
+interface PageQuery {
+  readonly limit: number;
+  readonly cursor?: string | undefined;
+}
+
+interface MergedList<Item> {
+  readonly here: (query: PageQuery) => Promise<NodePage<Item>>;
+  readonly path: (query: PageQuery) => string;
+  readonly read: (body: unknown) => NodePage<Item>;
+  readonly idOf: (item: Item) => string;
+  readonly isNewer: (a: Item, b: Item) => boolean;
+}
+
+const LIMIT_MAX = 1_000;
+
+const Place = z.object({
+  /** Of the node's own list; null for its beginning. */
+  cursor: z.string().nullable(),
+  /** The last item taken from that page; null if none was. */
+  last: z.string().nullable(),
+  /** How many were taken from that page. */
+  taken: z.int().min(0),
+});
+type Place = z.output<typeof Place>;
+const START: Place = { cursor: null, last: null, taken: 0 };
+
+/** A page of the lists of all nodes. A page of a node that was not taken completely is read again with the next one. */
+export async function mergedPage<Item>(
+  services: Asking,
+  inbound: Inbound,
+  { limit, cursor }: PageQuery,
+  { here, path, read, idOf, isNewer }: MergedList<Item>,
+) {
+  const begun = cursor === undefined ? null : readCursor(cursor, Place);
+  const placeOf = (node: string): Place => begun?.get(node) ?? START;
+  const asked = (node: string): PageQuery => {
+    const { cursor: from, taken } = placeOf(node);
+    return { limit: Math.min(limit + taken, LIMIT_MAX), ...(from !== null && { cursor: from }) };
+  };
+  const asking = await askAllNodes<NodePage<Item>>(services, inbound, {
+    only: (node) => begun === null || begun.has(node),
+    here: () => here(asked(services.identity.name)),
+    path: (node) => path(asked(node)),
+    read,
+  });
+  const pages = asking.answers.map(({ node, answer }) => ({
+    node,
+    items: untaken(answer.items, placeOf(node), idOf),
+    more: answer.cursor !== null,
+  }));
+  const { items, taken } = mergePages(pages, limit, isNewer);
+  // A node that was not reached is not waited for: the list would never end.
+  const places = new Map<string, Place>();
+  asking.answers.forEach(({ node, answer }, at) => {
+    const { items: own, more } = pages[at]!;
+    const [before, count] = [placeOf(node), taken[at]!];
+    if (count < own.length) {
+      const last = count > 0 ? idOf(own[count - 1]!) : before.last;
+      places.set(node, { cursor: before.cursor, last, taken: before.taken + count });
+    } else if (more) places.set(node, { ...START, cursor: answer.cursor });
+  });
+  return { ...asking, items: [...items], nextCursor: writeCursor(places) };
+}
+
+/** New items stand before those that were taken meanwhile, so the last one taken tells more than their number. */
+function untaken<Item>(
+  items: readonly Item[],
+  { last, taken }: Place,
+  idOf: (item: Item) => string,
+): readonly Item[] {
+  if (last === null) return items;
+  const at = items.findIndex((item) => idOf(item) === last);
+  return items.slice(at < 0 ? taken : at + 1);
 }

@@ -54,7 +54,7 @@ export class OperationExecutor {
     this.services = services;
     this.#inFlight = inFlight ?? null;
     this.#router = new RequestRouter(services);
-    this.#forwarder = services.peers ? new Forwarder({ services, peers: services.peers, tracing }) : null;
+    this.#forwarder = services.peers ? new Forwarder(services, services.peers, tracing) : null;
     this.#lateness = new RequestDelay(services.clock);
   }
 

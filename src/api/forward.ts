@@ -43,12 +43,6 @@ export type WrittenReply =
       readonly idleMs: number;
     });
 
-export interface ForwarderOptions {
-  readonly services: NodeServices;
-  readonly peers: Peers;
-  readonly tracing: Tracing;
-}
-
 /** One request to one node. */
 interface Hop {
   readonly to: NodeInfo;
@@ -57,17 +51,20 @@ interface Hop {
   readonly url: string;
   readonly request: PeerRequest;
   readonly deadlineMs: number;
-  readonly sentAt: number;
 }
 
 /** A suspected node is tried all the same, but a caller should not wait long for it. */
 const SUSPECT_MS = 1_000;
 
 export class Forwarder {
-  readonly #o: ForwarderOptions;
+  readonly #services: NodeServices;
+  readonly #peers: Peers;
+  readonly #tracing: Tracing;
 
-  constructor(options: ForwarderOptions) {
-    this.#o = options;
+  constructor(services: NodeServices, peers: Peers, tracing: Tracing) {
+    this.#services = services;
+    this.#peers = peers;
+    this.#tracing = tracing;
   }
 
   /** To the one node that it belongs to. */
@@ -94,10 +91,9 @@ export class Forwarder {
 
   /** New work, to the node that takes it; null when it stays here, and then its span is dropped. */
   async place(operation: Operation, input: OperationInput): Promise<WrittenReply | null> {
-    const { services, peers } = this.#o;
-    const { placement } = services;
+    const { placement } = this.#services;
     if (!placement || !operation.places) return null;
-    const { waitsMs = 0, ...wanted } = operation.places(services, input);
+    const { waitsMs = 0, ...wanted } = operation.places(this.#services, input);
     const span = this.#span(operation, input);
     try {
       const placed = await placement.place({
@@ -105,7 +101,7 @@ export class Forwarder {
         path: input.request.url,
         body: input.request.bodyText,
         headers: headersFor(input, span),
-        deadlineMs: waitsMs + patienceMs(input.headers, peers.requestTimeoutMs),
+        deadlineMs: waitsMs + patienceMs(input.headers, this.#peers.requestTimeoutMs),
       });
       if (placed.at === "here") return null;
       const { node, reply } = placed;
@@ -121,7 +117,7 @@ export class Forwarder {
   /** With the whole answer in memory: the cheaper way for small ones. */
   async #call(hop: Hop): Promise<WrittenReply> {
     const { url, request, deadlineMs, to } = hop;
-    const outcome = await this.#o.peers.call(url, request, { deadlineMs, to: to.name });
+    const outcome = await this.#peers.call(url, request, { deadlineMs, to: to.name });
     if (outcome.outcome !== "reply") throw this.#failure(outcome, hop);
     checkReply(outcome, hop);
     return { status: outcome.status, headers: this.#headersBack(outcome), body: outcome.body };
@@ -129,7 +125,7 @@ export class Forwarder {
 
   /** The deadline is for the head; what follows is read as it comes. */
   async #stream(hop: Hop, { caller, headers: asked }: OperationInput): Promise<WrittenReply> {
-    const { peers } = this.#o;
+    const peers = this.#peers;
     const { url, request, deadlineMs, to } = hop;
     const stop = new AbortController();
     const callOff = caller?.onGone(() => stop.abort());
@@ -153,7 +149,7 @@ export class Forwarder {
   }
 
   #hop(operation: Operation, to: NodeInfo, target: Target, input: OperationInput, span: Span | null): Hop {
-    const { peers, services } = this.#o;
+    const [peers, { clock }] = [this.#peers, this.#services];
     const { method, url: path, bodyText: body } = input.request;
     const { mutates } = operation;
     if (to.url === null) throw unreachable({ to, target }, "it has not told its address yet");
@@ -162,19 +158,19 @@ export class Forwarder {
     const deadlineMs = to.alive ? patience : Math.min(patience, SUSPECT_MS);
     const request: PeerRequest = {
       method: (method === "HEAD" ? "GET" : method) as PeerRequest["method"],
-      path: hopPath(path, { sentAt: Math.floor(services.clock.now()) }),
+      path: hopPath(path, { sentAt: Math.floor(clock.now()) }),
       headers: hopHeaders(headersFor(input, span), deadlineMs, peers),
       ...(body !== "" && { body }),
     };
-    return { to, target, mutates, url: to.url, request, deadlineMs, sentAt: services.clock.monotonic() };
+    return { to, target, mutates, url: to.url, request, deadlineMs };
   }
 
   #headersBack({ headers }: Pick<ReplyHead, "headers">): Record<string, string> {
-    return { ...headersBack(headers), [VIA_HEADER]: this.#o.services.identity.name };
+    return { ...headersBack(headers), [VIA_HEADER]: this.#services.identity.name };
   }
 
   #span(operation: Operation, { request, headers }: OperationInput): Span | null {
-    const { tracing } = this.#o;
+    const tracing = this.#tracing;
     if (!tracing.on) return null;
     return tracing.start("baton.proxy", {
       kind: "client",
@@ -184,11 +180,10 @@ export class Forwarder {
   }
 
   #failure(failure: Failure, hop: Hop): BatonError {
-    const { to, mutates, deadlineMs, sentAt } = hop;
-    const late = this.#o.services.clock.monotonic() - sentAt >= deadlineMs;
+    const { to, mutates, deadlineMs } = hop;
     const maybeDone = failure.outcome === "unknown" && mutates;
     const details = maybeDone ? { outcome: "unknown" } : {};
-    if (failure.outcome === "unknown" && late && to.alive) {
+    if (failure.outcome === "unknown" && failure.late && to.alive) {
       return new BatonError(
         "DEADLINE",
         `${to.name} did not answer within ${Math.round(deadlineMs)} ms${maybeDone ? "; it may have carried the request out" : ""}`,

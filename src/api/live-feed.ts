@@ -5,9 +5,10 @@
  *   journal    each entry that is written while there is a reader
  */
 
+import { Cached } from "../platform/cached.ts";
 import type { Clock } from "../platform/clock.ts";
 import { OUTSIDE, type Inbound } from "../transport/hop-headers.ts";
-import type { JournalEntryBody } from "./bodies/journal-body.ts";
+import type { JournalEntryBody } from "./operations/cluster/journal.ts";
 import type { ServerEvent } from "../core/server-event.ts";
 import { journalPage } from "./operations/cluster/journal.ts";
 import type { OverviewBody } from "./bodies/overview-body.ts";
@@ -28,28 +29,22 @@ export class LiveFeed {
   readonly #clock: Clock;
   readonly #overview: Overview;
   readonly #readers = new Set<(events: readonly ServerEvent[]) => void>();
-  #cached: { readonly at: number; readonly body: Promise<OverviewBody> } | null = null;
+  readonly #cached: Cached<OverviewBody>;
   /** Entries that were told, or were there before anybody read. */
   #seen: ReadonlySet<string> | null = null;
   #sent = "";
   #callOff: (() => void) | null = null;
 
-  constructor(services: Omit<NodeServices, "live">, clock: Clock) {
+  constructor(services: Omit<NodeServices, "live">) {
     this.#services = services;
-    this.#clock = clock;
+    this.#clock = services.clock;
     this.#overview = new Overview(services);
+    this.#cached = new Cached(services.clock, FRESH_MS, () => this.#overview.read(OUTSIDE));
   }
 
   overview(inbound: Inbound): Promise<OverviewBody> {
     // Another node asks once a second at most, and for our part alone.
-    if (inbound.from !== null) return this.#overview.read(inbound);
-    const now = this.#clock.monotonic();
-    if (!this.#cached || now - this.#cached.at >= FRESH_MS) {
-      this.#cached = { at: now, body: this.#overview.read(inbound) };
-      // A look that failed is nobody else's.
-      this.#cached.body.catch(() => (this.#cached = null));
-    }
-    return this.#cached.body;
+    return inbound.from !== null ? this.#overview.read(inbound) : this.#cached.read();
   }
 
   async *follow(signal: AbortSignal): AsyncGenerator<ServerEvent> {

@@ -13,7 +13,7 @@ import { clusterJobs } from "./operations/jobs/cluster-jobs.ts";
 import { drainNode, getNode, listNodes, removeNode, resumeNode } from "./operations/cluster/nodes.ts";
 import { getFailures } from "./operations/jobs/job-failures.ts";
 import { callFunction } from "./operations/jobs/call-function.ts";
-import { health, healthz, livez, readyz, role, workz, prometheus } from "./operations/cluster/health.ts";
+import { health, healthz, livez, readyz, role, workz, prometheus } from "./operations/cluster/node-status.ts";
 import { getLogs } from "./operations/jobs/job-logs.ts";
 import { getJournal } from "./operations/cluster/journal.ts";
 import { getLeaderHistory } from "./operations/cluster/leader-history.ts";
@@ -21,7 +21,7 @@ import { cancelJob, deleteJob, getJob, getResult, listJobs, retryJob } from "./o
 import { listTasks, status, getSettings } from "./operations/cluster/node-status.ts";
 import { getLocalMetrics, getMetricsSummary } from "./operations/cluster/placement-metrics.ts";
 import { listQueues, pauseQueue, resumeQueue } from "./operations/jobs/queues.ts";
-import { previewSchedule, previewTiming, scheduleHistory } from "./operations/schedules/schedule-times.ts";
+import { previewSchedule, previewTiming, scheduleHistory } from "./operations/schedules/schedules.ts";
 import {
   deleteSchedule,
   getSchedule,

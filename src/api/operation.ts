@@ -17,16 +17,23 @@ export type { Permission } from "../core/access/permissions.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 
+/** By the first step of the path; `node` for all others. */
+const TAGS = {
+  jobs: "jobs",
+  admin: "jobs",
+  functions: "functions",
+  queues: "queues",
+  schedules: "schedules",
+  v1: "controller",
+  cluster: "cluster",
+  scaling: "cluster",
+  session: "access",
+  tokens: "access",
+  users: "access",
+} as const;
+
 /** `node` and `cluster` are answered by every node; the rest is for callers, whom gateways serve. */
-export type Tag =
-  | "jobs"
-  | "functions"
-  | "queues"
-  | "schedules"
-  | "controller"
-  | "cluster"
-  | "access"
-  | "node";
+export type Tag = (typeof TAGS)[keyof typeof TAGS] | "node";
 
 type Schema = z.ZodType;
 type Maybe = Schema | undefined;
@@ -77,9 +84,8 @@ interface Row<
 > {
   readonly name: Name;
   readonly summary: string;
-  readonly tag: Tag;
-  /** What a caller must be allowed to do; checked before the body is read. */
-  readonly permission: NeededPermission;
+  /** What a caller must be allowed to do, checked before the body is read. Without it `read` for GET, else `operate`. */
+  readonly permission?: NeededPermission;
   /** Which node answers: always the same kind, or depending on the input. Any node, for itself, if it is left out. */
   readonly target?: Target | ((input: Input<OutputOf<Params>, OutputOf<Query>, OutputOf<Body>>) => Target);
   /** Whether it makes a change; as for every method but GET if it is left out. */
@@ -126,6 +132,8 @@ export interface Operation<
   readonly method: Verb;
   /** With placeholders as `{id}`. */
   readonly path: Path;
+  readonly tag: Tag;
+  readonly permission: NeededPermission;
   readonly target: NonNullable<Row<Name, Params, Query, Body, Replies>["target"]>;
   readonly mutates: boolean;
 }
@@ -147,7 +155,16 @@ export function operation<
   row: Row<Name, Params, Query, Body, Replies>,
 ): Operation<Name, Verb, Path, Params, Query, Body, Replies> {
   const [method, path] = route.split(" ") as [Verb, Path];
-  return { target: { at: "here" }, mutates: method !== "GET", ...row, method, path };
+  const isGet = method === "GET";
+  return {
+    target: { at: "here" },
+    mutates: !isGet,
+    permission: isGet ? "read" : "operate",
+    ...row,
+    tag: TAGS[path.split("/")[1] as keyof typeof TAGS] ?? "node",
+    method,
+    path,
+  };
 }
 
 /** One object for all: the serving side can tell by it that there is nothing to do. */

@@ -4,14 +4,15 @@
  */
 
 import { alertsOf, mergeAlerts, type Alert } from "../core/health/alerts.ts";
-import { JOB_STATUSES, type JobStatus } from "../core/jobs/job.ts";
+import { total } from "../observe/metrics/metrics-duty.ts";
 import { mixedQuantiles } from "../core/health/quantiles.ts";
 import { askAllNodes } from "./ask-all-nodes.ts";
-import { isoOf, isoOrNull } from "./bodies/fields.ts";
+import { toWire } from "./schema/to-wire.ts";
 import type { Inbound } from "../transport/hop-headers.ts";
 import { alertBody, alertOf, OverviewBody } from "./bodies/overview-body.ts";
 import type { LeaderInfo } from "../observe/cluster-view.ts";
 import type { NodeServices } from "./node-services.ts";
+import { within } from "../platform/loop.ts";
 
 /** What a leader's lease looks like changes with each renewal: asking the backend for it is not worth holding up an answer. */
 const LEADERS_MS = 500;
@@ -34,8 +35,8 @@ export class Overview {
       read: (body) => OverviewBody.parse(body),
     });
     const own = answers[0]!.answer;
-    if (answers.length === 1) return { ...own, partial, unreachable: [...unreachable] };
-    return { ...merged(answers.map(({ answer }) => answer)), partial, unreachable: [...unreachable] };
+    if (answers.length === 1) return { ...own, partial, unreachable };
+    return { ...merged(answers.map(({ answer }) => answer)), partial, unreachable };
   }
 
   async #own(services: Omit<NodeServices, "live">): Promise<OverviewBody> {
@@ -58,7 +59,7 @@ export class Overview {
       {
         now,
         formed: info.formed,
-        leader: leader?.node_id ?? null,
+        leader: leader?.nodeId ?? null,
         shared: guarantees.shared,
         nodes,
         waiting: snapshot.waiting,
@@ -71,58 +72,42 @@ export class Overview {
       this.#alerts,
     );
     const oldest = snapshot.waiting.reduce((at, { since }) => Math.min(at, since), Infinity);
-    return {
-      at: isoOf(now),
+    return overviewBody({
+      at: now,
       node: identity.name,
       partial: false,
       unreachable: [],
-      cluster: {
-        name: info.name,
-        formed: info.formed,
-        total_nodes: info.totalNodes,
-        active_nodes: info.activeNodes,
-        draining_nodes: info.drainingNodes,
-        dead_nodes: info.deadNodes,
-        joining_nodes: info.joiningNodes,
-        ...info.fabric,
-        store: guarantees.name,
-      },
+      cluster: { ...info, ...info.fabric, store: guarantees.name },
       leader,
-      jobs: { ...snapshot.jobs },
-      counted_at: isoOrNull(snapshot.countedAt),
+      jobs: snapshot.jobs,
+      countedAt: snapshot.countedAt,
       rates: {
-        submitted_per_second: rates.submitted,
-        finished_per_second: rates.finished,
-        failed_per_second: rates.failed,
+        submittedPerSecond: rates.submitted,
+        finishedPerSecond: rates.finished,
+        failedPerSecond: rates.failed,
       },
-      times: { wait_ms: snapshot.times.wait, run_ms: snapshot.times.run, of: snapshot.times.of },
+      times: { waitMs: snapshot.times.wait, runMs: snapshot.times.run, of: snapshot.times.of },
       backlog: {
         ready: snapshot.jobs.queued,
-        oldest_age_ms: oldest === Infinity ? null : Math.max(0, Math.round(now - oldest)),
+        oldestAgeMs: oldest === Infinity ? null : Math.max(0, Math.round(now - oldest)),
       },
       workers: { slots: sum(({ slots }) => slots), running: sum(({ jobs }) => jobs) },
-      alerts: this.#alerts.map(alertBody),
-    };
+      alerts: this.#alerts,
+    });
   }
 }
 
+const overviewBody = toWire(OverviewBody);
+
 /** As this node last saw it, with the times of its lease if the backend tells them soon. */
-async function leaderOf(services: Omit<NodeServices, "live">): Promise<OverviewBody["leader"]> {
+async function leaderOf(services: Omit<NodeServices, "live">) {
   const { leadership, cluster, clock } = services;
   const term = leadership.current();
   if (!term) return null;
-  const over = new AbortController();
   const asked = (async () => cluster.leaders())().catch((): readonly LeaderInfo[] => []);
-  const late = clock.sleep(LEADERS_MS, over.signal).then((): readonly LeaderInfo[] => []);
-  const leaders = await Promise.race([asked, late]);
-  over.abort();
+  const leaders = (await within(clock, LEADERS_MS, asked)) ?? [];
   const known = leaders.find(({ role, epoch }) => role === "scheduler" && epoch === term.epoch);
-  return {
-    node_id: term.leader,
-    epoch: term.epoch,
-    acquired_at: isoOrNull(known?.acquiredAt ?? null),
-    lease_until: isoOrNull(known?.leaseUntil ?? null),
-  };
+  return { ...known, nodeId: term.leader, epoch: term.epoch };
 }
 
 /** The first is our own: what everybody knows alike is taken from it. */
@@ -136,9 +121,7 @@ function merged(parts: readonly OverviewBody[]): OverviewBody {
   const counted = parts.map(({ counted_at }) => counted_at).filter((at) => at !== null);
   return {
     ...own,
-    jobs: Object.fromEntries(
-      JOB_STATUSES.map((status) => [status, sum(({ jobs }) => jobs[status])]),
-    ) as Record<JobStatus, number>,
+    jobs: total(parts.map(({ jobs }) => ({ counts: jobs }))),
     counted_at: counted.length < parts.length ? null : counted.sort()[0]!,
     rates: {
       submitted_per_second: sum(({ rates }) => rates.submitted_per_second),

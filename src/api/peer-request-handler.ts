@@ -16,7 +16,7 @@ import type { OperationExecutor, OperationInput } from "./execute.ts";
 import { readJson } from "./schema/json-body.ts";
 import { prepared } from "./schema/operation-schema.ts";
 import type { EventReply, Operation } from "./operation.ts";
-import { peerQueries } from "./peer-queries.ts";
+import { peerQueries } from "./operations/jobs/queues.ts";
 import { problemOf } from "./problem.ts";
 import { OPERATIONS } from "./operation-table.ts";
 

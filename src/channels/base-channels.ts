@@ -4,9 +4,8 @@
  */
 
 import { BatonError } from "../core/errors.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
 import { within } from "../platform/loop.ts";
+import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
 import {
   BATCH_MAX,
@@ -20,10 +19,22 @@ import { LocalTopics } from "./local-topics.ts";
 import { checkBatchMax, checkName, encodeMessage, type EncodedMessage } from "./message-encoding.ts";
 import { QueueConsumer, type QueueSource } from "./queue-consumer.ts";
 
-export interface BaseChannelsOptions {
-  readonly clock: Clock;
-  readonly log?: Pick<Log, "warn">;
+export interface BaseChannelsOptions extends Pick<Platform, "clock"> {
+  readonly log?: Pick<Platform["log"], "warn">;
 }
+
+/** Of channels that reach other nodes through a server. */
+export interface SharedChannelsOptions extends BaseChannelsOptions, Pick<Platform, "random"> {
+  readonly url: string;
+  readonly log?: Pick<Platform["log"], "info" | "warn">;
+  /** Hints may have been missed, and are heard again now: a good moment to look into the store. */
+  readonly onGap?: () => void;
+  readonly connectMs?: number;
+  /** What a consumer that died had taken is delivered again after this; a handler that blocks for longer runs twice. */
+  readonly leaseMs?: number;
+}
+
+export const LEASE_MS = 10_000;
 
 export interface OpenedQueue {
   readonly queue: string;
@@ -51,7 +62,7 @@ export abstract class BaseChannels<Source extends QueueSource> extends Lifecycle
   constructor(options: BaseChannelsOptions) {
     super();
     this.#base = options;
-    this.topics = new LocalTopics(options.log);
+    this.topics = new LocalTopics(options.clock, options.log);
   }
 
   protected abstract store(queue: string, messages: readonly EncodedMessage[]): Promise<void>;

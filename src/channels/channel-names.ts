@@ -12,7 +12,7 @@ export const topics = {
   jobCancel: "job.cancel",
   /** A job's status, progress or logs changed. Body: JobChange. */
   jobChanged: "job.changed",
-  /** Somebody follows a job, and wants to hear of its changes. Body: { id }. */
+  /** A node follows a job, and needs its changes. Body: { id }. */
   jobFollowed: "job.followed",
   /** What happens, for those who read events. Body: EventMessage. */
   events: "events",
@@ -37,7 +37,7 @@ export const queues = {
    */
   dispatch: (queue: string, task?: string) =>
     task === undefined ? `job.dispatch.${queue}` : `job.dispatch.${queue} ${task}`,
-  /** Whoever gets it owns the events of its jobs. Body: Assignment. */
+  /** The node that gets it owns the events of its jobs. Body: Assignment. */
   assigned: "job.assigned",
   /**
    * One for each assignment, which is one job when little happens; consumed by its owner and then by the next one, exclusively. Logs

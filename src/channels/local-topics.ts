@@ -1,5 +1,6 @@
 /** Topics inside this process: each subscriber has its own backlog and handles it one message at a time. */
 
+import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { Message, Subscription } from "./channels.ts";
 import type { EncodedMessage } from "./message-encoding.ts";
@@ -16,10 +17,12 @@ const BACKLOG_MAX = 100_000;
 const TURN_MAX = 500;
 
 export class LocalTopics {
+  readonly #clock: Clock;
   readonly #log: Pick<Log, "warn"> | undefined;
   readonly #topics = new Map<string, Set<Subscriber>>();
 
-  constructor(log?: Pick<Log, "warn">) {
+  constructor(clock: Clock, log?: Pick<Log, "warn">) {
+    this.#clock = clock;
     this.#log = log;
   }
 
@@ -40,7 +43,7 @@ export class LocalTopics {
   }
 
   subscribe(topic: string, handler: Handler): Subscription {
-    const subscriber = new Subscriber(handler, (err) =>
+    const subscriber = new Subscriber(this.#clock, handler, (err) =>
       this.#log?.warn({ topic, err }, "a topic handler failed; its message is lost"),
     );
     const subscribers = this.#topics.get(topic) ?? new Set();
@@ -56,13 +59,15 @@ export class LocalTopics {
 }
 
 class Subscriber {
+  readonly #clock: Clock;
   readonly #handler: Handler;
   readonly #failed: (error: unknown) => void;
   readonly #backlog = new Fifo<EncodedMessage>();
   #closed = false;
   #working: Promise<void> | null = null;
 
-  constructor(handler: Handler, failed: (error: unknown) => void) {
+  constructor(clock: Clock, handler: Handler, failed: (error: unknown) => void) {
+    this.#clock = clock;
     this.#handler = handler;
     this.#failed = failed;
   }
@@ -83,7 +88,7 @@ class Subscriber {
 
   async #work(): Promise<void> {
     do {
-      await new Promise<void>((resolve) => setImmediate(resolve));
+      await this.#clock.turn();
       for (let turn = 0; turn < TURN_MAX; turn++) {
         const [message] = this.#backlog.take(1);
         if (!message || this.#closed) break;

@@ -72,11 +72,11 @@ export type HandoffReason = (typeof HANDOFF_REASONS)[number] | (string & {});
 /** To the nodes: one of you takes this assignment over. */
 export interface Handoff {
   readonly assignment: AssignmentId;
-  /** Who gives it away, or had it and has died; null when nobody has had it yet. */
+  /** Who gives it away, or had it and has died; null when no node has had it yet. */
   readonly from: NodeName | null;
   /** The ownership that ends: a claim of it makes the next one. */
   readonly ownerEpoch: number;
-  /** Jobs that have not ended, as far as the giver knows. Left out: whoever takes it asks the store. */
+  /** Jobs that have not ended, as far as the giver knows. Left out: the new owner asks the store. */
   readonly jobs?: number;
   readonly reason: HandoffReason;
   readonly at: string;

@@ -1,12 +1,12 @@
 /** Opens the backend of the channels interface. Callers know only the interface, and a backend is loaded when it is used. */
 
 import type { Channels } from "./channels.ts";
-import type { MemoryChannelsOptions } from "./memory/channels.ts";
+import type { BaseChannelsOptions } from "./base-channels.ts";
 import type { PostgresChannelsOptions } from "./postgres/channels.ts";
 import type { RedisChannelsOptions } from "./redis/channels.ts";
 
-export type ChannelsChoice =
-  | ({ readonly kind: "memory" } & MemoryChannelsOptions)
+type ChannelsChoice =
+  | ({ readonly kind: "memory" } & BaseChannelsOptions)
   | ({ readonly kind: "postgres" } & PostgresChannelsOptions)
   | ({ readonly kind: "redis" } & RedisChannelsOptions);
 

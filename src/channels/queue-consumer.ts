@@ -96,7 +96,7 @@ export class QueueConsumer {
 
   async #run(): Promise<void> {
     // Handlers start in a separate turn of the event loop, never inside `consume`.
-    await new Promise<void>((resolve) => setImmediate(resolve));
+    await this.#o.clock.turn();
     let batch: Taken | null = this.#closed ? null : await this.#take();
     while (!this.#closed) {
       if (batch) batch = await this.#handle(batch);

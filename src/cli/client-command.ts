@@ -7,12 +7,10 @@ import type { Command } from "commander";
 import type { BatonClient } from "../client/baton-client.ts";
 import { nearest } from "../core/errors.ts";
 import { connect, withNodeOptions, withYes } from "./node-options.ts";
-import type { ConfirmOptions } from "./terminal/confirm.ts";
-import { confirm } from "./terminal/confirm.ts";
+import { confirm, type ConfirmOptions } from "./terminal/confirm.ts";
 import { print } from "./terminal/output.ts";
 import type { Terminal } from "./terminal/terminal.ts";
-import type { WatchOptions } from "./terminal/watch.ts";
-import { watched, withWatch } from "./terminal/watch.ts";
+import { watched, type WatchOptions, withWatch } from "./terminal/watch.ts";
 
 export interface ClientCall<Options = unknown> {
   readonly terminal: Terminal;

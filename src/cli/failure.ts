@@ -2,8 +2,7 @@
 
 import { BatonClientError } from "../client/client-error.ts";
 import { BatonError, hasCode } from "../core/errors.ts";
-import type { Terminal } from "./terminal/terminal.ts";
-import { say, styled } from "./terminal/terminal.ts";
+import { say, styled, type Terminal } from "./terminal/terminal.ts";
 
 /** Ends by a signal are 128 + its number and need no code of ours. */
 export const EXIT = {

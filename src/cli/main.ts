@@ -8,8 +8,7 @@ import { stopAsSignal } from "../supervisor/messages.ts";
 import { VERSION } from "../platform/version.ts";
 import { EXIT, report } from "./failure.ts";
 import { below, HELP_LAYOUT, HELP_WIDTH } from "./terminal/help-layout.ts";
-import type { Terminal } from "./terminal/terminal.ts";
-import { systemTerminal } from "./terminal/terminal.ts";
+import { systemTerminal, type Terminal } from "./terminal/terminal.ts";
 
 const EPILOGUE = [
   "Commands that talk to a node take --url (several with commas) or BATON_URL, and -o table|json|yaml: data goes to stdout, the rest to stderr.",
@@ -35,7 +34,7 @@ const GROUPS: readonly (readonly [string, readonly CommandModule[]])[] = [
     "Job commands:",
     [
       [["submit"], async () => (await import("./jobs/submit.ts")).addSubmitCommand],
-      [["call"], async () => (await import("./jobs/call.ts")).addCallCommand],
+      [["call"], async () => (await import("./jobs/submit.ts")).addCallCommand],
       [["jobs"], async () => (await import("./jobs/jobs.ts")).addJobsCommands],
       [["queues"], async () => (await import("./jobs/queues.ts")).addQueuesCommands],
       [["schedules"], async () => (await import("./jobs/schedules.ts")).addSchedulesCommands],
@@ -45,7 +44,7 @@ const GROUPS: readonly (readonly [string, readonly CommandModule[]])[] = [
     "Cluster commands:",
     [
       [["top"], async () => (await import("./top/top.ts")).addTopCommand],
-      [["status", "tasks"], async () => (await import("./cluster/status.ts")).addStatusCommands],
+      [["status", "tasks"], async () => (await import("./cluster/cluster.ts")).addStatusCommands],
       [["cluster"], async () => (await import("./cluster/cluster.ts")).addClusterCommands],
       [["nodes", "node"], async () => (await import("./cluster/node.ts")).addNodeCommands],
       [["leader", "leaders"], async () => (await import("./cluster/leader.ts")).addLeaderCommand],

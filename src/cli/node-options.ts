@@ -1,16 +1,14 @@
 /** The options of all commands that call a node, and values that several commands share. */
 
-import type { Command } from "commander";
-import { InvalidArgumentError, Option } from "commander";
-import { DEFAULT_URL, isAddress, unique } from "../client/connection/node-addresses.ts";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { DEFAULT_URL, isAddress, unique } from "../client/connection/node-list.ts";
 import type { BatonClient, BatonClientOptions } from "../client/baton-client.ts";
-import { parseDuration } from "../config/values/duration.ts";
+import { parseDuration } from "../config/values/units.ts";
 import { Mistake } from "../config/mistake.ts";
 import { isJobId } from "../core/ids.ts";
 import { TOKEN_OPTION, tokenFrom } from "./admin/credential.ts";
 import { CliFailure, EXIT } from "./failure.ts";
-import type { OutputFormat } from "./terminal/output.ts";
-import { OUTPUT_FORMATS } from "./terminal/output.ts";
+import { OUTPUT_FORMATS, type OutputFormat } from "./terminal/output.ts";
 import type { Terminal } from "./terminal/terminal.ts";
 
 export { DEFAULT_URL };

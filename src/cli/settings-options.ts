@@ -1,16 +1,13 @@
 /** Command options for the settings that have a flag. */
 
-import type { Command } from "commander";
-import { Option } from "commander";
-import type { LoadOptions, Loaded } from "../config/load-settings.ts";
-import { loadSettings } from "../config/load-settings.ts";
-import type { Setting, SettingPath } from "../config/settings.ts";
-import { SETTINGS } from "../config/settings.ts";
-import type { Terminal } from "./terminal/terminal.ts";
-import { say } from "./terminal/terminal.ts";
+import { type Command, Option } from "commander";
+import { type Loaded, type LoadOptions, loadSettings } from "../config/load-settings.ts";
+import { type Setting, type SettingPath, SETTINGS } from "../config/settings.ts";
+import { say, type Terminal } from "./terminal/terminal.ts";
 import { adviceText } from "../config/mistake.ts";
+import { checkSecret } from "../config/secrets/cluster-secret.ts";
 
-const FLAGGED = (SETTINGS as readonly Setting[]).filter((row) => row.flag !== undefined);
+const FLAGGED = SETTINGS.filter((row) => row.flag !== undefined);
 const SETTINGS_GROUP = "Settings, over those of a file:";
 const PLACEHOLDERS: Partial<Record<Setting["kind"], string>> = {
   integer: "number",
@@ -47,17 +44,24 @@ function optionOf(row: Setting): Option {
   return option;
 }
 
+/** The flags that were given, with their values; Commander says true for a flag without one. */
+function givenFlags(options: Readonly<Record<string, unknown>>) {
+  return FLAGGED.flatMap((row) => {
+    const value = options[new Option(`${row.flag} <x>`).attributeName()];
+    return value === undefined ? [] : [{ path: row.path as SettingPath, flag: row.flag!, value }];
+  });
+}
+
 /** The flags that were given, to be handed on to another command, but for those named. */
 export function flagsOf(
   options: Readonly<Record<string, unknown>>,
   except: readonly SettingPath[],
 ): readonly string[] {
-  return FLAGGED.filter((row) => !except.some((path) => path === row.path)).flatMap((row) => {
-    const value = options[new Option(`${row.flag} <x>`).attributeName()];
-    if (value === undefined) return [];
-    if (value === true) return [row.flag!];
-    return [value].flat().flatMap((each) => [row.flag!, String(each)]);
-  });
+  return givenFlags(options)
+    .filter(({ path }) => !except.includes(path))
+    .flatMap(({ flag, value }) =>
+      value === true ? [flag] : [value].flat().flatMap((each) => [flag, String(each)]),
+    );
 }
 
 export function loadFrom(terminal: Terminal, options: Readonly<Record<string, unknown>>): Loaded {
@@ -66,14 +70,17 @@ export function loadFrom(terminal: Terminal, options: Readonly<Record<string, un
   return loaded;
 }
 
-/** For whoever tells of the warnings in another way. */
+/** The settings of a node that shall start: its secret is checked too. */
+export function loadForStart(terminal: Terminal, options: Readonly<Record<string, unknown>>): Loaded {
+  const loaded = loadFrom(terminal, options);
+  checkSecret(loaded.settings);
+  return loaded;
+}
+
+/** For a command that prints the warnings in another way. */
 export function loadQuietly(terminal: Terminal, options: Readonly<Record<string, unknown>>): Loaded {
-  const flags = FLAGGED.flatMap((row) => {
-    const value = options[new Option(`${row.flag} <x>`).attributeName()];
-    if (value === undefined) return [];
-    // Commander says true for a flag without a value; settings are read from text.
-    return [[row.path, value === true ? "true" : value]];
-  });
+  // Settings are read from text.
+  const flags = givenFlags(options).map(({ path, value }) => [path, value === true ? "true" : value]);
   return loadSettings({
     cwd: terminal.cwd,
     environment: terminal.environment,

@@ -13,40 +13,36 @@ import type { Clock } from "../platform/clock.ts";
 import { systemRandom } from "../platform/random.ts";
 import type { Random } from "../platform/random.ts";
 import { AccessCalls } from "./access-calls.ts";
-import { routePath } from "./route-path.ts";
-import { addressesOf, DEFAULT_URL } from "./connection/node-addresses.ts";
+import { repeatOf, routePath } from "./route-request.ts";
+import { addressesOf, DEFAULT_URL } from "./connection/node-list.ts";
 import { ClusterCalls } from "./cluster-calls.ts";
 import { ClusterConnection } from "./connection/cluster-connection.ts";
-import { UndiciConnection } from "./connection/connection.ts";
+import { HttpConnection } from "./connection/connection.ts";
 import { ControllerCalls } from "./controller-calls.ts";
-import { BatonClientError } from "./client-error.ts";
-import { clusterEvents } from "./streams/cluster-events.ts";
-import type { ClusterEvent } from "./streams/cluster-events.ts";
-import { follow } from "./streams/follow-job.ts";
-import type { FollowEvent } from "./streams/follow-job.ts";
+import { BatonClientError, refusalOf } from "./client-error.ts";
+import { eventStream, type ClusterEvent } from "./streams/cluster-events.ts";
+import { jobStream, type FollowEvent } from "./streams/follow-job.ts";
+import { resumed, type Resumable } from "./streams/resumable-stream.ts";
 import type {
   BatonClientOptions,
   CallOptions,
   Finished,
   FollowLogsOptions,
   PageOfLogsOptions,
+  StreamOptions,
   WaitOptions,
   WatchEventsOptions,
 } from "./client-options.ts";
-import { parsed, refusalOf } from "./connection/refusal.ts";
-import { repeatOf } from "./connection/repeatable.ts";
 
 export { BatonClientError } from "./client-error.ts";
 export type { ClientErrorCode } from "./client-error.ts";
 export type { ClusterEvent } from "./streams/cluster-events.ts";
 export type { FollowEvent } from "./streams/follow-job.ts";
-export type { LiveEvent, LiveOptions } from "./streams/follow-live.ts";
-export { LeaderConnection } from "./connection/leader-connection.ts";
-export type { LeaderAnswer, LeaderCall, LeaderConnectionOptions } from "./connection/leader-connection.ts";
+export type { LiveEvent } from "./cluster-calls.ts";
 export type * from "./controller-calls.ts";
 export type * from "./client-options.ts";
 export type { JobBody, JobSummaryBody, LogLineBody } from "../api/bodies/job-body.ts";
-export type { JournalEntryBody } from "../api/bodies/journal-body.ts";
+export type { JournalEntryBody } from "../api/operations/cluster/journal.ts";
 export type { NodeBody } from "../api/bodies/node-body.ts";
 export type { AlertBody, OverviewBody } from "../api/bodies/overview-body.ts";
 export type { ClusterBody, LeaderBody, SampleBody } from "../api/operations/cluster/cluster.ts";
@@ -83,18 +79,19 @@ export class BatonClient implements AsyncDisposable {
     this.#random = random;
     this.#retry = retry;
     this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
-    this.#connection = new ClusterConnection({
-      urls: addressesOf(options.urls ?? options.url ?? (process.env["BATON_URL"] || DEFAULT_URL)),
-      connect: options.connect ?? ((url) => new UndiciConnection(url, { clock, token })),
-      discover: discover && retry,
-      retry,
-      clock,
-      random,
-    });
+    this.#connection = new ClusterConnection(
+      { clock, random },
+      {
+        urls: addressesOf(options.urls ?? options.url ?? (process.env["BATON_URL"] || DEFAULT_URL)),
+        connect: options.connect ?? ((url) => new HttpConnection(url, clock, token)),
+        discover: discover && retry,
+        retry,
+      },
+    );
+    const openLive = (signal: AbortSignal) => this.#open("GET /cluster/live", {}, signal);
     this.cluster = new ClusterCalls(
       (route, parts) => this.request(route, parts),
-      (route, signal) => this.#open(route, {}, signal),
-      clock,
+      (read, live) => this.#resumed({ open: openLive, read, endedEarly: "the node ended the stream" }, live),
     );
     this.access = new AccessCalls((route, parts) => this.request(route, parts));
     this.controller = new ControllerCalls({
@@ -196,14 +193,9 @@ export class BatonClient implements AsyncDisposable {
 
   /** Log lines and progress as they happen, across broken connections and the death of nodes, until the job is finished. */
   followLogs(id: string, options: FollowLogsOptions = {}): AsyncIterable<FollowEvent> {
-    return follow({
-      open: (after, signal) =>
-        this.#open("GET /jobs/{id}/logs", { params: { id }, query: { after } }, signal),
-      after: options.after ?? 0,
-      signal: options.signal,
-      giveUpAfterMs: options.giveUpAfterMs ?? GIVE_UP_AFTER_MS,
-      clock: this.#clock,
-    });
+    const open = (after: number, signal: AbortSignal) =>
+      this.#open("GET /jobs/{id}/logs", { params: { id }, query: { after } }, signal);
+    return this.#resumed(jobStream(open, options.after ?? 0), options);
   }
 
   /**
@@ -211,14 +203,9 @@ export class BatonClient implements AsyncDisposable {
    * hint to look, never the only copy of a fact.
    */
   events(options: WatchEventsOptions = {}): AsyncIterable<ClusterEvent> {
-    const query = (after: string | null) => (after === null ? {} : { since: after });
-    return clusterEvents({
-      open: (after, signal) => this.#open("GET /v1/events", { query: query(after) }, signal),
-      after: options.after ?? null,
-      signal: options.signal,
-      giveUpAfterMs: options.giveUpAfterMs ?? GIVE_UP_AFTER_MS,
-      clock: this.#clock,
-    });
+    const open = (after: string | null, signal: AbortSignal) =>
+      this.#open("GET /v1/events", { query: after === null ? {} : { since: after } }, signal);
+    return this.#resumed(eventStream(open, options.after ?? null), options);
   }
 
   cancel(id: string, reason?: string) {
@@ -354,7 +341,12 @@ export class BatonClient implements AsyncDisposable {
       leader: method !== "GET" && path.startsWith("/v1/"),
     });
     if (answer.status >= 400) throw refusalOf(answer);
-    return (answer.status === 204 ? null : parsed(answer)) as AnswerOf<R>;
+    return answer.json as AnswerOf<R>;
+  }
+
+  #resumed<Event>(stream: Resumable<Event>, options: StreamOptions): AsyncIterable<Event> {
+    const { signal, giveUpAfterMs = GIVE_UP_AFTER_MS, onTrouble } = options;
+    return resumed(stream, { signal, giveUpAfterMs, onTrouble, clock: this.#clock });
   }
 
   async #open<R extends Route>(

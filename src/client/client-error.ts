@@ -1,4 +1,7 @@
+/** The error of the client, and how answers of a node become values or errors. */
+
 import type { ErrorCode } from "../core/errors.ts";
+import type { Answer } from "./connection/connection.ts";
 
 /**
  * `UNREACHABLE`: no connection, or it broke. `TIMEOUT`: the node was reached, or might have been, and did not answer
@@ -49,4 +52,46 @@ export class BatonClientError extends Error {
   get outcome(): "unknown" | "none" {
     return this.maybeDone ? "unknown" : "none";
   }
+}
+
+/** The body of an answer; null without one. Throws BAD_REPLY for a success that is not JSON. */
+export function jsonOf({ status, body }: Answer): unknown {
+  if (body === "") return null;
+  try {
+    return JSON.parse(body) as unknown;
+  } catch (error) {
+    if (status >= 400) return null; // of something between us and the node
+    throw new BatonClientError("BAD_REPLY", "what answered is not a Baton node: its reply is not JSON", {
+      status,
+      body: body.slice(0, 1_000),
+      cause: error,
+    });
+  }
+}
+
+interface RefusalBody {
+  readonly error?: unknown;
+  readonly message?: unknown;
+  readonly outcome?: unknown;
+  readonly leader_url?: unknown;
+}
+
+/** `maybeDone`: what is known from elsewhere; the answer itself may say so as well. */
+export function refusalOf(answer: Answer, maybeDone = false): BatonClientError {
+  const { status } = answer;
+  const body = jsonOf(answer) as RefusalBody | null;
+  const details = {
+    status,
+    body: body ?? answer.body.slice(0, 1_000),
+    maybeDone: maybeDone || body?.outcome === "unknown",
+  };
+  if (body?.error === "NOT_LEADER" && body.message === undefined) {
+    // The one refusal without a message: its fields are fixed.
+    const leader = typeof body.leader_url === "string" ? body.leader_url : "it is not known which one does";
+    return new BatonClientError("NOT_LEADER", `this node does not lead (${leader})`, details);
+  }
+  if (typeof body?.error !== "string" || typeof body.message !== "string") {
+    return new BatonClientError("BAD_REPLY", `what answered (${status}) is not a Baton node`, details);
+  }
+  return new BatonClientError(body.error, body.message, details);
 }

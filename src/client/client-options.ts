@@ -3,6 +3,7 @@
 import type { JobBody } from "../api/bodies/job-body.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Random } from "../platform/random.ts";
+import type { BatonClientError } from "./client-error.ts";
 import type { Connection } from "./connection/connection.ts";
 
 export interface BatonClientOptions {
@@ -27,12 +28,18 @@ export interface BatonClientOptions {
   readonly connect?: (url: string) => Connection;
 }
 
-export interface FollowLogsOptions {
-  /** Only lines behind this sequence number. */
-  readonly after?: number;
+/** Of every stream that is resumed after a broken connection. */
+export interface StreamOptions {
   readonly signal?: AbortSignal;
   /** How long to go on trying while no node can be reached. */
   readonly giveUpAfterMs?: number;
+  /** The stream broke and is tried again; once for each reason. */
+  readonly onTrouble?: (error: BatonClientError) => void;
+}
+
+export interface FollowLogsOptions extends StreamOptions {
+  /** Only lines behind this sequence number. */
+  readonly after?: number;
 }
 
 export interface PageOfLogsOptions {
@@ -42,12 +49,9 @@ export interface PageOfLogsOptions {
   readonly follow?: false;
 }
 
-export interface WatchEventsOptions {
+export interface WatchEventsOptions extends StreamOptions {
   /** Goes on behind the event with this id; what happens from now on unless told otherwise. */
   readonly after?: string;
-  readonly signal?: AbortSignal;
-  /** How long to go on trying while no node can be reached. */
-  readonly giveUpAfterMs?: number;
 }
 
 export interface WaitOptions {

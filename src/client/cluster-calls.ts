@@ -3,25 +3,30 @@
  * answer shows the cluster as the answering node sees it.
  */
 
-import type { Clock } from "../platform/clock.ts";
 import type { AnswerOf, BodyOf, Parts, QueryOf, Route } from "../api/operation-table.ts";
-import { followLive, type LiveEvent, type LiveOptions } from "./streams/follow-live.ts";
+import type { JournalEntryBody } from "../api/operations/cluster/journal.ts";
+import type { OverviewBody } from "../api/bodies/overview-body.ts";
+import type { StreamOptions } from "./client-options.ts";
+import type { EventSourceMessage } from "./streams/resumable-stream.ts";
 
 type Call = <R extends Route>(route: R, parts: Parts<R>) => Promise<AnswerOf<R>>;
 
-type OpenStream = (route: "GET /cluster/live", signal: AbortSignal) => Promise<AsyncIterable<string>>;
+type Live = (
+  read: (message: EventSourceMessage) => LiveEvent[],
+  options: StreamOptions,
+) => AsyncIterable<LiveEvent>;
 
-const GIVE_UP_AFTER_MS = 30_000;
+export type LiveEvent =
+  | { readonly event: "overview"; readonly overview: OverviewBody }
+  | { readonly event: "journal"; readonly entry: JournalEntryBody };
 
 export class ClusterCalls {
   readonly #call: Call;
-  readonly #open: OpenStream;
-  readonly #clock: Clock;
+  readonly #live: Live;
 
-  constructor(call: Call, open: OpenStream, clock: Clock) {
+  constructor(call: Call, live: Live) {
     this.#call = call;
-    this.#open = open;
-    this.#clock = clock;
+    this.#live = live;
   }
 
   /** All at a glance: nodes, leader, jobs, rates, times, backlog and alerts. */
@@ -29,10 +34,12 @@ export class ClusterCalls {
     return this.#call("GET /cluster/overview", {});
   }
 
-  /** The overview whenever it has changed, and what is written into the journal, across broken connections. */
-  live({ signal, giveUpAfterMs = GIVE_UP_AFTER_MS }: LiveOptions = {}): AsyncIterable<LiveEvent> {
-    const open = (over: AbortSignal) => this.#open("GET /cluster/live", over);
-    return followLive({ open, signal, giveUpAfterMs, clock: this.#clock });
+  /**
+   * The overview whenever it has changed, and what is written into the journal, across broken connections. Each new connection begins
+   * with the overview.
+   */
+  live(options: StreamOptions = {}): AsyncIterable<LiveEvent> {
+    return this.#live(readLive, options);
   }
 
   info() {
@@ -102,4 +109,10 @@ export class ClusterCalls {
   jobs(filter: QueryOf<"GET /cluster/jobs"> = {}) {
     return this.#call("GET /cluster/jobs", { query: filter });
   }
+}
+
+function readLive({ event, data }: EventSourceMessage): LiveEvent[] {
+  if (event === "overview") return [{ event, overview: JSON.parse(data) as OverviewBody }];
+  if (event === "journal") return [{ event, entry: JSON.parse(data) as JournalEntryBody }];
+  return [];
 }

@@ -1,7 +1,7 @@
 /** The fabric that the settings select: the backend that stores the jobs, and the one that coordinates the nodes. */
 
 import type { Settings } from "./settings.ts";
-import { isPostgresUrl } from "./values/store-url.ts";
+import { isPostgresUrl } from "./values/secret-url.ts";
 import type { PostgresOptions } from "../platform/drivers/postgres/postgres.ts";
 import type { StoreOptions } from "../store/open-store.ts";
 

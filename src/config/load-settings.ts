@@ -7,22 +7,22 @@ import { existsSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { dirname, relative, resolve } from "node:path";
 import { BatonError } from "../core/errors.ts";
-import { accessMistakes } from "./checks/access-checks.ts";
-import type { Environment } from "./sources/environment.ts";
-import { readEnvironment } from "./sources/environment.ts";
+import { checkSettings } from "./checks.ts";
+import { describeMistake, Mistake, whyUnreadable, type Advice, type Found, type Source } from "./mistake.ts";
+import { listeningHost } from "./values/address.ts";
+import { listenerOf, type NodeMap } from "./values/node-map.ts";
+import { type Environment, readEnvironment } from "./sources/environment.ts";
 import { readSettingsFile } from "./sources/settings-file.ts";
-import { ownListener } from "./listen-address.ts";
-import { Mistake, type Advice } from "./mistake.ts";
-import { peerMistakes } from "./checks/peer-checks.ts";
-import { PROFILES } from "./definitions/profiles.ts";
-import type { ProfileName } from "./definitions/profiles.ts";
-import { SETTING_BY_PATH, settingKey, SETTINGS } from "./settings.ts";
-import type { Setting, SettingPath, Settings } from "./settings.ts";
-import type { Found, Source } from "./sources/source.ts";
-import { describeMistake } from "./sources/source.ts";
-import { fabricMistakes, relationMistakes } from "./checks/relation-checks.ts";
-import type { Value } from "./values/value.ts";
-import { readValue } from "./values/value.ts";
+import { type ProfileName, PROFILES } from "./definitions/profiles.ts";
+import {
+  type Setting,
+  SETTING_BY_PATH,
+  settingKey,
+  type SettingPath,
+  SETTINGS,
+  type Settings,
+} from "./settings.ts";
+import { readValue, type Value } from "./setting-value.ts";
 
 /** The last one is LangID's, see dialects/. */
 export const FILE_NAMES = ["baton.yaml", "baton.yml", "baton.json", "cluster_config.json"] as const;
@@ -78,18 +78,13 @@ export function loadSettings(options: LoadOptions = {}): Loaded {
   // A value that is overruled is read all the same: a mistake in it would come back with the next start.
   for (const found of [...file.found, ...environment.found, ...flags])
     take(SETTING_BY_PATH.get(found.path)!, found);
-  for (const found of profileDefaults(values.get("profile") as ProfileName | undefined)) {
-    if (sources.get(found.path)?.from === "default") take(SETTING_BY_PATH.get(found.path)!, found);
-  }
-  for (const found of ownListener(values, sources)) {
-    if (sources.get(found.path)?.from === "default") take(SETTING_BY_PATH.get(found.path)!, found);
-  }
-  mistakes.push(
-    ...relationMistakes(values, sources),
-    ...fabricMistakes(values, sources),
-    ...peerMistakes(values, sources),
-    ...accessMistakes(values, sources),
-  );
+  const takeDefaults = (defaults: readonly Found[]): void => {
+    for (const found of defaults)
+      if (sources.get(found.path)?.from === "default") take(SETTING_BY_PATH.get(found.path)!, found);
+  };
+  takeDefaults(profileDefaults(values.get("profile") as ProfileName | undefined));
+  takeDefaults(ownListener(values, sources));
+  mistakes.push(...checkSettings(values, sources));
   if (mistakes.length > 0) throw new BatonError("BAD_CONFIG", mistakes.join("\n"), { mistakes });
 
   const warnings = [...file.warnings, ...environment.warnings];
@@ -137,6 +132,30 @@ function profileDefaults(profile: ProfileName | undefined): Found[] {
   return Object.entries(PROFILES[profile]).map(([path, value]) => ({ path, value, source }));
 }
 
+/** The default address of a node in a configured list: it listens on the port of its own URL. */
+function ownListener(values: ReadonlyMap<string, Value>, sources: ReadonlyMap<string, Source>): Found[] {
+  const nodes = (values.get("nodes") ?? {}) as NodeMap;
+  const name = values.get("name") as string | undefined;
+  if (name === undefined || !Object.hasOwn(nodes, name)) return [];
+  const url = nodes[name]!;
+  const source = sources.get("nodes")!;
+  const listener = listenerOf(url);
+  return [
+    { path: "http.url", value: url, source },
+    ...(listener
+      ? [
+          { path: "http.host", value: listeningHost(listener.host), source },
+          // As text where the source is one that speaks in text.
+          {
+            path: "http.port",
+            value: source.from === "file" ? listener.port : String(listener.port),
+            source,
+          },
+        ]
+      : []),
+  ];
+}
+
 interface FileRead {
   readonly shown: string | null;
   readonly directory: string;
@@ -162,11 +181,9 @@ function readFile(options: LoadOptions, cwd: string): FileRead {
   try {
     text = readFileSync(path, "utf8");
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code;
-    const why =
-      code === "ENOENT" ? "there is no such file" : code === "EISDIR" ? "it is a directory" : String(code);
     const who = options.configFile !== undefined ? "--config" : (variable ?? shown);
-    return { shown, directory: cwd, ...nothing, mistakes: [`${who} cannot be read (${shown}): ${why}`] };
+    const mistake = `${who} cannot be read (${shown}): ${whyUnreadable(error)}`;
+    return { shown, directory: cwd, ...nothing, mistakes: [mistake] };
   }
   return { shown, directory: dirname(path), ...readSettingsFile(shown, text) };
 }

@@ -1,4 +1,8 @@
 /**
+ * Mistakes in settings, and the sources of values, so that a mistake can name its place.
+ */
+
+/**
  * An invalid value in a setting. The message continues after the name of the setting: "must be a whole number, not
  * 1.5".
  */
@@ -14,4 +18,56 @@ export interface Advice {
 
 export function adviceText({ message, remedy }: Advice): string {
   return remedy === null ? message : `${message}; ${remedy}`;
+}
+
+/** Why a file could not be read, for people. */
+export function whyUnreadable(error: unknown): string {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === "ENOENT") return "there is no such file";
+  return code === "EISDIR" ? "it is a directory" : String(code);
+}
+
+export type Source =
+  | { readonly from: "default" }
+  | { readonly from: "profile"; readonly profile: string }
+  | { readonly from: "file"; readonly file: string; readonly line: number; readonly column: number }
+  | { readonly from: "environment"; readonly variable: string }
+  | { readonly from: "flag"; readonly flag: string }
+  /** Found out when the node was started. */
+  | { readonly from: "start"; readonly why: string };
+
+/** A value as it was found, not checked yet. */
+export interface Found {
+  readonly path: string;
+  /** Text from the environment and from flags; from a file whatever YAML makes of it. */
+  readonly value: unknown;
+  readonly source: Source;
+}
+
+export function sourceText(source: Source): string {
+  switch (source.from) {
+    case "default":
+      return "default";
+    case "profile":
+      return `profile ${source.profile}`;
+    case "file":
+      return `${source.file}:${source.line}:${source.column}`;
+    case "environment":
+      return source.variable;
+    case "flag":
+      return source.flag;
+    case "start":
+      return source.why;
+  }
+}
+
+/** `baton.yaml:3:9: http.port must be …`, `BATON_HTTP__PORT must be …`, `--port must be …`. */
+export function describeMistake(source: Source, path: string, mistake: string): string {
+  if (source.from === "file") return `${sourceText(source)}: ${path} ${mistake}`;
+  return `${isChosen(source) ? sourceText(source) : path} ${mistake}`;
+}
+
+/** Whether a person set this very value. */
+export function isChosen(source: Source): boolean {
+  return source.from !== "default" && source.from !== "profile" && source.from !== "start";
 }

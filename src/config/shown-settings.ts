@@ -2,8 +2,8 @@
 
 import { loadedFrom } from "./load-settings.ts";
 import { SETTINGS, settingKey, type Setting, type Settings } from "./settings.ts";
-import { sourceText } from "./sources/source.ts";
-import { writeValue, type Value } from "./values/value.ts";
+import { sourceText } from "./mistake.ts";
+import { writeValue, type Value } from "./setting-value.ts";
 
 export interface ShownSetting {
   readonly path: string;

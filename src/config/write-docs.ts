@@ -3,12 +3,11 @@
 import { writeFileSync } from "node:fs";
 import { mayBeFile } from "./sources/environment.ts";
 import { PROFILE_NAMES, PROFILES } from "./definitions/profiles.ts";
-import { environmentName, SETTING_BY_PATH, SETTINGS } from "./settings.ts";
-import type { Setting } from "./settings.ts";
+import { environmentName, type Setting, SETTING_BY_PATH, SETTINGS } from "./settings.ts";
 
 const HEAD = `# Configuration
 
-<!-- Made by \`npm run docs:settings\` from src/config/settings.ts. Change it there. -->
+<!-- Made by \`npm run docs:settings\` from src/config/definitions. Change it there. -->
 
 A node needs no configuration. What you set is taken in this order, the later winning over the earlier:
 

@@ -7,7 +7,7 @@
 import type { AgentState } from "../core/agent.ts";
 import type { Term } from "../core/leadership/term.ts";
 import { Batcher } from "../platform/batcher.ts";
-import type { NodeEvents } from "../platform/node-events.ts";
+import type { Platform } from "../platform/platform.ts";
 import type { Agent, AgentSeen } from "../store/agents.ts";
 import type { Store } from "../store/store.ts";
 
@@ -31,7 +31,6 @@ export interface AgentView extends Agent {
 
 export interface AgentDirectoryOptions {
   readonly store: Pick<Store, "agents" | "purge">;
-  readonly events: NodeEvents;
   readonly forgetAfterMs: number;
   /** One that was not there before. */
   readonly onNew: (agent: AgentSeen) => void;
@@ -44,15 +43,17 @@ interface Tenure {
 }
 
 export class AgentDirectory {
+  readonly #platform: Pick<Platform, "clock" | "events">;
   readonly #o: AgentDirectoryOptions;
   readonly #writes: Batcher<{ readonly agent: AgentSeen; readonly term: Term }, void>;
   /** Seen again since the last time that this was stored. */
   #refreshed = new Map<string, AgentSeen>();
   #current: Tenure | null = null;
 
-  constructor(options: AgentDirectoryOptions) {
+  constructor(platform: Pick<Platform, "clock" | "events">, options: AgentDirectoryOptions) {
+    this.#platform = platform;
     this.#o = options;
-    this.#writes = new Batcher({ flush: (items) => this.#write(items) });
+    this.#writes = new Batcher({ clock: platform.clock, flush: (items) => this.#write(items) });
   }
 
   list(withRemoved: boolean): Promise<readonly Agent[]> {
@@ -76,8 +77,7 @@ export class AgentDirectory {
     known.delete(name);
     this.#refreshed.delete(name);
     await this.#writes.idle();
-    const { store, events } = this.#o;
-    return events.fenced("agents.remove", store.agents.remove(name, term));
+    return this.#platform.events.fenced("agents.remove", this.#o.store.agents.remove(name, term));
   }
 
   /** Stores who was seen, those who wait here among them: their open requests are a sign of life. */
@@ -95,8 +95,8 @@ export class AgentDirectory {
   }
 
   async purge(term: Term): Promise<void> {
-    const { store, events, forgetAfterMs } = this.#o;
-    const removed = await events.fenced(
+    const { store, forgetAfterMs } = this.#o;
+    const removed = await this.#platform.events.fenced(
       "agents.purge",
       store.purge({ of: "agents", ageMs: forgetAfterMs }, term),
     );
@@ -124,8 +124,10 @@ export class AgentDirectory {
     for (const [term, each] of byTerm) {
       // The last word on an agent counts: one statement cannot write a row twice.
       const agents = new Map(each.map(({ agent }) => [agent.name, agent]));
-      const { store, events } = this.#o;
-      await events.fenced("agents.seen", store.agents.seen([...agents.values()], term));
+      await this.#platform.events.fenced(
+        "agents.seen",
+        this.#o.store.agents.seen([...agents.values()], term),
+      );
     }
     return items.map(() => {});
   }

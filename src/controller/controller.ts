@@ -7,15 +7,7 @@
  *   DRAINING   dismisses waiting agents; accepts results, renewals and logs of its own term while that lasts
  */
 
-import type { AgentResult } from "./result-service.ts";
-import type { AgentView, Heartbeat } from "./agent-directory.ts";
-import type { LeaseRequest } from "./lease-service.ts";
-import type { AgentReport, ResultAnswer } from "./result-service.ts";
-import type { Lease, RenewedLease } from "./lease-service.ts";
-import type { UnderEpoch } from "./term-guard.ts";
-import type { Caller } from "./lease-waiters.ts";
 import type { ServerEvent } from "../core/server-event.ts";
-import type { SubmitOptions, SubmitRequest } from "../jobs/submit/submitter.ts";
 import type { Channels, Subscription } from "../channels/channels.ts";
 import { topics } from "../channels/channel-names.ts";
 import { agentState, leaseholder } from "../core/agent.ts";
@@ -26,23 +18,23 @@ import type { Term } from "../core/leadership/term.ts";
 import type { JobSpans } from "../jobs/job-spans.ts";
 import type { OutcomeRules } from "../jobs/run/outcome.ts";
 import { emitNotRenewed } from "../jobs/run/run-writes.ts";
-import type { Submitter } from "../jobs/submit/submitter.ts";
+import type { LeaseReaper } from "../jobs/recover/lease-reaper.ts";
+import type { Submitter, SubmitOptions, SubmitRequest } from "../jobs/submit/submitter.ts";
 import type { TaskRegistry } from "../jobs/tasks/task-registry.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
-import type { NodeEvents } from "../platform/node-events.ts";
-import type { NodeState } from "../platform/node-state.ts";
-import type { Random } from "../platform/random.ts";
+import { Cached } from "../platform/cached.ts";
+import { repeat, within } from "../platform/loop.ts";
+import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Outcome, Store, Submitted } from "../store/store.ts";
-import { AgentDirectory } from "./agent-directory.ts";
+import { AgentDirectory, type AgentView, type Heartbeat } from "./agent-directory.ts";
 import type { EventFeed } from "./events/event-feed.ts";
-import type { Issued } from "./lease-waiters.ts";
-import { LeaseService } from "./lease-service.ts";
-import { ResultService, staleEpoch } from "./result-service.ts";
+import { LeaseService, type Lease, type LeaseRequest, type RenewedLease } from "./lease-service.ts";
+import type { Caller, Issued } from "./lease-waiters.ts";
 import { LeasedRuns } from "./leased-runs.ts";
-import { StrayLeases, type StrayLeasesOptions } from "./stray-leases.ts";
-import type { TermGuard } from "./term-guard.ts";
+import { ResultService, staleEpoch } from "./result-service.ts";
+import type { AgentReport, AgentResult, ResultAnswer } from "./result-service.ts";
+import { StrayLeases } from "./stray-leases.ts";
+import type { TermGuard, UnderEpoch } from "./term-guard.ts";
 
 /** Every write rejects with NOT_LEADER unless this node leads, and names the epoch that it was made under. */
 export type ControllerApi = Pick<
@@ -56,22 +48,20 @@ export interface ControllerSettings {
   readonly forgetAfterMs: number;
 }
 
-export interface ControllerOptions extends Pick<StrayLeasesOptions, "reaper"> {
-  readonly state: Pick<NodeState, "agentsHeardSince" | "switchedOff">;
+type ControllerPlatform = Pick<Platform, "clock" | "random" | "log" | "state" | "events">;
+
+export interface ControllerOptions {
   readonly store: Pick<Store, "jobs" | "agents" | "purge">;
   readonly channels: Pick<Channels, "subscribe">;
   readonly guard: TermGuard;
-  readonly events: EventFeed;
-  readonly nodeEvents: NodeEvents;
+  readonly feed: EventFeed;
+  readonly reaper: Pick<LeaseReaper, "recover">;
   readonly submitter: Pick<Submitter, "submitUnder">;
   readonly tasks: Pick<TaskRegistry, "get">;
   readonly rules: OutcomeRules;
   readonly settings: ControllerSettings;
   /** Whether the jobs of our store are those of all nodes. */
   readonly sharedStore: boolean;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
   readonly spans?: JobSpans;
   readonly sink?: AgentSink;
   /** A job changed in the store, for those who follow it. */
@@ -98,6 +88,7 @@ const LESSEES_MS = 1_000;
 const GRACE_MS = 1_000;
 
 export class Controller extends Lifecycle {
+  readonly #platform: ControllerPlatform;
   readonly #o: ControllerOptions;
   readonly #leasedRuns: LeasedRuns;
   readonly #leases: LeaseService;
@@ -106,22 +97,22 @@ export class Controller extends Lifecycle {
   readonly #strays: StrayLeases;
   #subscription: Subscription | null = null;
   #standing: RoleState = STANDBY_STATE;
-  #lessees: { readonly until: number; readonly agents: Promise<readonly AgentView[]> } | null = null;
+  readonly #lessees: Cached<readonly AgentView[]>;
 
-  constructor(options: ControllerOptions) {
+  constructor(platform: ControllerPlatform, options: ControllerOptions) {
     super();
+    this.#platform = platform;
     this.#o = options;
-    const { store, guard, clock, random, log, tasks, rules, settings, events, nodeEvents, spans } = options;
+    const { store, guard, tasks, rules, settings, feed, spans } = options;
+    this.#lessees = new Cached(platform.clock, LESSEES_MS, () => this.agents(false));
     this.#leasedRuns = new LeasedRuns(rules.budgets);
-    const common = { store, guard, leasedRuns: this.#leasedRuns, clock, events: nodeEvents };
-    this.#leases = new LeaseService({
+    const common = { store, guard, leasedRuns: this.#leasedRuns };
+    this.#leases = new LeaseService(platform, {
       ...common,
-      random,
-      log,
       leaseMs: settings.leaseMs,
       onLeased: (agent, issued) => this.#leased(agent, issued),
     });
-    this.#results = new ResultService({
+    this.#results = new ResultService(platform, {
       ...common,
       tasks,
       rules,
@@ -129,28 +120,27 @@ export class Controller extends Lifecycle {
       onSettled: (result, answer, outcome) => this.#settled(result, answer, outcome),
       onReported: (id) => {
         options.onChange(id);
-        events.emit("job.updated", { job_id: id });
+        feed.emit("job.updated", { job_id: id });
       },
     });
-    this.#strays = new StrayLeases({ reaper: options.reaper, switchedOff: options.state.switchedOff });
-    this.#directory = new AgentDirectory({
+    this.#strays = new StrayLeases(platform, options.reaper, platform.state.switchedOff);
+    this.#directory = new AgentDirectory(platform, {
       store,
-      events: nodeEvents,
       forgetAfterMs: settings.forgetAfterMs,
-      onNew: ({ name, capabilities }) => events.emit("agent.seen", { agent: name, capabilities }),
+      onNew: ({ name, capabilities }) => feed.emit("agent.seen", { agent: name, capabilities }),
     });
   }
 
   protected async onStart(): Promise<void> {
     this.#standing = STANDBY_STATE;
-    await this.#o.events.start();
+    await this.#o.feed.start();
     this.#subscription = this.#o.channels.subscribe(topics.jobsReady, () => this.#leases.wake());
   }
 
   protected async onStop(): Promise<void> {
     this.#follow({ event: "lost" });
     await this.#subscription?.close();
-    await this.#o.events.stop();
+    await this.#o.feed.stop();
   }
 
   // ---------------------------------------------------------------- jobs
@@ -200,16 +190,17 @@ export class Controller extends Lifecycle {
 
   /** Rejects with STALE_EPOCH when the lease is not held any more, or is not that agent's. */
   async renew(agent: string, lease: string): Promise<UnderEpoch<RenewedLease>> {
-    const { guard, store, settings, nodeEvents } = this.#o;
+    const { guard, store, settings } = this.#o;
+    const { events } = this.#platform;
     const term = guard.require("finish");
     const { leaseMs } = settings;
     const id = lease as LeaseId;
     const theirs = leaseholder(lease) === agent;
     const { held, cancelled } = theirs
-      ? await guard.fenced(nodeEvents.fenced("jobs.renew", store.jobs.renew(id, leaseMs, term)))
+      ? await guard.fenced(events.fenced("jobs.renew", store.jobs.renew(id, leaseMs, term)))
       : { held: false, cancelled: [] };
     if (held) return { leaseMs, cancelled, leaderEpoch: term.epoch };
-    if (theirs) emitNotRenewed(nodeEvents, id);
+    if (theirs) emitNotRenewed(events, id);
     const message = theirs
       ? `${lease} has run out or was given away; what runs under it does not count any more`
       : `${lease} is not a lease of ${agent}`;
@@ -237,18 +228,18 @@ export class Controller extends Lifecycle {
   }
 
   async removeAgent(name: string): Promise<boolean> {
-    const { guard, events } = this.#o;
+    const { guard, feed } = this.#o;
     const term = guard.require("lead");
     const removed = await guard.fenced(this.#directory.remove(name, term));
-    if (removed) events.emit("agent.removed", { agent: name });
+    if (removed) feed.emit("agent.removed", { agent: name });
     return removed;
   }
 
   async agents(withRemoved: boolean): Promise<readonly AgentView[]> {
-    const { clock, settings } = this.#o;
+    const { staleAfterMs } = this.#o.settings;
     const agents = await this.#directory.list(withRemoved);
-    const now = clock.now();
-    return agents.map((agent) => ({ ...agent, state: agentState(agent, now, settings.staleAfterMs) }));
+    const now = this.#platform.clock.now();
+    return agents.map((agent) => ({ ...agent, state: agentState(agent, now, staleAfterMs) }));
   }
 
   /**
@@ -256,20 +247,13 @@ export class Controller extends Lifecycle {
    * for with every look at a job that waits, so that a second old is good enough.
    */
   async lessees(): Promise<readonly AgentView[]> {
-    const { clock, guard, sharedStore } = this.#o;
-    if (!sharedStore && guard.role !== "LEADER") return [];
-    if (this.#lessees === null || clock.monotonic() >= this.#lessees.until) {
-      const until = clock.monotonic() + LESSEES_MS;
-      const agents = this.agents(false);
-      agents.catch(() => (this.#lessees = null));
-      this.#lessees = { until, agents };
-    }
-    return this.#lessees.agents;
+    const { guard, sharedStore } = this.#o;
+    return !sharedStore && guard.role !== "LEADER" ? [] : this.#lessees.read();
   }
 
   /** After the event with this id, as far as it is kept; null for what happens from now on. */
   events(since: string | null, signal: AbortSignal): AsyncIterable<ServerEvent> {
-    return this.#o.events.follow(since, signal);
+    return this.#o.feed.follow(since, signal);
   }
 
   // ---------------------------------------------------------------- for the node
@@ -282,47 +266,43 @@ export class Controller extends Lifecycle {
   /** The job was taken from a worker or agent that let its lease run out. */
   recovered(id: JobId): void {
     const run = this.#leasedRuns.end(id);
-    this.#o.events.emit("lease.expired", {
+    this.#o.feed.emit("lease.expired", {
       job_id: id,
       ...(run && { agent: run.agent, lease_id: run.job.lease, job_epoch: run.job.jobEpoch }),
     });
   }
 
   /** What the leader does for agents, until its term is over. */
-  async duty(term: Term, signal: AbortSignal, clock = this.#o.clock): Promise<void> {
-    const { settings, state, log } = this.#o;
-    const everyMs = Math.min(REFRESH_MS, settings.staleAfterMs / 3);
+  async duty(term: Term, signal: AbortSignal, clock = this.#platform.clock): Promise<void> {
+    const { state, log } = this.#platform;
+    const everyMs = Math.min(REFRESH_MS, this.#o.settings.staleAfterMs / 3);
     let purgesAt = clock.monotonic();
     state.agentsHeardSince = purgesAt;
     this.#follow({ event: "acquired", term });
-    try {
-      while (!signal.aborted) {
-        try {
-          await this.#strays.clear(term);
-          await this.#directory.refresh(this.#leases.agents(), term);
-          if (clock.monotonic() >= purgesAt) {
-            await this.#directory.purge(term);
-            purgesAt = clock.monotonic() + PURGE_MS;
-          }
-        } catch (error) {
-          // Not thrown: the agents that wait here would be sent away with it.
-          if (!signal.aborted) log.warn({ err: error }, "could not store which agents were seen, or left");
+    const step = async (): Promise<number> => {
+      try {
+        await this.#strays.clear(term);
+        await this.#directory.refresh(this.#leases.agents(), term);
+        if (clock.monotonic() >= purgesAt) {
+          await this.#directory.purge(term);
+          purgesAt = clock.monotonic() + PURGE_MS;
         }
-        await clock.sleep(everyMs, signal);
+      } catch (error) {
+        // Not thrown: the agents that wait here would be sent away with it.
+        if (!signal.aborted) log.warn({ err: error }, "could not store which agents were seen, or left");
       }
-    } finally {
+      return everyMs;
+    };
+    await repeat(clock, signal, step).finally(() => {
       state.agentsHeardSince = null;
       this.#follow({ event: "lost" });
-    }
+    });
   }
 
   /** Gives out nothing more, and waits a little for what was given out. Resolves when the term may be given up. */
   async drain(hurry: AbortSignal): Promise<void> {
     this.#follow({ event: "drain" });
-    const over = new AbortController();
-    const late = this.#o.clock.sleep(GRACE_MS, AbortSignal.any([hurry, over.signal]));
-    await Promise.race([this.#leasedRuns.emptied(), late]);
-    over.abort();
+    await within(this.#platform.clock, GRACE_MS, this.#leasedRuns.emptied(), hurry);
     this.#follow({ event: "stepped_down" });
   }
 
@@ -352,36 +332,36 @@ export class Controller extends Lifecycle {
   }
 
   #leased(agent: string, { lease, jobs }: Issued): void {
-    const { events, onChange, spans, clock } = this.#o;
-    if (spans?.on) spans.claimed(jobs, clock.now(), { "baton.agent": agent });
+    const { feed, onChange, spans } = this.#o;
+    if (spans?.on) spans.claimed(jobs, this.#platform.clock.now(), { "baton.agent": agent });
     this.#o.sink?.leased(jobs.length);
     for (const { id, task, jobEpoch } of jobs) {
       onChange(id);
-      events.emit("job.leased", { job_id: id, job_epoch: jobEpoch, task, agent, lease_id: lease });
+      feed.emit("job.leased", { job_id: id, job_epoch: jobEpoch, task, agent, lease_id: lease });
     }
   }
 
   #settled(result: AgentResult, answer: ResultAnswer, outcome: Outcome | null): void {
-    const { events, nodeEvents, onChange, onReady, sink } = this.#o;
+    const { feed, onChange, onReady, sink } = this.#o;
     const repeated = answer.accepted && answer.replayed;
     sink?.result(!answer.accepted || !outcome ? "refused" : repeated ? "repeated" : outcome.kind);
     const { job, jobEpoch, lease } = result;
     const named = { job_id: job, job_epoch: jobEpoch, agent: leaseholder(lease), lease_id: lease };
     if (!answer.accepted) {
       const { code, field, leaderEpoch: current } = answer.refusal;
-      events.emit("result.rejected", { ...named, error: code, field });
+      feed.emit("result.rejected", { ...named, error: code, field });
       // With an outcome it was the store that refused it.
       if (outcome === null && field === "leader_epoch") {
         const refusal = { write: "agent.result", carried: result.leaderEpoch, current, job } as const;
-        nodeEvents.emit("write.refused", refusal);
+        this.#platform.events.emit("write.refused", refusal);
       }
       return;
     }
     const { status, replayed } = answer;
-    if (replayed) return events.emit("result.duplicate", { ...named, status });
+    if (replayed) return feed.emit("result.duplicate", { ...named, status });
     onChange(job);
-    events.emit("result.accepted", { ...named, status });
-    events.emit(isFinal(status) ? `job.${status}` : "job.updated", { job_id: job, status });
+    feed.emit("result.accepted", { ...named, status });
+    feed.emit(isFinal(status) ? `job.${status}` : "job.updated", { job_id: job, status });
     if (outcome?.kind === "retry") this.#leases.due(outcome.delayMs);
     else if (!isFinal(status)) onReady();
   }

@@ -14,10 +14,7 @@ import type { Caller } from "./lease-waiters.ts";
 import { agentLease } from "../core/agent.ts";
 import { hasCode } from "../core/errors.ts";
 import { settleRuns } from "../jobs/run/run-writes.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
-import type { NodeEvents } from "../platform/node-events.ts";
-import type { Random } from "../platform/random.ts";
+import type { Platform } from "../platform/platform.ts";
 import type { ClaimedJob, JobStore, Renewal } from "../store/store.ts";
 import type { Heartbeat } from "./agent-directory.ts";
 import { LeaseWaiters, type Issued, type Waiter, type WorkRequest } from "./lease-waiters.ts";
@@ -48,13 +45,9 @@ export interface RenewedLease {
 }
 
 export interface LeaseServiceOptions {
-  readonly store: { readonly jobs: Pick<JobStore, "claim" | "settle"> };
+  readonly store: { readonly jobs: Pick<JobStore, "claim" | "record"> };
   readonly guard: TermGuard;
   readonly leasedRuns: LeasedRuns;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
-  readonly events: NodeEvents;
   readonly leaseMs: number;
   readonly onLeased: (agent: string, issued: Issued) => void;
 }
@@ -74,9 +67,12 @@ const INTERESTS_PER_LOOK = 16;
 const EARLY_SHARE = 1 / 20;
 const EARLY_MS_MAX = 2_500;
 
+type LeasePlatform = Pick<Platform, "clock" | "random" | "log" | "events">;
+
 const NOTHING: ReadonlySet<string> = new Set();
 
 export class LeaseService {
+  readonly #platform: LeasePlatform;
   readonly #o: LeaseServiceOptions;
   readonly #interests = new Map<string, LeaseWaiters>();
   /** Those that are worth a look, in turn. */
@@ -89,7 +85,8 @@ export class LeaseService {
   #wakesAt = Infinity;
   #cancelTimer: (() => void) | null = null;
 
-  constructor(options: LeaseServiceOptions) {
+  constructor(platform: LeasePlatform, options: LeaseServiceOptions) {
+    this.#platform = platform;
     this.#o = options;
   }
 
@@ -100,7 +97,7 @@ export class LeaseService {
 
   /** A lease with at least one job, or null when there was none in time. */
   ask(request: WorkRequest, caller: Caller): Promise<Issued | null> {
-    const { clock, random } = this.#o;
+    const { clock, random } = this.#platform;
     const now = clock.monotonic();
     const interest = this.#interest(request);
     const asked = Promise.withResolvers<Issued | null>();
@@ -130,7 +127,7 @@ export class LeaseService {
   wake(jobs?: readonly { readonly task: string }[]): void {
     if (this.#interests.size === 0) return;
     const tasks = jobs && new Set(jobs.map(({ task }) => task));
-    const now = this.#o.clock.monotonic();
+    const now = this.#platform.clock.monotonic();
     for (const interest of this.#interests.values()) {
       if (tasks && !overlap(tasks, interest.tasks)) continue;
       interest.hint(tasks !== undefined);
@@ -142,7 +139,7 @@ export class LeaseService {
   /** A job becomes due after so long. */
   due(inMs: number): void {
     if (this.#interests.size === 0) return;
-    this.#dueAt = Math.min(this.#dueAt, this.#o.clock.monotonic() + inMs);
+    this.#dueAt = Math.min(this.#dueAt, this.#platform.clock.monotonic() + inMs);
     this.#wakeAt(this.#dueAt);
   }
 
@@ -200,7 +197,7 @@ export class LeaseService {
       await this.#claim(interest, waiter);
     } catch (error) {
       // The store may not answer: the others hear of it when their turn comes.
-      interest.foundNothing(this.#o.clock.monotonic());
+      interest.foundNothing(this.#platform.clock.monotonic());
       this.#wanting.delete(interest);
       waiter.fail(error);
       if (hasCode(error, "NOT_LEADER")) this.close();
@@ -212,7 +209,8 @@ export class LeaseService {
   }
 
   async #claim(interest: LeaseWaiters, waiter: Waiter): Promise<void> {
-    const { store, guard, leasedRuns, clock, events, leaseMs, onLeased } = this.#o;
+    const { clock, events } = this.#platform;
+    const { store, guard, leasedRuns, leaseMs, onLeased } = this.#o;
     const { request, lease, caller } = waiter;
     const term = guard.require("lead");
     const suspect = !leasedRuns.holdsSuspect(request.agent);
@@ -258,15 +256,16 @@ export class LeaseService {
   /** Nobody waits for them any more: as if they had not been claimed. */
   async #giveBack({ jobs, term }: Issued): Promise<void> {
     const released = jobs.map((run) => ({ run, outcome: { kind: "released" } as const }));
-    await settleRuns(this.#o, released, term).catch((error: unknown) => {
-      this.#o.log.warn({ err: error, jobs: jobs.length }, "could not give back jobs of an agent that left");
+    const { events, log } = this.#platform;
+    await settleRuns({ store: this.#o.store, events }, released, term).catch((error: unknown) => {
+      log.warn({ err: error, jobs: jobs.length }, "could not give back jobs of an agent that left");
     });
     this.wake();
   }
 
   /** Ends waits that are over, looks where it is time to, and sets the timer for the next of it. */
   #sweep(): void {
-    const now = this.#o.clock.monotonic();
+    const now = this.#platform.clock.monotonic();
     const isDue = this.#dueAt <= now;
     if (isDue) this.#dueAt = Infinity;
     const over = this.#anyOver(now);
@@ -301,7 +300,7 @@ export class LeaseService {
   }
 
   #wakeAt(at: number): void {
-    const { clock } = this.#o;
+    const { clock } = this.#platform;
     if (at === Infinity || at >= this.#wakesAt) return;
     this.#cancelTimer?.();
     this.#wakesAt = at;

@@ -12,11 +12,10 @@ import { cut } from "../jobs/run/job-run.ts";
 import type { JobSpans } from "../jobs/job-spans.ts";
 import { outcomeOf, type Ending, type Judged, type OutcomeRules } from "../jobs/run/outcome.ts";
 import { statusAfter } from "../jobs/run/result-writer.ts";
-import { reportRuns, settleRuns } from "../jobs/run/run-writes.ts";
+import { reportRuns, settleRuns, type RunWriting } from "../jobs/run/run-writes.ts";
 import type { TaskRegistry } from "../jobs/tasks/task-registry.ts";
 import { Batcher } from "../platform/batcher.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { NodeEvents } from "../platform/node-events.ts";
+import type { Platform } from "../platform/platform.ts";
 import type { JobStore, NewLogLine, Outcome, Report, Run, Settlement, Verdict } from "../store/store.ts";
 import type { LeasedRuns } from "./leased-runs.ts";
 import type { TermGuard } from "./term-guard.ts";
@@ -67,13 +66,11 @@ export interface AgentReport extends RunNamed {
 }
 
 export interface ResultServiceOptions {
-  readonly store: { readonly jobs: Pick<JobStore, "settle" | "report" | "get"> };
+  readonly store: { readonly jobs: Pick<JobStore, "get" | "record"> };
   readonly guard: TermGuard;
   readonly leasedRuns: LeasedRuns;
   readonly tasks: Pick<TaskRegistry, "get">;
   readonly rules: OutcomeRules;
-  readonly clock: Clock;
-  readonly events: NodeEvents;
   readonly spans?: JobSpans;
   readonly onSettled: (result: AgentResult, answer: ResultAnswer, outcome: Outcome | null) => void;
   readonly onReported: (id: JobId) => void;
@@ -89,17 +86,23 @@ const NOT_ABORTED = { why: null, message: null };
 const UNSPENT: Judged = { failures: 0, interruptions: 0, crashes: 0, maxAttempts: 1, timeoutMs: null };
 
 export class ResultService {
+  readonly #clock: Platform["clock"];
   readonly #o: ResultServiceOptions;
+  readonly #writing: RunWriting;
   readonly #settlements: Batcher<Under<Settlement>, Verdict>;
   readonly #reports: Batcher<Under<Report>, Verdict>;
 
-  constructor(options: ResultServiceOptions) {
+  constructor(platform: Pick<Platform, "clock" | "events">, options: ResultServiceOptions) {
+    this.#clock = platform.clock;
     this.#o = options;
+    const writing = (this.#writing = { store: options.store, events: platform.events });
     this.#settlements = new Batcher({
-      flush: (items) => byTerm(items, (writes, term) => settleRuns(options, writes, term)),
+      clock: platform.clock,
+      flush: (items) => byTerm(items, (writes, term) => settleRuns(writing, writes, term)),
     });
     this.#reports = new Batcher({
-      flush: (items) => byTerm(items, (writes, term) => reportRuns(options, writes, term)),
+      clock: platform.clock,
+      flush: (items) => byTerm(items, (writes, term) => reportRuns(writing, writes, term)),
     });
   }
 
@@ -128,12 +131,11 @@ export class ResultService {
   }
 
   async report(report: AgentReport): Promise<number> {
-    const { guard, clock } = this.#o;
-    const term = guard.require("finish");
+    const term = this.#o.guard.require("finish");
     const refusal = this.#refusal(report, term);
     if (refusal) throw staleEpoch(report.job, refusal);
     const logs = report.lines.map(({ at, level, message }) => {
-      return { at: at ?? clock.now(), level, message: cut(message) };
+      return { at: at ?? this.#clock.now(), level, message: cut(message) };
     });
     const write = { run: this.#run(report), logs, progress: report.progress };
     const verdict = await this.#reports.add({ write, term }).catch((error: unknown) => {
@@ -160,7 +162,7 @@ export class ResultService {
   async #write(settlements: readonly Settlement[], term: Term): Promise<readonly Verdict[] | null> {
     try {
       if (settlements.length === 1) return [await this.#settlements.add({ write: settlements[0]!, term })];
-      return settlements.length === 0 ? [] : await settleRuns(this.#o, settlements, term);
+      return settlements.length === 0 ? [] : await settleRuns(this.#writing, settlements, term);
     } catch (error) {
       if (hasCode(error, "STALE_EPOCH")) return null;
       throw error;

@@ -5,9 +5,9 @@
 
 import type { Leadership, Membership } from "../leadership/coordination.ts";
 import { BatonError, hasCode } from "../core/errors.ts";
-import type { NodeIdentity } from "../core/node.ts";
 import { permits, roleOf, type Role, type Write } from "../core/leadership/role.ts";
 import type { Term } from "../core/leadership/term.ts";
+import type { Platform } from "../platform/platform.ts";
 
 /** Its body is a contract with agents in any language: these fields and no others, so without a message. */
 export type UnderEpoch<Body> = Body & { readonly leaderEpoch: number };
@@ -27,36 +27,35 @@ export interface NotLeaderDetails {
   readonly role: Role;
 }
 
-export interface TermGuardOptions {
-  readonly identity: NodeIdentity;
-  readonly leadership: Pick<Leadership, "current" | "held">;
-  readonly membership: Pick<Membership, "nodes">;
-  readonly draining: () => boolean;
-  /** Why callers are not served yet; null once the cluster has formed. */
-  readonly forming: () => string | null;
-}
-
 export class TermGuard {
-  readonly #o: TermGuardOptions;
+  readonly #platform: Pick<Platform, "identity" | "state">;
+  readonly #leadership: Pick<Leadership, "current" | "held">;
+  readonly #membership: Pick<Membership, "nodes">;
 
-  constructor(options: TermGuardOptions) {
-    this.#o = options;
+  constructor(
+    platform: Pick<Platform, "identity" | "state">,
+    leadership: Pick<Leadership, "current" | "held">,
+    membership: Pick<Membership, "nodes">,
+  ) {
+    this.#platform = platform;
+    this.#leadership = leadership;
+    this.#membership = membership;
   }
 
   get role(): Role {
-    return roleOf(this.#o.leadership.held(), this.#o.draining());
+    return roleOf(this.#leadership.held(), this.#platform.state.draining);
   }
 
   /** The epoch of whoever leads, as last seen. */
   get epoch(): number | null {
-    return this.#o.leadership.current()?.epoch ?? null;
+    return this.#leadership.current()?.epoch ?? null;
   }
 
   /** Our own term, or the refusal. */
   require(write: Write): Term {
-    const term = this.#o.leadership.held();
+    const term = this.#leadership.held();
     if (!term || !permits({ role: this.role, term }, write)) throw this.refusal();
-    const forming = this.#o.forming();
+    const { forming } = this.#platform.state;
     if (forming === null) return term;
     throw new BatonError(
       "CLUSTER_FORMING",
@@ -74,17 +73,17 @@ export class TermGuard {
   }
 
   refusal(): NotLeader {
-    const { identity, leadership, membership, draining } = this.#o;
-    const term = leadership.current();
+    const { identity, state } = this.#platform;
+    const term = this.#leadership.current();
     // We have just found that it is not us, whatever was last seen: an agent that we send to ourselves would never leave.
     const leader = term?.incarnation === identity.incarnation ? null : (term?.leader ?? null);
-    const url = leader && membership.nodes().find((node) => node.name === leader)?.url;
+    const url = leader && this.#membership.nodes().find((node) => node.name === leader)?.url;
     return new NotLeader({
       leader_id: leader,
       leader_url: url ?? null,
       leader_epoch: term?.epoch ?? null,
       node_id: identity.name,
-      role: draining() ? "DRAINING" : "STANDBY",
+      role: state.draining ? "DRAINING" : "STANDBY",
     });
   }
 }

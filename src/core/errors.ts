@@ -40,6 +40,7 @@ export const ERRORS = {
   CLUSTER_FORMING: { status: 503, retryable: true },
   STORE_UNAVAILABLE: { status: 503, retryable: true },
   OWNER_UNREACHABLE: { status: 503, retryable: true },
+  NODE_UNREACHABLE: { status: 503, retryable: true },
   NO_LEADER: { status: 503, retryable: true },
   DEADLINE: { status: 504, retryable: true },
   LOOP: { status: 508, retryable: false },

@@ -115,16 +115,14 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.decorateRequest("principal", null);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "string" }, parseJsonBody);
-  const limits = new RateLimits({
-    perSecond: options.rateLimit ?? 0,
-    nodes: () => services.membership.nodes().filter(({ alive }) => alive).length,
-  });
-  const audit = new AuditTrail({ journal: services.journal, clock });
+  const living = (): number => services.membership.nodes().filter(({ alive }) => alive).length;
+  const limits = new RateLimits(options.rateLimit ?? 0, living);
+  const audit = new AuditTrail({ clock }, services.journal);
   const access = options.access ?? loopbackOnly(isLoopback(options.host));
-  const authentication = new AuthenticationHook({ access, limits, audit });
+  const authentication = new AuthenticationHook(access, limits, audit);
   app.addHook("onRoute", authentication.onRoute);
   app.addHook("onClose", () => audit.flush());
-  const guard = new OriginGuard({ host: options.host, name: services.identity.name });
+  const guard = new OriginGuard(options.host, services.identity.name);
   app.addHook("onRequest", introduce(executor, guard, authentication));
   if (options.sink) app.addHook("onResponse", countRequests(options.sink, OPERATIONS));
   app.addHook("preClose", () => {

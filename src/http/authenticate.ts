@@ -33,19 +33,17 @@ declare module "fastify" {
 
 export type AccessCheck = Pick<Access, "open" | "anybody" | "stale" | "identify" | "identifyAgain" | "knows">;
 
-export interface AuthenticationOptions {
-  readonly access: AccessCheck;
-  readonly limits: RateLimits;
-  readonly audit: Pick<AuditTrail, "refused">;
-}
-
 export class AuthenticationHook {
   /** For a path that is not there: those who may not look are not told so. */
   readonly onNotFound: onRequestHookHandler;
-  readonly #o: AuthenticationOptions;
+  readonly #access: AccessCheck;
+  readonly #limits: RateLimits;
+  readonly #audit: Pick<AuditTrail, "refused">;
 
-  constructor(options: AuthenticationOptions) {
-    this.#o = options;
+  constructor(access: AccessCheck, limits: RateLimits, audit: Pick<AuditTrail, "refused">) {
+    this.#access = access;
+    this.#limits = limits;
+    this.#audit = audit;
     this.onNotFound = this.#hook("read");
   }
 
@@ -64,14 +62,13 @@ export class AuthenticationHook {
 
   /** For an answer that goes on for long: whether its reader may stay, to be asked now and then. Null where nothing was shown. */
   stays(request: FastifyRequest): (() => boolean) | null {
-    const { access } = this.#o;
     if ((request.principal?.id ?? null) === null) return null;
     const shown = shownIn(request);
-    return shown && (() => access.knows(shown));
+    return shown && (() => this.#access.knows(shown));
   }
 
   #hook(needs: NeededPermission): onRequestHookHandler {
-    const { access, limits } = this.#o;
+    const [access, limits] = [this.#access, this.#limits];
     const { limitsRequests } = limits;
     return (request, reply, done) => {
       const { headers } = request;
@@ -94,12 +91,12 @@ export class AuthenticationHook {
 
   /** The slow way, for those who are not known at once. */
   async #admit(request: FastifyRequest, reply: FastifyReply, needs: NeededPermission): Promise<void> {
-    const { access, limits, audit } = this.#o;
+    const [access, limits] = [this.#access, this.#limits];
     const shown = shownIn(request);
     const known = shown && (await access.identifyAgain(shown));
     if (!known) {
       if (access.stale && shown) throw cannotCheck();
-      audit.refused(addressOf(request), "UNAUTHENTICATED");
+      this.#audit.refused(addressOf(request), "UNAUTHENTICATED");
       if (shown !== null || request.headers.authorization !== undefined) await limits.failed(request, reply);
       reply.header("www-authenticate", 'Bearer realm="baton"');
       throw new BatonError("UNAUTHENTICATED", whyNot(request, access.open));
@@ -115,16 +112,15 @@ export class AuthenticationHook {
     reply: FastifyReply,
     needs: NeededPermission,
   ): void {
-    const { access, audit } = this.#o;
     try {
       if (shown.by === "cookie") checkOrigin(request, reply);
       requirePermission(known, needs);
     } catch (error) {
-      audit.refused(addressOf(request), "FORBIDDEN", principalText(known));
+      this.#audit.refused(addressOf(request), "FORBIDDEN", principalText(known));
       throw error;
     }
     // What cannot be read in the store cannot have been revoked there either, as far as this node knows.
-    if (needs !== "read" && known.id !== null && access.stale) throw cannotCheck();
+    if (needs !== "read" && known.id !== null && this.#access.stale) throw cannotCheck();
     request.principal = known;
   }
 }

@@ -7,13 +7,6 @@ import { hostname } from "node:os";
 import { isLoopback } from "../core/access/is-loopback.ts";
 import { BatonError } from "../core/errors.ts";
 
-export interface OriginGuardOptions {
-  /** The address that is listened on. */
-  readonly host: string;
-  /** The node's own name, accepted as a host too. */
-  readonly name: string;
-}
-
 interface Headers {
   readonly host?: string;
   readonly origin?: string;
@@ -26,11 +19,12 @@ export class OriginGuard {
   /** Hosts with their port, as they were sent and found good. */
   readonly #known = new Set<string>();
 
-  constructor(options: OriginGuardOptions) {
-    this.#hosts = isLoopback(options.host)
+  /** `host`: the address that is listened on. `name`: the node's own, accepted as a host too. */
+  constructor(host: string, name: string) {
+    this.#hosts = isLoopback(host)
       ? new Set(
-          ["localhost", "127.0.0.1", "[::1]", bracketed(options.host), options.name, hostname()].map((name) =>
-            name.toLowerCase(),
+          ["localhost", "127.0.0.1", "[::1]", bracketed(host), name, hostname()].map((each) =>
+            each.toLowerCase(),
           ),
         )
       : null;

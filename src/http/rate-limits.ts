@@ -11,13 +11,6 @@ import { principalText } from "../core/access/permissions.ts";
 import { BatonError } from "../core/errors.ts";
 import { NO_COMPILERS } from "./pages.ts";
 
-export interface RateLimitsOptions {
-  /** Of each caller; 0 for as many as they like. */
-  readonly perSecond: number;
-  /** How many nodes are there to be asked, with this one. */
-  readonly nodes: () => number;
-}
-
 type Limit = (
   request: FastifyRequest,
 ) => Promise<
@@ -40,7 +33,8 @@ export class RateLimits {
   readonly #failures: Limit;
   readonly #requests: Limit | null;
 
-  constructor({ perSecond, nodes }: RateLimitsOptions) {
+  /** `perSecond`: of each caller; 0 for as many as they like. `nodes`: how many can be asked, with this one. */
+  constructor(perSecond: number, nodes: () => number) {
     let app: Promise<FastifyInstance> | null = null;
     const limitOf = (options: CreateRateLimitOptions): Limit => {
       let limit: Limit | null = null;

@@ -173,9 +173,9 @@ export function whyQueued(
     };
   }
   const able = agents.filter(({ capabilities }) => capabilities.includes(job.task));
-  const somebody = others.some((node) => mayRun(node, job)) || able.some(({ state }) => state === "alive");
-  const nobody = somebody ? null : whyNotHere(job, tasks, worker, able.length > 0);
-  if (nobody) return nobody;
+  const runnable = others.some((node) => mayRun(node, job)) || able.some(({ state }) => state === "alive");
+  const reason = runnable ? null : whyNotHere(job, tasks, worker, able.length > 0);
+  if (reason) return reason;
   if (isSuspect(job.crashes, worker.budgets)) {
     return {
       code: "suspect",

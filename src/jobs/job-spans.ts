@@ -13,28 +13,25 @@ import { FUNCTIONS_QUEUE } from "../core/jobs/job.ts";
 import { ACTIVE, failureOf, type Attributes, type Span, type Tracing } from "../platform/tracing.ts";
 import type { ClaimedJob, NewJob, Outcome, Verdict } from "../store/store.ts";
 
-export interface JobSpansOptions {
-  readonly tracing: Tracing;
-  readonly node: string;
-}
-
-/** Of the jobs of one claim that have a trace; more than a tracer takes at a time help nobody. */
+/** Of the jobs of one claim that have a trace; a tracer does not take more at a time. */
 const CLAIMED_MAX = 128;
 
 export class JobSpans {
-  readonly #o: JobSpansOptions;
+  readonly #tracing: Tracing;
+  readonly #node: string;
 
-  constructor(options: JobSpansOptions) {
-    this.#o = options;
+  constructor(tracing: Tracing, node: string) {
+    this.#tracing = tracing;
+    this.#node = node;
   }
 
   get on(): boolean {
-    return this.#o.tracing.on;
+    return this.#tracing.on;
   }
 
   /** `given` is the trace that came with the request; what is active here goes before it, and is a part of it if all is well. */
   async submit<T>(given: string | null, store: (span: Span) => Promise<T>): Promise<T> {
-    const { tracing } = this.#o;
+    const tracing = this.#tracing;
     const span = tracing.start("baton.submit", {
       kind: "producer",
       parent: tracing.active() === null ? given : ACTIVE,
@@ -69,14 +66,12 @@ export class JobSpans {
   claimed(jobs: readonly ClaimedJob[], startedAt: number, by: Attributes = {}): void {
     for (const job of jobs.filter(({ trace }) => trace).slice(0, CLAIMED_MAX)) {
       const attributes = { ...this.#of(job, "claim", "receive"), ...by };
-      this.#o.tracing
-        .start("baton.claim", { kind: "client", parent: job.trace!, attributes, startedAt })
-        .end();
+      this.#tracing.start("baton.claim", { kind: "client", parent: job.trace!, attributes, startedAt }).end();
     }
   }
 
   run(job: ClaimedJob): Span {
-    return this.#o.tracing.start("baton.run", {
+    return this.#tracing.start("baton.run", {
       kind: "consumer",
       parent: job.trace ?? null,
       attributes: this.#of(job, "run", "process"),
@@ -92,7 +87,7 @@ export class JobSpans {
 
   /** `run` is the trace of the run that has ended. */
   settle(job: Pick<ClaimedJob, "id" | "jobEpoch">, outcome: Outcome, run: string): Span {
-    return this.#o.tracing.start("baton.settle", {
+    return this.#tracing.start("baton.settle", {
       kind: "client",
       parent: run,
       attributes: {
@@ -126,7 +121,7 @@ export class JobSpans {
       "messaging.system": "baton",
       "messaging.operation.name": name,
       "messaging.operation.type": type,
-      "messaging.client.id": this.#o.node,
+      "messaging.client.id": this.#node,
     };
   }
 }

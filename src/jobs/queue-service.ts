@@ -1,35 +1,43 @@
-import { SingleFlight } from "../platform/single-flight.ts";
-import type { QueueInfo, Store } from "../store/store.ts";
+import { Cached } from "../platform/cached.ts";
+import type { Platform } from "../platform/platform.ts";
+import type { QueueInfo, QueueStore, Store } from "../store/store.ts";
 
 export type Queues = Pick<QueueService, "list" | "waitingSince" | "setPaused">;
 
-export interface QueueServiceOptions {
-  readonly store: Pick<Store, "queues">;
-  /** Jobs may be handed out again. */
-  readonly onReady: () => void;
-}
-
 export class QueueService {
-  readonly #o: QueueServiceOptions;
+  readonly #queues: Store["queues"];
+  readonly #pauses: Pick<QueueStore, "setPaused">;
+  readonly #onReady: () => void;
   /** Counting many jobs takes a database a while, and all who have the page open ask at the same time. */
-  readonly #counts: SingleFlight<readonly QueueInfo[]>;
+  readonly #counts: Cached<readonly QueueInfo[]>;
 
-  constructor(options: QueueServiceOptions) {
-    this.#o = options;
-    this.#counts = new SingleFlight(() => options.store.queues.list());
+  /**
+   * `pauses`: the store itself, or the table of a cluster whose nodes have their own stores. `onReady` is called when
+   * jobs may be handed out again.
+   */
+  constructor(
+    { clock }: Pick<Platform, "clock">,
+    { queues }: Pick<Store, "queues">,
+    pauses: Pick<QueueStore, "setPaused">,
+    onReady: () => void,
+  ) {
+    this.#queues = queues;
+    this.#pauses = pauses;
+    this.#onReady = onReady;
+    this.#counts = new Cached(clock, 0, () => queues.list());
   }
 
   list(): Promise<readonly QueueInfo[]> {
-    return this.#counts.get();
+    return this.#counts.next();
   }
 
   /** Since when the oldest due job of each queue waits. */
   waitingSince(): Promise<ReadonlyMap<string, number>> {
-    return this.#o.store.queues.waitingSince();
+    return this.#queues.waitingSince();
   }
 
   async setPaused(queue: string, paused: boolean): Promise<void> {
-    await this.#o.store.queues.setPaused(queue, paused);
-    this.#o.onReady();
+    await this.#pauses.setPaused(queue, paused);
+    this.#onReady();
   }
 }

@@ -9,18 +9,15 @@
 import { BatonError } from "../core/errors.ts";
 import type { NodeIdentity } from "../core/node.ts";
 import { sameTerm, type LeaderRole, type Term, termFields } from "../core/leadership/term.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
+import type { Platform } from "../platform/platform.ts";
 import type { TermStore } from "../store/store.ts";
 import { requireRunning, type LeaseLock, type Tenure } from "./coordination.ts";
 import { Mutex } from "../platform/loop.ts";
 import { Feed } from "../platform/feed.ts";
 
-export interface AdmittedLockOptions {
+export interface AdmittedLockOptions extends Pick<Platform, "clock" | "log"> {
   readonly role: LeaderRole;
   readonly terms: TermStore;
-  readonly clock: Clock;
-  readonly log: Log;
   /** The coordination that this lock belongs to. */
   readonly owner: { readonly running: boolean };
 }
@@ -159,7 +156,7 @@ export abstract class AdmittedLock<Grant extends { readonly term: Term }> implem
 
   /**
    * Behind a failover, or where nodes were given different servers, two may lead, and each of them renews. The store knows which one
-   * may write; the other is told here. Not waited for: a store that is away says nothing about who leads.
+   * may write; the other one learns it here. Not waited for: a store that is away says nothing about who leads.
    */
   async #compare(term: Term): Promise<void> {
     try {

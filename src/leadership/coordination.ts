@@ -41,7 +41,7 @@ export interface LeaseLock {
   renew(term: Term, ttlMs: number): Promise<boolean>;
   /** Ends this term; touches no later one. */
   release(term: Term): Promise<void>;
-  /** The current term, or null while nobody holds a valid one. */
+  /** The current term, or null while no node holds a valid one. */
   read(): Promise<Term | null>;
   /** The current term with its times, by the backend's clock. */
   tenure(): Promise<Tenure | null>;
@@ -63,7 +63,10 @@ export interface Membership {
   /** How we show ourselves from now on. */
   setStatus(status: NodeStatus): Promise<void>;
 
-  /** Asks a node to drain, or to take work again; the request arrives soon. False when no live node has that name. */
+  /**
+   * Asks a node to drain, or to take work again; the request arrives soon. False when no live node has that name. Rejects with
+   * NODE_UNREACHABLE when the request may have arrived and may not.
+   */
   ask(node: NodeName, request: NodeRequest): Promise<boolean>;
   /** The requests to this node, also those from before the call; of several that wait only the last is delivered. */
   requests(signal: AbortSignal): AsyncIterable<NodeRequest>;
@@ -90,9 +93,54 @@ export interface Membership {
 
 export type NodeRequest = "drain" | "resume";
 
+/** The last request to a node, until it is read. A newer request replaces an older one. */
+export class PendingRequest {
+  #request: NodeRequest | null = null;
+  readonly #waiting = new Set<() => void>();
+
+  put(request: NodeRequest): void {
+    this.#request = request;
+    for (const wake of this.#waiting) wake();
+  }
+
+  /** Every request goes to one follower. */
+  async *follow(signal: AbortSignal): AsyncGenerator<NodeRequest> {
+    while (!signal.aborted) {
+      const request = this.#request;
+      this.#request = null;
+      if (request) yield request;
+      else await this.#change(signal);
+    }
+  }
+
+  #change(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        this.#waiting.delete(wake);
+        signal.removeEventListener("abort", wake);
+        resolve();
+      };
+      this.#waiting.add(wake);
+      signal.addEventListener("abort", wake, { once: true });
+    });
+  }
+}
+
+/**
+ * A cluster takes traffic once so many nodes have gathered. It is asked once, at the start of a node: a cluster that loses
+ * nodes later goes on, because refusing work then would turn a small failure into a whole one.
+ */
+export function stillForming(nodes: readonly NodeInfo[], minimumNodes: number): string | null {
+  const gathered = nodes.filter(
+    ({ status, alive }) => alive && (status === "joining" || status === "active"),
+  ).length;
+  if (gathered >= minimumNodes) return null;
+  return `${gathered} of ${minimumNodes} nodes have gathered`;
+}
+
 /** What the rest of the node sees of an election. */
 export interface Leadership {
-  /** Whoever leads, as last seen. */
+  /** The leader, as last seen. */
   current(): Term | null;
   /** Our own term, only inside the trust window. */
   held(): Term | null;

@@ -22,17 +22,20 @@
  */
 
 import { BatonError } from "../core/errors.ts";
-import type { NodeIdentity } from "../core/node.ts";
-import type { LeaderRole, Term, TermChange, TermEnd } from "../core/leadership/term.ts";
-import { heldBy, sameTerm, TERM_ENDS, termFields } from "../core/leadership/term.ts";
+import {
+  heldBy,
+  sameTerm,
+  TERM_ENDS,
+  termFields,
+  type LeaderRole,
+  type Term,
+  type TermChange,
+  type TermEnd,
+} from "../core/leadership/term.ts";
 import { slept, trustedUntil } from "../core/leadership/trust-window.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
-import type { Random } from "../platform/random.ts";
+import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { LeaseLock, Leadership, LockSilence } from "./coordination.ts";
-import { checkElectorSettings } from "./elector-settings.ts";
-import type { ElectorSettings } from "./elector-settings.ts";
 import { Feed } from "../platform/feed.ts";
 import { LockCalls } from "./lock-calls.ts";
 import { Pause } from "../platform/loop.ts";
@@ -43,18 +46,26 @@ export type LeaderGate = (term: Term, signal: AbortSignal) => Promise<void>;
 /** A gate that switches agents off, and returns which. */
 export type BeforeLeading = (...asked: Parameters<LeaderGate>) => Promise<readonly string[]>;
 
-export interface ElectorOptions {
+/** The four durations of an election. */
+export interface ElectorSettings {
+  /** How long the lock grants a term. A dead leader is replaced after this, if no hint comes first. */
+  readonly leaseMs: number;
+  readonly renewMs: number;
+  /** The part of the lease that is not used, see core/leadership/trust-window.ts. */
+  readonly marginMs: number;
+  /** How often a standby tries, spread by a quarter to both sides. */
+  readonly retryMs: number;
+}
+
+export interface ElectorOptions extends Pick<Platform, "identity" | "clock" | "random"> {
+  readonly log?: Pick<Platform["log"], "info" | "warn" | "error">;
   readonly lock: LeaseLock;
-  readonly identity: NodeIdentity;
   readonly role: LeaderRole;
-  readonly clock: Clock;
-  readonly random: Random;
   readonly settings: ElectorSettings;
   /** Whether this node is a candidate now. */
   readonly stands?: () => boolean;
   /** What has to happen before a term begins. */
   readonly gate?: LeaderGate | undefined;
-  readonly log?: Pick<Log, "info" | "warn" | "error">;
   readonly onChange?: ((change: TermChange) => void) | undefined;
 }
 
@@ -65,16 +76,7 @@ interface Stamp {
 }
 
 export class Elector extends Lifecycle implements Leadership {
-  readonly #lock: LeaseLock;
-  readonly #identity: NodeIdentity;
-  readonly #role: LeaderRole;
-  readonly #clock: Clock;
-  readonly #random: Random;
-  readonly #settings: ElectorSettings;
-  readonly #stands: () => boolean;
-  readonly #gate: LeaderGate | undefined;
-  readonly #log: ElectorOptions["log"];
-  readonly #onChange: ElectorOptions["onChange"];
+  readonly #o: ElectorOptions;
   /** Two calls fit between the time a renewal is due and the end of trust: one that hangs does not cost the term. */
   readonly #callMs: number;
   readonly #calls: LockCalls;
@@ -100,30 +102,21 @@ export class Elector extends Lifecycle implements Leadership {
   constructor(options: ElectorOptions) {
     super();
     checkElectorSettings(options.settings);
-    this.#lock = options.lock;
-    this.#identity = options.identity;
-    this.#role = options.role;
-    this.#clock = options.clock;
-    this.#random = options.random;
-    this.#settings = options.settings;
-    this.#stands = options.stands ?? (() => true);
-    this.#gate = options.gate;
-    this.#log = options.log;
-    this.#onChange = options.onChange;
+    this.#o = options;
     const { leaseMs, marginMs, renewMs } = options.settings;
     this.#callMs = (leaseMs - marginMs - renewMs) / 2;
-    this.#calls = new LockCalls(this.#clock, this.#callMs);
-    this.#pause = new Pause(this.#clock);
+    this.#calls = new LockCalls(options.clock, this.#callMs);
+    this.#pause = new Pause(options.clock);
   }
 
   /** Null while our own term has not begun: a caller that was sent here would be refused. */
   current(): Term | null {
     const seen = this.#seen;
-    return seen && heldBy(seen, this.#identity) && !this.#isOpen(seen) ? null : seen;
+    return seen && heldBy(seen, this.#o.identity) && !this.#isOpen(seen) ? null : seen;
   }
 
   held(): Term | null {
-    if (!this.#opened || this.#clock.monotonic() >= this.#lapsesAt()) return null;
+    if (!this.#opened || this.#o.clock.monotonic() >= this.#lapsesAt()) return null;
     if (!this.#doubtful()) return this.#opened;
     this.#pause.wake();
     return null;
@@ -132,20 +125,19 @@ export class Elector extends Lifecycle implements Leadership {
   require(): Term {
     const term = this.held();
     if (term) return term;
-    if (this.#term && !this.#opened) {
-      throw new BatonError(
-        "NOT_LEADER",
-        `${this.#identity.name} is about to lead and does not yet; try again in a moment`,
-        { role: this.#role, leader: null, epoch: null },
-      );
-    }
-    const leader = this.#seen && this.#seen.leader !== this.#identity.name ? this.#seen : null;
+    const {
+      role,
+      identity: { name },
+    } = this.#o;
+    const gated = this.#term !== null && !this.#opened;
+    const leader = !gated && this.#seen && this.#seen.leader !== name ? this.#seen : null;
+    const known = leader ? `; ${leader.leader} does, as last seen` : ", and no other leader is known";
     throw new BatonError(
       "NOT_LEADER",
-      leader
-        ? `${this.#identity.name} does not lead (${this.#role}); ${leader.leader} does, as last seen`
-        : `${this.#identity.name} does not lead (${this.#role}), and no other leader is known`,
-      { role: this.#role, leader: leader?.leader ?? null, epoch: leader?.epoch ?? null },
+      gated
+        ? `${name} is about to lead and does not yet; try again in a moment`
+        : `${name} does not lead (${role})${known}`,
+      { role, leader: leader?.leader ?? null, epoch: leader?.epoch ?? null },
     );
   }
 
@@ -163,7 +155,7 @@ export class Elector extends Lifecycle implements Leadership {
     const term = this.#end("resigned");
     if (!term) return;
     // A standby tries within 1.25 x retryMs, hint or not.
-    this.#standsFrom = this.#clock.monotonic() + 2 * this.#settings.retryMs;
+    this.#standsFrom = this.#o.clock.monotonic() + 2 * this.#o.settings.retryMs;
     this.#pause.wake();
     await this.#release(term);
   }
@@ -196,8 +188,8 @@ export class Elector extends Lifecycle implements Leadership {
 
   async #run(stopping: AbortSignal): Promise<void> {
     while (!stopping.aborted) {
-      const waitMs = this.#standsFrom - this.#clock.monotonic();
-      if (waitMs > 0) await this.#clock.sleep(waitMs, stopping);
+      const waitMs = this.#standsFrom - this.#o.clock.monotonic();
+      if (waitMs > 0) await this.#o.clock.sleep(waitMs, stopping);
       else if (!this.#stands()) await this.#observe(stopping);
       else if (await this.#stand(stopping)) await this.#lead(stopping);
     }
@@ -207,25 +199,26 @@ export class Elector extends Lifecycle implements Leadership {
   async #stand(stopping: AbortSignal): Promise<boolean> {
     this.#pause.clear();
     const sent = this.#stamp();
-    const answer = await this.#calls.ask(() => this.#lock.acquire(this.#identity, this.#settings.leaseMs), {
+    const { lock, identity, settings } = this.#o;
+    const answer = await this.#calls.ask(() => lock.acquire(identity, settings.leaseMs), {
       stopping,
       late: (term) => term && this.#release(term),
     });
     if (answer.given && answer.value) {
-      // The answer may have lain there while this thread was held up, or while we were told to stop.
+      // The answer may have lain there while this thread was held up, or while we were asked to stop.
       const wanted = !stopping.aborted && this.#stands();
-      const usable = wanted && this.#clock.monotonic() < trustedUntil(sent.mono, this.#settings);
+      const usable = wanted && this.#o.clock.monotonic() < trustedUntil(sent.mono, settings);
       if (usable) this.#begin(answer.value, sent);
       else await this.#release(answer.value);
       return usable;
     }
     if (stopping.aborted) return false;
     if (answer.given) {
-      const seen = await this.#calls.ask(() => this.#lock.read(), { stopping });
+      const seen = await this.#calls.ask(() => this.#o.lock.read(), { stopping });
       if (seen.given) this.#seen = seen.value;
     } else if (!this.#unanswered)
-      this.#log?.warn(
-        { leaderRole: this.#role, err: answer.error },
+      this.#o.log?.warn(
+        { leaderRole: this.#o.role, err: answer.error },
         "could not ask for the leader lock; trying again",
       );
     this.#unanswered = !answer.given;
@@ -236,14 +229,14 @@ export class Elector extends Lifecycle implements Leadership {
   /** While the backend is away no leader is known. */
   async #observe(stopping: AbortSignal): Promise<void> {
     this.#pause.clear();
-    const answer = await this.#calls.ask(() => this.#lock.read(), { stopping });
+    const answer = await this.#calls.ask(() => this.#o.lock.read(), { stopping });
     this.#seen = answer.given ? answer.value : null;
     await this.#pauseToRetry(stopping);
   }
 
   /** Spread by a quarter to both sides: standbys that start together do not ask together for ever. */
   async #pauseToRetry(stopping: AbortSignal): Promise<void> {
-    await this.#pause.sleep(this.#settings.retryMs * (0.75 + 0.5 * this.#random.chance()), stopping);
+    await this.#pause.sleep(this.#o.settings.retryMs * (0.75 + 0.5 * this.#o.random.chance()), stopping);
   }
 
   /** Renews until the term is over. */
@@ -253,24 +246,25 @@ export class Elector extends Lifecycle implements Leadership {
     let hinted = false;
     for (;;) {
       if (!term || this.#term !== term) return;
-      const now = this.#clock.monotonic();
+      const now = this.#o.clock.monotonic();
       const lapsesAt = this.#lapsesAt();
       if (now >= lapsesAt) return this.#giveUp("lapsed");
       if (!this.#stands()) return this.#giveUp("superseded");
       const doubtful = this.#doubtful();
-      const due = doubtful || hinted ? now : Math.max(this.#confirmed.mono + this.#settings.renewMs, retryAt);
+      const due =
+        doubtful || hinted ? now : Math.max(this.#confirmed.mono + this.#o.settings.renewMs, retryAt);
       if (due > now) {
         hinted = await this.#pause.sleep(Math.min(due, lapsesAt) - now, stopping);
         continue;
       }
       hinted = false;
       const sent = this.#stamp();
-      const answer = await this.#calls.ask(() => this.#lock.renew(term, this.#settings.leaseMs), {
+      const answer = await this.#calls.ask(() => this.#o.lock.renew(term, this.#o.settings.leaseMs), {
         deadlineMs: Math.min(this.#callMs, lapsesAt - now),
         stopping,
       });
       if (this.#term !== term) return;
-      if (this.#clock.monotonic() >= lapsesAt) return this.#giveUp("lapsed");
+      if (this.#o.clock.monotonic() >= lapsesAt) return this.#giveUp("lapsed");
       if (answer.given && answer.value) {
         this.#confirmed = sent;
         retryAt = -Infinity;
@@ -279,8 +273,11 @@ export class Elector extends Lifecycle implements Leadership {
       } else if (doubtful) {
         return this.#giveUp("slept");
       } else {
-        this.#log?.warn({ ...termFields(term), err: answer.error }, "could not renew the term; trying again");
-        retryAt = this.#clock.monotonic() + Math.min(this.#settings.retryMs, this.#callMs / 2);
+        this.#o.log?.warn(
+          { ...termFields(term), err: answer.error },
+          "could not renew the term; trying again",
+        );
+        retryAt = this.#o.clock.monotonic() + Math.min(this.#o.settings.retryMs, this.#callMs / 2);
       }
     }
   }
@@ -290,10 +287,10 @@ export class Elector extends Lifecycle implements Leadership {
     this.#confirmed = sent;
     this.#term = term;
     this.#seen = term;
-    this.#log?.info(termFields(term), "leading");
-    this.#onChange?.({ is: "started", term, before });
+    this.#o.log?.info(termFields(term), "leading");
+    this.#o.onChange?.({ is: "started", term, before });
     this.#ending = new AbortController();
-    if (this.#gate) void this.#askGate(this.#gate, term, this.#ending.signal);
+    if (this.#o.gate) void this.#askGate(this.#o.gate, term, this.#ending.signal);
     else this.#open(term);
   }
 
@@ -301,11 +298,11 @@ export class Elector extends Lifecycle implements Leadership {
     try {
       await gate(term, ending);
       if (ending.aborted) return;
-      this.#log?.info(termFields(term), "the gate is open; duties begin");
+      this.#o.log?.info(termFields(term), "the gate is open; duties begin");
       this.#open(term);
     } catch (error) {
       if (ending.aborted) return;
-      this.#log?.error({ ...termFields(term), err: error }, "may not lead; giving the term up");
+      this.#o.log?.error({ ...termFields(term), err: error }, "may not lead; giving the term up");
       await this.resign();
     }
   }
@@ -325,8 +322,8 @@ export class Elector extends Lifecycle implements Leadership {
     if (!term) return null;
     this.#term = null;
     if (this.#seen && sameTerm(this.#seen, term)) this.#seen = null;
-    this.#log?.info({ ...termFields(term), reason: TERM_ENDS[reason] }, "no longer leading");
-    this.#onChange?.({ is: "ended", term, reason });
+    this.#o.log?.info({ ...termFields(term), reason: TERM_ENDS[reason] }, "no longer leading");
+    this.#o.onChange?.({ is: "ended", term, reason });
     this.#ending.abort();
     if (this.#opened) this.#changes.push(null);
     this.#opened = null;
@@ -340,43 +337,63 @@ export class Elector extends Lifecycle implements Leadership {
   }
 
   async #release(term: Term): Promise<void> {
-    const answer = await this.#calls.ask(() => this.#lock.release(term));
+    const answer = await this.#calls.ask(() => this.#o.lock.release(term));
     if (!answer.given) {
-      this.#log?.warn(
+      this.#o.log?.warn(
         { ...termFields(term), err: answer.error },
         "could not release the term; it runs out by itself",
       );
     }
   }
 
+  #stands(): boolean {
+    return this.#o.stands?.() ?? true;
+  }
+
   #lapsesAt(): number {
-    return trustedUntil(this.#confirmed.mono, this.#settings);
+    return trustedUntil(this.#confirmed.mono, this.#o.settings);
   }
 
   #doubtful(): boolean {
     const now = this.#stamp();
     const since = this.#confirmed;
-    return slept(now.wall - since.wall, now.mono - since.mono, this.#settings.leaseMs);
+    return slept(now.wall - since.wall, now.mono - since.mono, this.#o.settings.leaseMs);
   }
 
   #stamp(): Stamp {
-    return { mono: this.#clock.monotonic(), wall: this.#clock.now() };
+    return { mono: this.#o.clock.monotonic(), wall: this.#o.clock.now() };
   }
 
   async #followHints(stopping: AbortSignal): Promise<void> {
     while (!stopping.aborted) {
       try {
-        for await (const _ of this.#lock.released(stopping)) {
+        for await (const _ of this.#o.lock.released(stopping)) {
           if (stopping.aborted) return;
           this.#pause.wake();
         }
       } catch (error) {
-        this.#log?.warn(
-          { leaderRole: this.#role, err: error },
+        this.#o.log?.warn(
+          { leaderRole: this.#o.role, err: error },
           "no hints from the leader lock; polling goes on",
         );
       }
-      await this.#clock.sleep(this.#settings.retryMs, stopping);
+      await this.#o.clock.sleep(this.#o.settings.retryMs, stopping);
     }
   }
+}
+
+function checkElectorSettings(settings: ElectorSettings): void {
+  for (const field of ["leaseMs", "renewMs", "marginMs", "retryMs"] as const) {
+    const value = settings[field];
+    if (!Number.isFinite(value) || value <= 0) {
+      throw new BatonError("BAD_CONFIG", `${field} must be a number of ms above 0, not ${value}`, { field });
+    }
+  }
+  const { leaseMs, renewMs, marginMs } = settings;
+  if (leaseMs > renewMs + marginMs) return;
+  throw new BatonError(
+    "BAD_CONFIG",
+    `leaseMs (${leaseMs}) must be above renewMs + marginMs (${renewMs} + ${marginMs}): otherwise each term runs out before its first renewal; raise leaseMs or lower renewMs`,
+    { field: "leaseMs" },
+  );
 }

@@ -14,16 +14,14 @@
 
 import type { Leadership } from "./coordination.ts";
 import type { Duty, Term } from "../core/leadership/term.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
 import { Backoff, within } from "../platform/loop.ts";
+import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
 
-export interface LeaderDutiesOptions {
+interface LeaderDutiesOptions extends Pick<Platform, "clock"> {
   readonly leadership: Pick<Leadership, "changes">;
   readonly duties: Readonly<Record<string, Duty>>;
-  readonly clock: Clock;
-  readonly log?: Pick<Log, "error">;
+  readonly log?: Pick<Platform["log"], "error">;
   /** How long the end of a term waits for its duties. Shorter, and two terms' duties overlap more often. */
   readonly graceMs?: number;
 }
@@ -44,10 +42,7 @@ interface Tenure {
 }
 
 export class LeaderDuties extends Lifecycle {
-  readonly #leadership: Pick<Leadership, "changes">;
-  readonly #duties: Readonly<Record<string, Duty>>;
-  readonly #clock: Clock;
-  readonly #log: Pick<Log, "error"> | undefined;
+  readonly #o: LeaderDutiesOptions;
   readonly #graceMs: number;
   #stopping = new AbortController();
   #following: Promise<void> = Promise.resolve();
@@ -55,10 +50,7 @@ export class LeaderDuties extends Lifecycle {
 
   constructor(options: LeaderDutiesOptions) {
     super();
-    this.#leadership = options.leadership;
-    this.#duties = options.duties;
-    this.#clock = options.clock;
-    this.#log = options.log;
+    this.#o = options;
     this.#graceMs = options.graceMs ?? 5_000;
   }
 
@@ -82,24 +74,24 @@ export class LeaderDuties extends Lifecycle {
     const backoff = new Backoff(FIRST_RESTART_MS, RESTART_MS_MAX);
     while (!stopping.aborted) {
       try {
-        for await (const term of this.#leadership.changes(stopping)) {
+        for await (const term of this.#o.leadership.changes(stopping)) {
           await this.#end();
           if (term && !stopping.aborted) this.#begin(term);
           backoff.reset();
         }
       } catch (error) {
-        this.#log?.error({ err: error }, "leadership cannot be followed; duties stop until it can");
+        this.#o.log?.error({ err: error }, "leadership cannot be followed; duties stop until it can");
       }
-      // Without news of the term nobody may go on acting on it.
+      // Without news of the term no duty may go on.
       await this.#end();
-      if (!stopping.aborted) await this.#clock.sleep(backoff.next(), stopping);
+      if (!stopping.aborted) await this.#o.clock.sleep(backoff.next(), stopping);
     }
   }
 
   #begin(term: Term): void {
     const ending = new AbortController();
-    const busy = new Set(Object.keys(this.#duties));
-    const runs = Object.entries(this.#duties).map(async ([name, duty]) => {
+    const busy = new Set(Object.keys(this.#o.duties));
+    const runs = Object.entries(this.#o.duties).map(async ([name, duty]) => {
       await this.#keepRunning(name, duty, term, ending.signal);
       busy.delete(name);
     });
@@ -109,19 +101,19 @@ export class LeaderDuties extends Lifecycle {
   async #keepRunning(name: string, duty: Duty, term: Term, ending: AbortSignal): Promise<void> {
     const backoff = new Backoff(FIRST_RESTART_MS, RESTART_MS_MAX);
     while (!ending.aborted) {
-      const startedAt = this.#clock.monotonic();
+      const startedAt = this.#o.clock.monotonic();
       try {
         await duty(term, ending);
         return;
       } catch (error) {
         if (ending.aborted) return;
-        if (this.#clock.monotonic() - startedAt >= STEADY_MS) backoff.reset();
+        if (this.#o.clock.monotonic() - startedAt >= STEADY_MS) backoff.reset();
         const delayMs = backoff.next();
-        this.#log?.error(
+        this.#o.log?.error(
           { duty: name, epoch: term.epoch, err: error, delayMs },
           "a leader's duty failed; it starts again",
         );
-        await this.#clock.sleep(delayMs, ending);
+        await this.#o.clock.sleep(delayMs, ending);
       }
     }
   }
@@ -131,10 +123,10 @@ export class LeaderDuties extends Lifecycle {
     if (!tenure) return;
     tenure.ending.abort();
     const { signal: stopping } = this.#stopping;
-    await within(this.#clock, this.#graceMs, tenure.done, stopping);
-    if (stopping.aborted) await within(this.#clock, Math.min(this.#graceMs, STOP_GRACE_MS), tenure.done);
+    await within(this.#o.clock, this.#graceMs, tenure.done, stopping);
+    if (stopping.aborted) await within(this.#o.clock, Math.min(this.#graceMs, STOP_GRACE_MS), tenure.done);
     if (tenure.busy.size > 0) {
-      this.#log?.error(
+      this.#o.log?.error(
         { duties: [...tenure.busy], epoch: tenure.term.epoch },
         "duties did not stop with their term; the store refuses what they still write",
       );

@@ -4,19 +4,16 @@
  * (node/duties.ts) follow `changes()`.
  */
 
-import type { NodeIdentity } from "../core/node.ts";
+import type { NodeName } from "../core/ids.ts";
 import { LEADER_ROLES, type LeaderRole, type TermChange } from "../core/leadership/term.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
-import type { Random } from "../platform/random.ts";
+import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Coordination, Leadership } from "./coordination.ts";
-import { Elector, type LeaderGate } from "./elector.ts";
-import type { ElectorSettings } from "./elector-settings.ts";
+import type { Author } from "../store/store.ts";
+import { Elector, type ElectorSettings, type LeaderGate } from "./elector.ts";
 
-export interface LeaderElectionsOptions {
+interface LeaderElectionsOptions extends Pick<Platform, "identity" | "clock" | "random" | "log"> {
   readonly coordination: Coordination;
-  readonly identity: NodeIdentity;
   /** Whether this node may lead in that role. */
   readonly stands: (role: LeaderRole) => boolean;
   /** What has to happen before a term of the scheduler begins. */
@@ -24,9 +21,6 @@ export interface LeaderElectionsOptions {
   /** Each term of ours as it begins and ends. */
   readonly onChange?: (change: TermChange) => void;
   readonly settings: ElectorSettings;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
 }
 
 export class LeaderElections extends Lifecycle {
@@ -87,4 +81,14 @@ export class LeaderElections extends Lifecycle {
   async #each(work: (elector: Elector) => Promise<void>): Promise<void> {
     await Promise.all(Object.values(this.#electors).map(work));
   }
+}
+
+/** The numbers that everything written by this node carries. One object until the leader changes: it is compared often. */
+export function authorOf(node: NodeName, epoch: () => number): () => Author {
+  let author: Author = { node, ownerEpoch: 0, leaderEpoch: 0 };
+  return () => {
+    const current = epoch();
+    if (current > author.leaderEpoch) author = { node, ownerEpoch: current, leaderEpoch: current };
+    return author;
+  };
 }

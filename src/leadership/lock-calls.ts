@@ -16,7 +16,7 @@ export interface AskOptions<Value> {
   readonly deadlineMs?: number;
   /** Ends the wait like the deadline does. */
   readonly stopping?: AbortSignal;
-  /** Gets an answer that nobody waits for any more. */
+  /** Gets an answer that came after the wait. */
   readonly late?: (value: Value) => unknown;
 }
 

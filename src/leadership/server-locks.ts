@@ -3,25 +3,29 @@
  * server and the lock of a role. Members are not part of this: where nodes share a store, PostgreSQL keeps their list.
  */
 
-import type { NodeIdentity } from "../core/node.ts";
 import { LEADER_ROLES, type LeaderRole } from "../core/leadership/term.ts";
 import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
-import type { Random } from "../platform/random.ts";
+import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
+import type { TermStore } from "../store/store.ts";
 import type { LeaderLocks, LeaseLock } from "./coordination.ts";
 
-export interface LeaderLocksOptions {
-  readonly identity: NodeIdentity;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log?: Log;
+export interface LeaderLocksOptions extends Pick<Platform, "identity" | "clock" | "random"> {
+  readonly url: string;
+  readonly log?: Platform["log"];
   readonly settings?: { readonly heartbeatMs?: number };
   /** Takes the place of the clock by which leases are counted: for tests, which move it by hand. */
   readonly time?: Clock;
 }
 
-export interface ServerLock extends LeaseLock {
+/** Where a server other than the store elects: the store, which all nodes share, admits the terms. */
+export interface AdmittedLocksOptions extends LeaderLocksOptions {
+  readonly terms: TermStore;
+  /** First part of all keys; clusters that share a server differ in it. */
+  readonly prefix?: string;
+}
+
+interface ServerLock extends LeaseLock {
   hint(): void;
   stop(): Promise<void>;
 }

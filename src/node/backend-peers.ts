@@ -1,33 +1,32 @@
 /** The backends of a cluster of peers: the transport between the nodes, and their coordination. */
 
-import { agreedToken } from "../access/token-format.ts";
+import { agreedToken } from "../access/token-service.ts";
 import { isEverywhere, parseAddress } from "../config/values/address.ts";
 import { discoverNodes, parseDiscovery } from "../config/values/discovery.ts";
 import { openClusterSecret } from "../config/secrets/cluster-secret.ts";
 import type { Settings } from "../config/settings.ts";
 import { openPeers, type PeerSource } from "../peers/open-peers.ts";
+import { PeerClient } from "../peers/rpc/peer-rpc.ts";
 import type { NodeInfo, OwnInfo } from "../core/node.ts";
 import type { TermStore } from "../store/store.ts";
 import type { Peers } from "../transport/hop-headers.ts";
 import { openTransport } from "../transport/open-transport.ts";
 import type { Outcome, PeerRequest } from "../transport/transport.ts";
+import type { GivenFabric } from "./node-options.ts";
 import type { NodePlatform } from "./platform.ts";
 
 export type PeerBackend = ReturnType<typeof peerBackend>;
 
-export function peerBackend(
-  { settings, identity, info, clock, random, log }: NodePlatform,
-  terms: TermStore,
-) {
+export function peerBackend(p: NodePlatform, terms: TermStore, given?: GivenFabric["network"]) {
+  const { settings, info, state } = p;
   const secret = openClusterSecret(settings)!;
-  const common = { clock, random, log };
-  const transport = openTransport({ self: identity, secrets: secret.secrets, ...common });
-  const coordination = openPeers({
-    ...common,
-    identity,
+  const transport = given?.transport ?? openTransport(p, secret.secrets);
+  if (given) state.publish({ url: () => given.url });
+  const coordination = openPeers(p, {
     info,
     manager: () => managerAddress(settings, info()),
     transport,
+    ...(given && { probe: given.probe }),
     watchPeer: (address, signal, name) => transport.watch(address, signal, name),
     dir: settings.data,
     terms,
@@ -54,10 +53,11 @@ export function peerBackend(
     transport,
     coordination,
     peers,
+    client: new PeerClient(transport.call.bind(transport)),
     nodes: (): readonly NodeInfo[] => coordination.membership.nodes(),
     call: (node: NodeInfo, request: PeerRequest, deadlineMs: number): Promise<Outcome> =>
       transport.call(node.url!, request, { deadlineMs, to: node.name }),
-    /** What all nodes derive from their secret; null where the secret is known to everybody. */
+    /** What all nodes derive from their secret; null where the secret is public. */
     firstToken: secret.from === "nothing" ? null : agreedToken(secret.secrets[0]!),
     warnings: secret.warnings,
   };

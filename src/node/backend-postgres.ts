@@ -8,7 +8,7 @@ import { consumerName } from "../channels/channel-names.ts";
 import { openChannels } from "../channels/open-channels.ts";
 import type { Coordination } from "../leadership/coordination.ts";
 import { openCoordination } from "../leadership/open-coordination.ts";
-import { applicationName } from "../platform/drivers/postgres/application-name.ts";
+import { applicationName } from "../platform/drivers/postgres/session.ts";
 import { PoolerCheck } from "../platform/drivers/postgres/pooler-check.ts";
 import type { TermStore } from "../store/store.ts";
 import type { NodePlatform } from "./platform.ts";

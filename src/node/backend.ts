@@ -1,6 +1,6 @@
 /**
- * The second layer: store, coordination, channels and transport, as selected by the settings. The store is open when it
- * is passed on; the lifecycle starts the others.
+ * The second layer: store, coordination, channels and transport, as selected by the settings or given by a simulation.
+ * The store is open when it is passed on; the lifecycle starts the others.
  */
 
 import { Reachability } from "../observe/reachability.ts";
@@ -10,32 +10,30 @@ import type { Coordination } from "../leadership/coordination.ts";
 import { openCoordination } from "../leadership/open-coordination.ts";
 import { httpProbe } from "../platform/http-probe.ts";
 import { openStore } from "../store/open-store.ts";
+import type { GivenFabric } from "./node-options.ts";
 import type { ServiceList } from "./service-list.ts";
 import type { NodePlatform } from "./platform.ts";
 
 export type Backend = Awaited<ReturnType<typeof backend>>;
 
-export async function backend(p: NodePlatform, list: ServiceList) {
+export async function backend(p: NodePlatform, list: ServiceList, given?: GivenFabric) {
   const { settings, identity, info, clock, log, state } = p;
   const fabric = fabricOf(settings);
   // Only the modules of the fabric in use are loaded.
-  const postgres = fabric === "postgres" ? await import("./backend-postgres.ts") : null;
+  const postgres = fabric === "postgres" && !given ? await import("./backend-postgres.ts") : null;
   const database = postgres && postgres.databaseOf(p);
   const choice = storeOptions(settings, { ...database, clock, connections: settings.postgres.connections });
-  const store = await list.open(() => openStore(choice));
+  const store = await list.open(() => given?.openStore() ?? openStore(choice));
   const { terms } = store;
-  const peers = fabric === "peers" ? (await import("./backend-peers.ts")).peerBackend(p, terms) : null;
-  const shared = postgres && (await postgres.onDatabase(p, database!, terms));
+  const peers =
+    fabric === "peers" ? (await import("./backend-peers.ts")).peerBackend(p, terms, given?.network) : null;
+  const shared = given?.shared?.(p) ?? (postgres && (await postgres.onDatabase(p, database!, terms)));
   const coordination: Coordination =
     peers?.coordination ??
     shared?.coordination ??
     (await openCoordination({ kind: "standalone", identity, clock, info, terms }));
-  const reach = new Reachability({
-    self: identity,
-    nodes: () => coordination.membership.nodes(),
-    probe: httpProbe(clock),
-    clock,
-  });
+  const probe = given?.network?.httpProbe ?? httpProbe(clock);
+  const reach = new Reachability(p, () => coordination.membership.nodes(), probe);
   state.publish({ reach: () => reach.read() });
   return {
     store,

@@ -9,8 +9,9 @@
  * Each start builds everything again, so no state of an earlier start remains.
  */
 
+import type { OperationExecutor } from "../api/execute.ts";
 import type { NodeServices } from "../api/node-services.ts";
-import { stillForming } from "../leadership/cluster-formation.ts";
+import { stillForming } from "../leadership/coordination.ts";
 import { fabricOf } from "../config/fabric.ts";
 import { loadSettings } from "../config/load-settings.ts";
 import type { Settings } from "../config/settings.ts";
@@ -22,15 +23,16 @@ import type { Task } from "../jobs/tasks/task.ts";
 import { loadTaskFolder } from "../jobs/tasks/task-folder.ts";
 import type { SubmitOptions, SubmitRequest } from "../jobs/submit/submitter.ts";
 import { TaskRegistry, type TaskInfo } from "../jobs/tasks/task-registry.ts";
+import { Deadline } from "../platform/loop.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Guarantees } from "../store/store.ts";
 import { compose, type Composed } from "./compose.ts";
-import type { NodeOptions } from "./platform.ts";
+import type { NodeOptions } from "./node-options.ts";
 import { platform } from "./platform.ts";
 import { ServiceList } from "./service-list.ts";
 import { baseServices, workingServices } from "./start-order.ts";
 
-export type { NodeOptions } from "./platform.ts";
+export type { NodeOptions } from "./node-options.ts";
 
 /** A node alone waits so long for its first term; only a broken store makes it take more than milliseconds. */
 const FIRST_TERM_MS = 10_000;
@@ -68,16 +70,22 @@ export class BatonNode extends Lifecycle {
     return this.#built.x.services;
   }
 
+  /** Executes operations of the API in this process, as its HTTP server does. */
+  get executor(): OperationExecutor {
+    return this.#built.x.executor;
+  }
+
   /** Submits a job from this process. With a task of one's own, payload and result are typed. */
   async submit<Result, Input>(
     task: Task<any, Result, Input> | string,
     payload: Input,
     options: Omit<SubmitRequest, "task" | "payload"> & SubmitOptions = {},
   ): Promise<JobHandle<Awaited<Result>>> {
-    const { jobs } = this.services;
+    const { jobs, placement } = this.services;
     const name = typeof task === "string" ? task : task.name;
     const { client, ...fields } = options;
     const [submitted] = await jobs.submit([{ ...fields, task: name, payload }], { client });
+    if (submitted!.existed) await placement?.retracted.confirm(submitted!.id);
     return new JobHandle(jobs, submitted!);
   }
 
@@ -127,20 +135,16 @@ export class BatonNode extends Lifecycle {
     this.#stopped = new AbortController();
     const { postgres } = this.#settings;
     const p = platform(this.#settings, this.#tasks, this.#options);
-    const list = new ServiceList({
-      clock: p.clock,
-      log: p.log,
-      waitMs: fabricOf(this.#settings) === "postgres" ? postgres.waitMs : 0,
-      stopping: this.#stopAsked.signal,
-    });
+    const waitMs = fabricOf(this.#settings) === "postgres" ? postgres.waitMs : 0;
+    const list = new ServiceList(p, waitMs, this.#stopAsked.signal);
     try {
       const composed = await compose(p, this.#options, list);
       const { b, w } = composed;
       this.#composed = composed;
       await list.start(...baseServices(composed));
       if (!b.store.guarantees.shared) await this.#takeBackOwnJobs();
-      // What peers have taken back from this node while it was away.
-      await w.peers?.retractions.collect();
+      // What peers have taken back from this node, and which queues were paused, while it was away.
+      await Promise.all([w.peers?.retractions.collect(), w.peers?.pauses.collect()]);
       p.state.forming = this.#missingNodes();
       if (p.state.forming === null) {
         await this.#takeWork();
@@ -289,10 +293,8 @@ export class BatonNode extends Lifecycle {
    */
   async #takeBackOwnJobs(): Promise<void> {
     const { p, e, w } = this.#built;
-    const giveUp = new AbortController();
-    const cancel = p.clock.after(FIRST_TERM_MS, () => giveUp.abort());
-    for await (const term of e.compactor.changes(giveUp.signal)) if (term) break;
-    cancel();
+    using limit = new Deadline(p.clock, FIRST_TERM_MS);
+    for await (const term of e.compactor.changes(limit.signal)) if (term) break;
     const term = e.compactor.held();
     if (!term)
       throw new BatonError(

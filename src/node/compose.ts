@@ -4,7 +4,8 @@ import { backend } from "./backend.ts";
 import { duties } from "./duties.ts";
 import { elections } from "./elections.ts";
 import { entry } from "./entry.ts";
-import type { NodeOptions, NodePlatform } from "./platform.ts";
+import type { NodeOptions } from "./node-options.ts";
+import type { NodePlatform } from "./platform.ts";
 import { registerMetrics } from "./register-metrics.ts";
 import type { ServiceList } from "./service-list.ts";
 import { work } from "./work.ts";
@@ -13,7 +14,7 @@ export type Composed = Awaited<ReturnType<typeof compose>>;
 
 /** The store is opened through `list`, which closes it with the node. */
 export async function compose(p: NodePlatform, options: NodeOptions, list: ServiceList) {
-  const b = await backend(p, list);
+  const b = await backend(p, list, options.fabric);
   const e = elections(p, b, options.beforeLeading);
   const w = await work(p, b, e);
   const d = duties(p, b, e, w);

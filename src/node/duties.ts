@@ -7,7 +7,6 @@ import { LeaderDuties } from "../leadership/leader-duties.ts";
 import type { LeaderElections } from "../leadership/leader-elections.ts";
 import { metricsDuty } from "../observe/metrics/metrics-duty.ts";
 import { deadNodeRecovery } from "../jobs/recover/dead-node-recovery.ts";
-import { jobId } from "../core/ids.ts";
 import { LEADER_ROLES, type Duty, type LeaderRole } from "../core/leadership/term.ts";
 import { retentionDuty } from "../jobs/recover/retention.ts";
 import { scheduleDuty } from "../jobs/schedules/schedule-duty.ts";
@@ -18,35 +17,28 @@ import type { NodePlatform } from "./platform.ts";
 import type { Work } from "./work.ts";
 
 export function duties(p: NodePlatform, b: Backend, e: LeaderElections, w: Work): Service {
-  const { settings, identity, events, metrics, watchdog, clock, random, log } = p;
+  const { settings, events, metrics, watchdog, clock: systemClock, log } = p;
   const { store, channels, membership } = b;
   const { push, peers, reaper, controller, author } = w;
   const leases = watchdog.duty("leases", (time) => (term, signal) => reaper.duty(term, signal, time));
   const byRole: Readonly<Record<LeaderRole, Readonly<Record<string, Duty>>>> = {
     scheduler: {
-      schedules: watchdog.duty("schedules", (time) =>
-        scheduleDuty({
-          store: peers ? { schedules: peers.schedules.leading } : store,
-          channels,
-          clock: time,
-          random,
-          mintId: () => jobId(identity.name, random.timedUuid()),
-          author,
-          log,
-          events,
-          replicated: peers !== null,
-          sink: metrics.schedules,
-        }),
+      schedules: watchdog.duty("schedules", (clock) =>
+        scheduleDuty(
+          { ...p, clock },
+          {
+            store: peers ? { schedules: peers.schedules.leading } : store,
+            channels,
+            author,
+            replicated: peers !== null,
+            sink: metrics.schedules,
+          },
+        ),
       ),
-      nodes: watchdog.duty("nodes", (time) =>
-        deadNodeRecovery({
-          membership,
-          reaper,
-          clock: time,
-          log,
-          events,
-          reclaim: async (dead, term) => push?.takeFrom(dead, term),
-        }),
+      nodes: watchdog.duty("nodes", (clock) =>
+        deadNodeRecovery({ ...p, clock }, membership, reaper, async (dead, term) =>
+          push?.takeFrom(dead, term),
+        ),
       ),
       ...push?.duties,
       agents: watchdog.duty("agents", (time) => (term, signal) => controller.duty(term, signal, time)),
@@ -54,12 +46,12 @@ export function duties(p: NodePlatform, b: Backend, e: LeaderElections, w: Work)
     },
     metrics_aggregator: {
       metrics: watchdog.duty("metrics", (time) =>
-        metricsDuty({ store, nodes: () => membership.nodes(), clock: time, events }),
+        metricsDuty({ clock: time, events }, store, () => membership.nodes()),
       ),
     },
     log_compactor: {
-      retention: watchdog.duty("retention", (time) =>
-        retentionDuty({ store, clock: time, events, retention: settings.retention }),
+      retention: watchdog.duty("retention", (clock) =>
+        retentionDuty({ ...p, clock }, store, settings.retention),
       ),
       // Where each node has a store of its own, each recovers its own jobs.
       ...(peers && { leases }),
@@ -67,7 +59,7 @@ export function duties(p: NodePlatform, b: Backend, e: LeaderElections, w: Work)
   };
   return together(
     LEADER_ROLES.map(
-      (role) => new LeaderDuties({ leadership: e.of(role), duties: byRole[role], clock, log }),
+      (role) => new LeaderDuties({ leadership: e.of(role), duties: byRole[role], clock: systemClock, log }),
     ),
   );
 }

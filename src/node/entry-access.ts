@@ -8,7 +8,7 @@ import { Access } from "../access/access.ts";
 import { ACCESS_PATH, CredentialReplicas } from "../access/credential-replicas.ts";
 import { Credentials } from "../access/credentials.ts";
 import { FirstToken } from "../access/first-token.ts";
-import { asksCallers } from "../config/checks/access-checks.ts";
+import { asksCallers } from "../config/checks.ts";
 import { ADMIN_TOKEN_FILE } from "../config/secrets/secret-file.ts";
 import type { LeaderElections } from "../leadership/leader-elections.ts";
 import type { PeerHandler } from "../transport/transport.ts";
@@ -21,38 +21,29 @@ export interface AccessEntry {
 }
 
 export function accessOf(p: NodePlatform, b: Backend, { scheduler }: LeaderElections): AccessEntry {
-  const { settings, identity, clock, random, log } = p;
+  const { settings } = p;
   const { store, peers } = b;
-  const { name: node } = identity;
-  const common = { node, clock, random, log };
-  const credentials = new Credentials({
-    store: store.access,
-    shared: store.guarantees.shared,
-    clock,
-    log,
-  });
-  const replicas = peers && new CredentialReplicas({ self: node, credentials, ...peers, clock, log });
+  const credentials = new Credentials(p, store.access, store.guarantees.shared);
+  const replicas = peers && new CredentialReplicas(p, credentials, peers);
   const open = !asksCallers(settings);
   const { token } = settings.access;
-  const access = new Access({
+  const file = store.guarantees.keepsTokenFile ? join(settings.data, ADMIN_TOKEN_FILE) : null;
+  const firstToken = new FirstToken(
+    p,
+    credentials,
+    file,
+    replicas && {
+      agreed: peers.firstToken,
+      leads: () => scheduler.held() !== null,
+      settled: () => replicas.hasHeard(scheduler.current()?.leader ?? ""),
+    },
+  );
+  const access = new Access(p, {
     credentials,
     open,
     fixedToken: token,
-    firstToken:
-      open || token !== ""
-        ? null
-        : new FirstToken({
-            credentials,
-            file: store.guarantees.keepsTokenFile ? join(settings.data, ADMIN_TOKEN_FILE) : null,
-            peers: replicas && {
-              agreed: peers.firstToken,
-              leads: () => scheduler.held() !== null,
-              settled: () => replicas.hasHeard(scheduler.current()?.leader ?? ""),
-            },
-            ...common,
-          }),
+    firstToken: open || token !== "" ? null : firstToken,
     beside: replicas ? [replicas] : [],
-    ...common,
   });
   return {
     access,

@@ -33,7 +33,7 @@ export type Entry = Awaited<ReturnType<typeof entry>>;
 
 export async function entry(p: NodePlatform, b: Backend, e: LeaderElections, w: Work, listens: boolean) {
   const entrance = accessOf(p, b, e);
-  const backlog = new BacklogReader({ store: b.store, clock: p.clock });
+  const backlog = new BacklogReader(p, b.store);
   const { journal, services: records } = observeNode(p.events, {
     ...p,
     version: VERSION,
@@ -53,7 +53,7 @@ export async function entry(p: NodePlatform, b: Backend, e: LeaderElections, w: 
       url: () => (http.running ? http.url : null),
     });
   }
-  return { services, backlog, records, http, joinServer };
+  return { services, executor, backlog, records, http, joinServer };
 }
 
 /** What the operations of the API work with. */
@@ -64,13 +64,11 @@ function servicesOf(
   w: Work,
   built: Pick<NodeServices, "journal"> & Pick<AccessEntry, "access"> & { readonly backlog: BacklogReader },
 ): NodeServices {
-  const { settings, identity, state, tasks, metrics, clock } = p;
+  const { settings, identity, tasks, metrics, clock } = p;
   const { store, coordination, membership, channels, peers } = b;
   const { jobs, schedules, inFlight } = w;
   const { backlog, journal, access } = built;
   const { scheduler: leadership } = e;
-  const draining = (): boolean => state.draining;
-  const forming = (): string | null => state.forming;
   const services: Omit<NodeServices, "live"> = {
     identity,
     version: VERSION,
@@ -78,50 +76,35 @@ function servicesOf(
     clock,
     guarantees: store.guarantees,
     roles: p.roles,
-    cluster: new ClusterView({
+    cluster: new ClusterView(p, {
       name: settings.cluster.name,
       minimumNodes: settings.cluster.minimumNodes,
-      forming,
       coordination,
       channels,
       dispatch: w.push ? "push" : "pull",
       leadership,
       store,
-      events: p.events,
       warnings: peers?.warnings ?? [],
     }),
-    functions: new FunctionCalls({
-      jobs,
-      clock,
-      timeoutMs: settings.functions.timeoutMs,
-      closing: () => inFlight.closing,
-    }),
+    functions: new FunctionCalls(p, jobs, settings.functions.timeoutMs, () => inFlight.closing),
     jobs,
     queues: w.queues,
     schedules,
     leadership,
     membership,
-    health: new Readiness({
-      draining,
-      forming,
+    health: new Readiness(
+      p,
       store,
       coordination,
       leadership,
-      trustMs: settings.leader.leaseMs - settings.leader.marginMs,
-      clock,
-    }),
+      settings.leader.leaseMs - settings.leader.marginMs,
+    ),
     tasks,
     controller: w.controller,
     journal,
-    insight: new StoreSnapshots({
-      store,
-      backlog,
-      schedules: () => schedules.list(),
-      agentStaleMs: settings.agents.staleAfterMs,
-      clock,
-    }),
+    insight: new StoreSnapshots(p, store, backlog, () => schedules.list(), settings.agents.staleAfterMs),
     settings: { list: () => shownSettings(settings) },
-    work: new WorkerHealthCheck({
+    work: new WorkerHealthCheck(p, {
       watch: p.watch,
       watchdog: p.watchdog,
       backlog,
@@ -129,13 +112,8 @@ function servicesOf(
       tasks,
       served: p.places,
       slots: p.places.concurrency,
-      running: () => w.worker.active,
-      state: () => {
-        if (state.draining) return "draining";
-        return state.forming === null && w.worker.running ? "working" : "starting";
-      },
+      worker: w.worker,
       budgets: p.budgets,
-      clock,
     }),
     metrics: {
       contentType: metrics.instruments.contentType,
@@ -148,7 +126,7 @@ function servicesOf(
     placement: w.peers?.placement ?? null,
     access,
   };
-  return { ...services, live: new LiveFeed(services, clock) };
+  return { ...services, live: new LiveFeed(services) };
 }
 
 /** How other nodes reach the operations, and what else nodes ask of each other. */
@@ -200,21 +178,19 @@ async function listener(
 
 /** A node that joins knows no other address, so connections of nodes are accepted there too. */
 async function joinServerOf(
-  { settings, clock, log }: NodePlatform,
+  p: NodePlatform,
   { coordination, transport }: PeerBackend,
 ): Promise<JoinServer | null> {
-  const { addr, user, pass } = settings.manager;
+  const { addr, user, pass } = p.settings.manager;
   const address = parseAddress(addr);
   if (!address) return null;
   const { JoinServer } = await import("../peers/open-peers.ts");
-  return new JoinServer({
+  return new JoinServer(p, {
     host: address.host || "0.0.0.0",
     port: address.port,
     user,
     pass,
     coordination,
     attach: (server) => transport.attach(server),
-    clock,
-    log,
   });
 }

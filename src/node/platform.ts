@@ -17,10 +17,9 @@ import { JobSpans } from "../jobs/job-spans.ts";
 import type { TaskRegistry } from "../jobs/tasks/task-registry.ts";
 import { queuesOf, servedQueues } from "../jobs/run/worker-settings.ts";
 import { WorkerMonitor } from "../jobs/run/worker-monitor.ts";
-import { AgentMetrics } from "../observe/metrics/agent-metrics.ts";
 import { HttpMetrics } from "../observe/metrics/http-metrics.ts";
 import { Instruments } from "../observe/metrics/instruments.ts";
-import { JobMetrics } from "../observe/metrics/job-metrics.ts";
+import { AgentMetrics, JobMetrics } from "../observe/metrics/job-metrics.ts";
 import { LeaderMetrics } from "../observe/metrics/leader-metrics.ts";
 import { NodeMetrics } from "../observe/metrics/node-metrics.ts";
 import { ScheduleMetrics } from "../observe/metrics/schedule-metrics.ts";
@@ -31,12 +30,11 @@ import { SYSTEM, type Platform } from "../platform/platform.ts";
 import { OpenTelemetry } from "../platform/tracing.ts";
 import { WorkSignal } from "../platform/work-signal.ts";
 import { VERSION } from "../platform/version.ts";
-import type { BeforeLeading } from "../leadership/elector.ts";
 import type { AnyTask } from "../jobs/tasks/task.ts";
 
 export type NodePlatform = ReturnType<typeof platform>;
 
-export function platform(settings: Settings, tasks: TaskRegistry, options: NodeOptions) {
+export function platform(settings: Settings, tasks: TaskRegistry, options: PlatformOptions) {
   const { clock = SYSTEM.clock, random = SYSTEM.random, files = SYSTEM.files } = options;
   const { machine = SYSTEM.machine } = options;
   const identity: NodeIdentity = { name: settings.name as NodeName, incarnation: random.uuid() };
@@ -57,10 +55,10 @@ export function platform(settings: Settings, tasks: TaskRegistry, options: NodeO
   };
   const traffic = new Traffic(clock);
   const metrics = sinks(clock);
-  const spans = new JobSpans({ tracing, node: identity.name });
-  const watch = new WorkerMonitor({ clock, slots: places.concurrency, spans, sink: metrics.jobs });
-  const watchdog = new Watchdog({ clock, log });
+  const spans = new JobSpans(tracing, identity.name);
   const base: Platform = { clock, random, files, machine, log, identity, state, events: new NodeEvents(log) };
+  const watch = new WorkerMonitor(base, { slots: places.concurrency, spans, sink: metrics.jobs });
+  const watchdog = new Watchdog(base);
   const load = new LoadMeter(base, {
     traffic,
     capacity: { slots: places.concurrency, serves: servedQueues(places) },
@@ -103,7 +101,7 @@ export function platform(settings: Settings, tasks: TaskRegistry, options: NodeO
 }
 
 /** Those that count for `/metrics`. What is read from services of later layers is registered by `observe`. */
-function sinks(clock: NonNullable<NodeOptions["clock"]>) {
+function sinks(clock: NonNullable<PlatformOptions["clock"]>) {
   const instruments = new Instruments();
   return {
     instruments,
@@ -139,17 +137,13 @@ export function addressOf(
   };
 }
 
-export interface NodeOptions extends Partial<
+export interface PlatformOptions extends Partial<
   Pick<Platform, "clock" | "random" | "files" | "machine" | "log">
 > {
   /** Everything, as `loadSettings` gives it; without it the environment and a `baton.yaml` are read. */
   readonly settings?: Settings;
   /** Tasks defined in code, in addition to those from the folders in `settings.tasks`. */
   readonly tasks?: readonly AnyTask[];
-  /** False for a node without a listener, used in process only. */
-  readonly http?: boolean;
-  /** What has to happen before this node begins to lead, such as its agent's end. */
-  readonly beforeLeading?: BeforeLeading;
   /** What a node-controller above this node reports about itself, shown with the node; null before its first report. */
   readonly supervised?: () => NodeLoad["supervised"] | null;
 }

@@ -1,8 +1,7 @@
 /** Registers the metrics that `/metrics` reads from the services of all layers; the last step of the composition. */
 
 import type { LeaderElections } from "../leadership/leader-elections.ts";
-import { describeBacklog, describeStoreErrors } from "../observe/metrics/backlog-metrics.ts";
-import { describeProcess } from "../observe/metrics/process-metrics.ts";
+import { describeBacklog } from "../observe/metrics/backlog-metrics.ts";
 import { VERSION } from "../platform/version.ts";
 import type { Backend } from "./backend.ts";
 import type { Entry } from "./entry.ts";
@@ -26,13 +25,10 @@ export function registerMetrics(p: NodePlatform, b: Backend, e: LeaderElections,
     watch: p.watch,
     watchdog: p.watchdog,
     worker: w.worker,
-    load: p.load,
     membership: b.membership,
     http: x.http,
     owner: w.push?.owner ?? null,
   });
   leaders.describe(instruments, (role) => e.of(role));
-  describeBacklog(instruments, { backlog: x.backlog, clock, agentStaleMs: settings.agents.staleAfterMs });
-  describeStoreErrors(instruments, () => ({ ...jobs.errors, backlog: x.backlog.failures }));
-  describeProcess(instruments, startedAt);
+  describeBacklog(instruments, clock, x.backlog, settings.agents.staleAfterMs, () => jobs.errors);
 }

@@ -4,30 +4,24 @@
  */
 
 import { hasCode } from "../core/errors.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
+import { retry } from "../platform/loop.ts";
+import type { Platform } from "../platform/platform.ts";
 import { Lifecycle, type Service } from "../platform/service.ts";
-
-export interface ServiceListOptions {
-  readonly clock: Clock;
-  readonly log: Log;
-  /** How long the first start of all services may wait for a database. */
-  readonly waitMs: number;
-  /** Ends the wait. */
-  readonly stopping: AbortSignal;
-}
 
 const RETRY_MS = 500;
 
 export class ServiceList {
-  readonly #o: ServiceListOptions;
+  readonly #platform: Pick<Platform, "clock" | "log">;
+  readonly #stopping: AbortSignal;
   readonly #giveUpAt: number;
   /** In the order of their first start. */
   readonly #started = new Set<Pick<Service, "stop">>();
 
-  constructor(options: ServiceListOptions) {
-    this.#o = options;
-    this.#giveUpAt = options.clock.monotonic() + options.waitMs;
+  /** The first start of all services may wait for a database for `waitMs`, and until `stopping`. */
+  constructor(platform: Pick<Platform, "clock" | "log">, waitMs: number, stopping: AbortSignal) {
+    this.#platform = platform;
+    this.#stopping = stopping;
+    this.#giveUpAt = platform.clock.monotonic() + waitMs;
   }
 
   async start(...services: readonly (Service | null | undefined)[]): Promise<void> {
@@ -52,24 +46,22 @@ export class ServiceList {
       try {
         await service?.stop();
       } catch (error) {
-        this.#o.log.error({ err: error }, "a service did not stop cleanly");
+        this.#platform.log.error({ err: error }, "a service did not stop cleanly");
       }
     }
   }
 
   /** A database may come after its nodes, and may go away again between two of the services that need it. */
-  async #whenAvailable<Answer>(call: () => Promise<Answer>): Promise<Answer> {
-    const { clock, log, stopping } = this.#o;
-    for (let first = true; ; first = false) {
-      try {
-        return await call();
-      } catch (error) {
-        const late = clock.monotonic() >= this.#giveUpAt || stopping.aborted;
-        if (late || !hasCode(error, "STORE_UNAVAILABLE")) throw error;
-        if (first) log.warn({ err: error }, "the store is not available yet; trying again");
-        await clock.sleep(RETRY_MS, stopping);
-      }
-    }
+  #whenAvailable<Answer>(call: () => Promise<Answer>): Promise<Answer> {
+    const { clock, log } = this.#platform;
+    let waiting = false;
+    const delayMs = (error: unknown): number | null => {
+      if (clock.monotonic() >= this.#giveUpAt || !hasCode(error, "STORE_UNAVAILABLE")) return null;
+      if (!waiting) log.warn({ err: error }, "the store is not available yet; trying again");
+      waiting = true;
+      return RETRY_MS;
+    };
+    return retry(clock, call, delayMs, this.#stopping);
   }
 }
 

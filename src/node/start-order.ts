@@ -14,6 +14,8 @@ export function baseServices({ p, b, e, w, x }: Composed): Ordered {
   return [
     ...x.records,
     p.load,
+    // Read before a peer can ask for a job back.
+    w.peers?.retractionFile,
     b.peers?.transport,
     w.peers?.position,
     // Peers reach each other through their listeners, so it opens before the coordination.

@@ -9,13 +9,11 @@ import { RoundRobinPosition } from "../peers/placement/round-robin-position.ts";
 import { PlacementRounds } from "../peers/placement/placement-rounds.ts";
 import { RoundRobinPlacement } from "../peers/placement/round-robin-placement.ts";
 import { ReplicatedSchedules } from "../peers/schedules/replicated-schedules.ts";
-import { SCHEDULE_PATH } from "../peers/schedules/schedule-messages.ts";
-import { RetractionReceiver } from "../peers/retractions/retraction-receiver.ts";
-import { Retractions, RETRACTIONS_PATH } from "../peers/retractions/retractions.ts";
-import type { NodeName } from "../core/ids.ts";
-import type { NodeInfo } from "../core/node.ts";
+import { QueuePauses } from "../peers/schedules/queue-pauses.ts";
+import { servePeers } from "../peers/rpc/peer-rpc.ts";
+import { RetractionFile } from "../peers/retractions/retraction-file.ts";
+import { RetractionReceiver, Retractions, type RetractableJobs } from "../peers/retractions/retractions.ts";
 import { inTurn, willing } from "../core/placement-rules.ts";
-import type { Jobs } from "../jobs/job-service.ts";
 import type { Store } from "../store/store.ts";
 import type { PeerHandler } from "../transport/transport.ts";
 import type { PeerBackend } from "./backend-peers.ts";
@@ -24,84 +22,48 @@ import type { NodePlatform } from "./platform.ts";
 export type PeerWork = ReturnType<typeof peerWork>;
 
 export function peerWork(
-  { settings, identity, state, events, signal, clock, random, log }: NodePlatform,
-  { transport, coordination, peers, nodes, call }: PeerBackend,
+  platform: NodePlatform,
+  { transport, coordination, peers, nodes, client }: PeerBackend,
   { scheduler: leadership }: LeaderElections,
-  { store, jobs }: { readonly store: Store; readonly jobs: Pick<Jobs, "cancel" | "remove"> },
+  { store, jobs }: { readonly store: Store; readonly jobs: RetractableJobs },
 ) {
-  const { name: self } = identity;
+  const { settings, state, signal } = platform;
   const { strategy, stateFile } = settings.placement;
   const file = stateFile === "" ? join(settings.data, "placement.json") : stateFile;
-  const position = new RoundRobinPosition({ file, clock, random, log });
-  const rounds = new PlacementRounds({ strategy, position, leadership, nodes, call, clock });
-  const retracted = new RetractionReceiver({ node: self, jobs, clock, log });
-  const retractions = new Retractions({
-    self,
-    file: join(settings.data, "retractions"),
-    nodes,
-    call,
-    retracted,
-    clock,
-    log,
-  });
-  const placement = new RoundRobinPlacement({
-    self,
+  const position = new RoundRobinPosition(platform, file);
+  const rounds = new PlacementRounds(platform, strategy, position, leadership, client, nodes);
+  const retractionFile = new RetractionFile(platform, join(settings.data, "retractions"));
+  const retracted = new RetractionReceiver(platform, jobs, retractionFile);
+  const retractions = new Retractions(platform, retractionFile, client, nodes, retracted);
+  const placement = new RoundRobinPlacement(platform, {
     strategy,
     rounds,
     peers,
     nodes,
-    draining: () => state.draining,
     retractions,
     retracted,
-    clock,
-    random,
-    log,
   });
   /** Also those that were never heard of: they belong to those of whom a majority counts. */
-  const voters = (): readonly NodeInfo[] => {
+  const voters = () => {
     const known = new Map(nodes().map((node) => [node.name, node]));
-    return coordination
-      .voters()
-      .map((name) => known.get(name) ?? unheardOf(name, coordination.address(name)));
+    return coordination.voters().map((name) => known.get(name) ?? { name, url: coordination.address(name) });
   };
-  const schedules = new ReplicatedSchedules({
-    self,
+  const schedules = new ReplicatedSchedules(platform, {
     voters,
-    call: (node, request, rest) => transport.call(node.url!, request, { ...rest, to: node.name }),
+    call: transport.call.bind(transport),
     ...(settings.cluster.quorum === "none" && { required: () => 1 }),
     store,
     leadership,
     targets: ({ task }) =>
       inTurn(willing(nodes(), { role: "worker", tasks: [task] }), position.next()).map(({ name }) => name),
     accepts: () => !state.draining,
-    onPlaced: () => signal.raise(),
-    events,
-    clock,
-    log,
+    onReady: () => signal.raise(),
   });
+  const pauses = new QueuePauses(platform, schedules, leadership, store);
   const mounts: Readonly<Record<string, PeerHandler>> = {
-    "/peer/placement": (request) => rounds.handle(request),
-    [RETRACTIONS_PATH]: (request) => retractions.handle(request),
-    [SCHEDULE_PATH]: (request) => schedules.handle(request),
+    "/peer/placement": rounds.handle,
+    "/peer/retractions": retractions.handle,
+    "/peer/schedules": servePeers(platform, { ...schedules.handlers, ...pauses.handlers }),
   };
-  return { position, placement, retractions, schedules, mounts };
-}
-
-function unheardOf(name: NodeName, url: string | null): NodeInfo {
-  return {
-    name,
-    incarnation: "",
-    url,
-    hostname: "",
-    address: null,
-    httpPort: null,
-    roles: [],
-    capabilities: [],
-    version: "",
-    status: "joining",
-    startedAt: 0,
-    lastSeenAt: 0,
-    alive: false,
-    load: { jobs: 0, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 },
-  };
+  return { position, placement, retractionFile, retractions, schedules, pauses, mounts };
 }

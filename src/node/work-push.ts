@@ -18,42 +18,38 @@ import type { NodePlatform } from "./platform.ts";
 export type Push = ReturnType<typeof pushWork>;
 
 export function pushWork(p: NodePlatform, b: Backend, { scheduler }: LeaderElections) {
-  const { settings, identity, roles, state, events, tasks, budgets, clock, random, log } = p;
+  const { settings, roles, state, tasks, budgets, places } = p;
   const { store, channels, membership } = b;
   const ownership = store.ownership!;
-  const common = { channels, clock, log, events };
   const { heartbeatMs } = settings.node;
   const { timeoutMs } = settings.dispatch;
   /** Jobs have been dispatched to the worker of this node. */
   const dispatched = new WorkSignal();
 
-  const dispatcher = new Dispatcher({
-    ...common,
+  const dispatcher = new Dispatcher(p, {
     ownership,
+    channels,
     budgets,
     isGone: (incarnation) =>
       membership.nodes().some((node) => node.incarnation === incarnation && node.status === "dead"),
-    settings: { timeoutMs, heartbeatMs },
+    timeoutMs,
+    heartbeatMs,
   });
-  const inbox = new DispatchInbox({
-    ...common,
+  const inbox = new DispatchInbox(p, {
     ownership,
     store,
-    identity,
+    channels,
     budgets,
     tasks,
-    settings: { ...p.places, heartbeatMs },
+    settings: { ...places, heartbeatMs },
     signal: dispatched,
   });
   const { handoff, rebalance } = settings;
   const owner = roles.has("scheduler")
-    ? new Owner({
-        ...common,
+    ? new Owner(p, {
         ownership,
+        channels,
         membership,
-        identity,
-        random,
-        state,
         leadership: scheduler,
         dispatcher,
         settings: {
@@ -81,7 +77,7 @@ export function pushWork(p: NodePlatform, b: Backend, { scheduler }: LeaderElect
     dispatched,
     dispatcher,
     inbox,
-    sink: new StatusSink({ ...common, store, identity, receiptMs: timeoutMs }),
+    sink: new StatusSink(p, { store, channels, receiptMs: timeoutMs }),
     owner,
     /** Of the leader of the scheduler role, which has an owner. */
     duties: {

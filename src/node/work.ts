@@ -5,7 +5,7 @@
  *        '──> wake-ups: the other nodes, unless the jobs are certainly taken here
  */
 
-import { authorOf } from "../leadership/write-author.ts";
+import { authorOf } from "../leadership/leader-elections.ts";
 import { InFlight } from "../platform/in-flight.ts";
 import type { LeaderElections } from "../leadership/leader-elections.ts";
 import { EVENTS_PATH, PeerEventWire } from "../controller/events/peer-event-wire.ts";
@@ -19,7 +19,6 @@ import { retryPolicyOf } from "../core/jobs/retry.ts";
 import { roleOf } from "../core/leadership/role.ts";
 import { Followers } from "../jobs/follow/followers.ts";
 import { JobService } from "../jobs/job-service.ts";
-import { JobWatchers } from "../jobs/follow/job-watchers.ts";
 import { LeaseReaper } from "../jobs/recover/lease-reaper.ts";
 import { QueueService } from "../jobs/queue-service.ts";
 import { ScheduleService } from "../jobs/schedules/schedule-service.ts";
@@ -27,6 +26,7 @@ import { Submitter } from "../jobs/submit/submitter.ts";
 import { ThreadPool } from "../jobs/run/thread-pool.ts";
 import { hearsOfWork, WorkNotifier } from "../jobs/submit/work-notifier.ts";
 import { Worker } from "../jobs/run/worker.ts";
+import { storePorts } from "../jobs/run/worker-ports.ts";
 import type { NewJob } from "../store/store.ts";
 import type { Backend } from "./backend.ts";
 import type { NodePlatform } from "./platform.ts";
@@ -42,15 +42,14 @@ export type Work = Awaited<ReturnType<typeof work>>;
 
 /** What only some fabrics use is loaded only there. */
 export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
-  const { settings, identity, state, events, signal, tasks, budgets, spans, clock, random, log } = p;
+  const { settings, identity, state, events, signal, tasks, budgets, spans, clock, random } = p;
   const { store, channels, membership } = b;
   const { shared } = store.guarantees;
   const { scheduler: leadership } = e;
   const rules = { budgets, retry: retryPolicyOf(settings.retry), chance: () => random.chance() };
   const author = authorOf(identity.name, () => leadership.current()?.epoch ?? 0);
 
-  const watchers = new JobWatchers(clock);
-  const followers = new Followers({ channels, watchers, clock });
+  const followers = new Followers(p, channels);
   const peerWire = b.peers && new PeerEventWire({ self: identity.name, ...b.peers });
   const feed = new EventFeed({
     node: identity.name,
@@ -65,37 +64,32 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
     clock,
   });
   const news = new JobEventEmitter({ node: identity.name, feed, followers });
-  const wakeUps = new WorkNotifier({
-    channels,
-    clock,
-    // Where each node has its own jobs, no other node could take them.
-    audience: () =>
-      shared && (isPushed(settings) || membership.nodes().some((node) => hearsOfWork(node, identity))),
-  });
+  // Where each node has its own jobs, no other node could take them.
+  const hasListeners = (): boolean =>
+    shared && (isPushed(settings) || membership.nodes().some((node) => hearsOfWork(node, identity)));
+  const wakeUps = new WorkNotifier(p, channels, hasListeners);
   /** There may be work, at any node. */
   const announce = (): void => {
     signal.raise();
-    wakeUps.tell();
+    wakeUps.notify();
   };
 
-  const threads = new ThreadPool({ clock, abortGraceMs: settings.drain.cleanupMs });
+  const threads = new ThreadPool(p, settings.drain.cleanupMs);
   const push = isPushed(settings) ? (await import("./work-push.ts")).pushWork(p, b, e) : null;
-  const worker = new Worker({
-    store,
+  const leaseMs = shared ? settings.worker.leaseMs : EMBEDDED_LEASE_MS;
+  const { renewMs } = settings.worker;
+  const worker = new Worker(p, {
     tasks,
     threads,
     channels,
-    clock,
-    identity,
     author,
-    log,
-    events,
+    ...storePorts(p, { store, leaseMs, renewMs }),
     ...(push && { claims: push.inbox, results: push.sink }),
     rules,
     settings: {
       ...p.places,
-      leaseMs: shared ? settings.worker.leaseMs : EMBEDDED_LEASE_MS,
-      renewMs: settings.worker.renewMs,
+      leaseMs,
+      renewMs,
       prefetchMax: settings.worker.prefetchMax,
       abortGraceMs: settings.drain.cleanupMs,
     },
@@ -108,59 +102,41 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
   /** What fits here is taken sooner than another node could hear of it; what is pushed is handed out by the leader. */
   const handledHere = (stored: readonly NewJob[]): boolean =>
     push ? leadership.held() !== null : worker.fits(stored);
-  const submitter = new Submitter({
-    node: identity.name,
+  const submitter = new Submitter(p, {
     store,
     tasks,
-    random,
     author,
     defaults: p.defaults,
     unstoredMax: settings.jobs.unstoredMax,
     spans,
-    events,
     wakes: (stored) => channels.notifiesOnSubmit && !handledHere(stored) && wakeUps.due(),
-    onStored: (stored, hinted) => {
-      if (!hinted && !channels.notifiesOnSubmit && !handledHere(stored)) wakeUps.tell();
+    onStored: (stored, notified) => {
+      if (!notified && !channels.notifiesOnSubmit && !handledHere(stored)) wakeUps.notify();
       // A turn later: the claim then shares a commit with what the callers submit next. At once, it would commit alone,
       // and a lone caller would wait for two fsyncs each time.
-      setImmediate(signal.raise, stored);
+      void clock.turn().then(() => signal.raise(stored));
     },
   });
 
-  const reaper = new LeaseReaper({
+  const reaper = new LeaseReaper(p, {
     store,
-    clock,
     budgets,
     intervalMs: settings.worker.renewMs,
     // An embedded store's worker is in this very process: where it hangs, so does this.
     overdueGraceMs: shared ? settings.jobs.overdueGraceMs : null,
-    agentsHeardSince: () => state.agentsHeardSince,
     agentLeaseMs: settings.agents.leaseMs,
-    log,
-    events,
   });
-  const controller = new Controller({
-    state,
+  const controller = new Controller(p, {
     store,
     channels,
-    guard: new TermGuard({
-      identity,
-      leadership,
-      membership,
-      draining: () => state.draining,
-      forming: () => state.forming,
-    }),
-    events: feed,
-    nodeEvents: events,
+    guard: new TermGuard(p, leadership, membership),
+    feed,
     reaper,
     submitter,
     tasks,
     rules,
     settings: settings.agents,
     sharedStore: shared,
-    clock,
-    random,
-    log,
     spans,
     sink: p.metrics.agents,
     onChange: (id) => followers.changed(id),
@@ -196,14 +172,12 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
     onChange: (id, status) => news.changed(id, status),
   });
   const peers = b.peers && (await import("./work-peers.ts")).peerWork(p, b.peers, e, { store, jobs });
-  const schedules = new ScheduleService({
+  const schedules = new ScheduleService(p, {
     store: peers ?? store,
     submit: (requests) => jobs.submit(requests),
     tasks,
     channels,
-    clock,
     ...p.defaults,
-    log,
   });
   return {
     author,
@@ -215,7 +189,7 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
     reaper,
     controller,
     jobs,
-    queues: new QueueService({ store, onReady: announce }),
+    queues: new QueueService(p, store, peers?.pauses ?? store.queues, announce),
     schedules,
     peers,
     mounts: {

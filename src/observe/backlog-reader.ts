@@ -3,15 +3,10 @@
  * the caller accepts. If the store is slow or unavailable, callers get an old answer together with its age.
  */
 
-import type { Clock } from "../platform/clock.ts";
+import type { Platform } from "../platform/platform.ts";
 import type { Agent } from "../store/agents.ts";
 import type { QueueInfo, Store } from "../store/store.ts";
-import { CachedValue } from "../platform/cached-value.ts";
-
-export interface BacklogOptions {
-  readonly store: Pick<Store, "queues" | "agents">;
-  readonly clock: Clock;
-}
+import { Cached } from "../platform/cached.ts";
 
 export interface QueueBacklog extends QueueInfo {
   /** Wall time of the store: since when the longest wait lasts; null when nothing waits. */
@@ -29,23 +24,19 @@ export interface Backlog {
 const FRESH_MS = 5_000;
 
 export class BacklogReader {
-  readonly #counted: CachedValue<Omit<Backlog, "ageMs">>;
+  readonly #counted: Cached<Omit<Backlog, "ageMs">>;
 
-  constructor({ store, clock }: BacklogOptions) {
-    this.#counted = new CachedValue({
-      clock,
-      freshMs: FRESH_MS,
-      async look() {
-        const [queues, oldest, agents] = await Promise.all([
-          store.queues.list(),
-          store.queues.waitingSince(),
-          store.agents.list(false),
-        ]);
-        return {
-          queues: queues.map((queue) => ({ ...queue, oldestAt: oldest.get(queue.name) ?? null })),
-          agents,
-        };
-      },
+  constructor({ clock }: Pick<Platform, "clock">, store: Pick<Store, "queues" | "agents">) {
+    this.#counted = new Cached(clock, FRESH_MS, async () => {
+      const [queues, oldest, agents] = await Promise.all([
+        store.queues.list(),
+        store.queues.waitingSince(),
+        store.agents.list(false),
+      ]);
+      return {
+        queues: queues.map((queue) => ({ ...queue, oldestAt: oldest.get(queue.name) ?? null })),
+        agents,
+      };
     });
   }
 

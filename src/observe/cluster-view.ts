@@ -9,7 +9,7 @@ import { BatonError } from "../core/errors.ts";
 import type { NodeName } from "../core/ids.ts";
 import { countNodes, type NodeInfo } from "../core/node.ts";
 import { LEADER_ROLES, type LeaderRole } from "../core/leadership/term.ts";
-import type { NodeEvents } from "../platform/node-events.ts";
+import type { Platform } from "../platform/platform.ts";
 import type { Store } from "../store/store.ts";
 import { readSamples } from "./metrics/metrics-duty.ts";
 
@@ -53,35 +53,26 @@ export type Cluster = Pick<ClusterView, "info" | "nodes" | "leaders" | "ask" | "
 export interface ClusterViewOptions {
   readonly name: string;
   readonly minimumNodes: number;
-  readonly forming: () => string | null;
   readonly coordination: Coordination;
   readonly channels: Pick<Channels, "kind" | "limits">;
   readonly dispatch: ClusterFabric["dispatch"];
   readonly leadership: Pick<Leadership, "current">;
   readonly store: Pick<Store, "samples">;
-  readonly events: NodeEvents;
   /** Of the configuration, to be said with the notes. */
   readonly warnings?: readonly string[];
 }
 
 export class ClusterView {
+  readonly #platform: Pick<Platform, "state" | "events">;
   readonly #o: ClusterViewOptions;
 
-  constructor(options: ClusterViewOptions) {
+  constructor(platform: Pick<Platform, "state" | "events">, options: ClusterViewOptions) {
+    this.#platform = platform;
     this.#o = options;
   }
 
   info(): ClusterInfo {
-    const {
-      name,
-      minimumNodes,
-      coordination,
-      channels,
-      dispatch,
-      leadership,
-      forming,
-      warnings = [],
-    } = this.#o;
+    const { name, minimumNodes, coordination, channels, dispatch, leadership, warnings = [] } = this.#o;
     const counts = countNodes(this.nodes());
     return {
       name,
@@ -92,7 +83,7 @@ export class ClusterView {
       joiningNodes: counts.joining,
       schedulerLeader: leadership.current()?.leader ?? null,
       minimumNodes,
-      formed: forming() === null,
+      formed: this.#platform.state.forming === null,
       fabric: { coordination: coordination.kind, channels: channels.kind, dispatch },
       notes: [...warnings, ...coordination.notes()],
       limits: channels.limits,
@@ -119,11 +110,10 @@ export class ClusterView {
 
   /** False when there is no such node. Rejects with BAD_REQUEST where nodes are not removed by hand. */
   async remove(node: NodeName): Promise<boolean> {
-    const { coordination, events } = this.#o;
-    const { membership } = coordination;
+    const { membership } = this.#o.coordination;
     if (membership.remove) {
       const removed = await membership.remove(node);
-      if (removed) events.emit("node.removed", node);
+      if (removed) this.#platform.events.emit("node.removed", node);
       return removed;
     }
     throw new BatonError(

@@ -7,23 +7,19 @@ import type { Traffic } from "./traffic.ts";
 import type { JobEventEmitter } from "../controller/events/job-event-emitter.ts";
 import type { Membership } from "../leadership/coordination.ts";
 import type { JobId } from "../core/ids.ts";
-import type { NodeIdentity, NodeStatus } from "../core/node.ts";
+import type { NodeStatus } from "../core/node.ts";
 import type { JobMetrics } from "./metrics/job-metrics.ts";
 import type { LeaderMetrics } from "./metrics/leader-metrics.ts";
 import type { NodeMetrics } from "./metrics/node-metrics.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
 import type { NodeEvents } from "../platform/node-events.ts";
+import type { Platform } from "../platform/platform.ts";
 import { assignmentSubject, type JournalKind } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
 
-export interface NodeObservers {
-  readonly identity: NodeIdentity;
+export interface NodeObservers extends Pick<Platform, "clock" | "log" | "identity"> {
   readonly version: string;
   readonly store: Pick<Store, "jobs" | "journal">;
   readonly membership: Pick<Membership, "nodes">;
-  readonly clock: Clock;
-  readonly log: Log;
   readonly traffic: Pick<Traffic, "submitted" | "finished">;
   readonly news: Pick<JobEventEmitter, "submitted" | "fired" | "changed">;
   readonly metrics: {
@@ -35,11 +31,11 @@ export interface NodeObservers {
 
 /** The services write to the store: they are started after it and stopped before it. */
 export function observeNode(events: NodeEvents, observers: NodeObservers) {
-  const { identity, store, membership, clock, log, metrics } = observers;
-  const journal = new Journal({ store, node: identity.name, clock, log });
+  const { identity, store, membership, metrics } = observers;
+  const journal = new Journal(observers, store.journal);
   const epochOf = async (job: JobId) => (await store.jobs.get(job))?.jobEpoch ?? null;
-  const refusedWrites = new RefusedWrites({ journal, clock, epochOf });
-  const termNotes = new TermJournal({ journal, nodes: () => membership.nodes(), clock, log });
+  const refusedWrites = new RefusedWrites(observers, journal, epochOf);
+  const termNotes = new TermJournal(observers, journal, membership);
   observeJobs(events, observers);
   observeMembership(events, observers, journal);
   events.on("write.refused", (refusal) => {

@@ -4,17 +4,11 @@
  * else would show.
  */
 
-import type { NodeIdentity, NodeInfo, Reach } from "../core/node.ts";
-import type { Clock } from "../platform/clock.ts";
+import type { NodeInfo, Reach } from "../core/node.ts";
 import type { Probe } from "../platform/http-probe.ts";
+import { Loop } from "../platform/loop.ts";
+import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
-
-export interface ReachabilityOptions {
-  readonly self: NodeIdentity;
-  readonly nodes: () => readonly NodeInfo[];
-  readonly probe: Probe;
-  readonly clock: Clock;
-}
 
 const ROUND_MS = 5_000;
 const DEADLINE_MS = 1_000;
@@ -22,15 +16,26 @@ const DEADLINE_MS = 1_000;
 const EACH_MAX = 20;
 
 export class Reachability extends Lifecycle {
-  readonly #o: ReachabilityOptions;
+  readonly #platform: Pick<Platform, "clock" | "identity">;
+  readonly #nodes: () => readonly NodeInfo[];
+  readonly #probe: Probe;
+  readonly #loop: Loop;
   #reach: readonly Reach[] = [];
   #from = 0;
-  #stopping = new AbortController();
-  #looking: Promise<void> = Promise.resolve();
 
-  constructor(options: ReachabilityOptions) {
+  constructor(
+    platform: Pick<Platform, "clock" | "identity">,
+    nodes: () => readonly NodeInfo[],
+    probe: Probe,
+  ) {
     super();
-    this.#o = options;
+    this.#platform = platform;
+    this.#nodes = nodes;
+    this.#probe = probe;
+    this.#loop = new Loop(platform.clock, async () => {
+      this.#reach = await Promise.all(this.#chosen().map((node) => this.#ask(node)));
+      return ROUND_MS;
+    });
   }
 
   /** As it was last tried; empty for a node that is alone. */
@@ -39,40 +44,29 @@ export class Reachability extends Lifecycle {
   }
 
   protected override onStart(): void {
-    this.#stopping = new AbortController();
-    this.#looking = this.#look(this.#stopping.signal);
+    this.#loop.start(ROUND_MS);
   }
 
   protected override async onStop(): Promise<void> {
-    this.#stopping.abort();
-    await this.#o.probe.close();
-    await this.#looking;
+    const stopped = this.#loop.stop();
+    await this.#probe.close();
+    await stopped;
     this.#reach = [];
   }
 
-  async #look(stopping: AbortSignal): Promise<void> {
-    const { clock } = this.#o;
-    while (!stopping.aborted) {
-      await clock.sleep(ROUND_MS, stopping);
-      if (stopping.aborted) return;
-      const reach = await Promise.all(this.#chosen().map((node) => this.#ask(node)));
-      this.#reach = reach;
-    }
-  }
-
   #chosen(): readonly NodeInfo[] {
-    const { nodes, self } = this.#o;
-    const others = nodes().filter((node) => node.incarnation !== self.incarnation && node.alive);
+    const { incarnation } = this.#platform.identity;
+    const others = this.#nodes().filter((node) => node.incarnation !== incarnation && node.alive);
     if (others.length <= EACH_MAX) return others;
     this.#from = (this.#from + EACH_MAX) % others.length;
     return [...others, ...others].slice(this.#from, this.#from + EACH_MAX);
   }
 
   async #ask({ name, url }: NodeInfo): Promise<Reach> {
-    const { clock, probe } = this.#o;
+    const { clock } = this.#platform;
     if (url === null) return { node: name, ok: false, latencyMs: null, reason: "it tells no address" };
     const sentAt = clock.monotonic();
-    const reason = await probe.ask(`${url.replace(/\/+$/, "")}/livez`, DEADLINE_MS);
+    const reason = await this.#probe.ask(`${url.replace(/\/+$/, "")}/livez`, DEADLINE_MS);
     const latencyMs = Math.round((clock.monotonic() - sentAt) * 10) / 10;
     return { node: name, ok: reason === null, latencyMs: reason === null ? latencyMs : null, reason };
   }

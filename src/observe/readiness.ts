@@ -2,21 +2,14 @@
 
 import type { Coordination, Leadership, LockSilence, Membership } from "../leadership/coordination.ts";
 import { BatonError, hasCode } from "../core/errors.ts";
-import type { Clock } from "../platform/clock.ts";
+import { Cached } from "../platform/cached.ts";
+import { within } from "../platform/loop.ts";
+import type { Platform } from "../platform/platform.ts";
 import type { Store } from "../store/store.ts";
 
 export type Health = Pick<Readiness, "draining" | "forming" | "problem" | "ready">;
 
-export interface ReadinessOptions {
-  readonly draining: () => boolean;
-  readonly forming: () => string | null;
-  readonly store: Pick<Store, "terms" | "problem">;
-  readonly coordination: Pick<Coordination, "kind"> & { readonly membership: Pick<Membership, "displaced"> };
-  readonly leadership: Pick<Leadership, "current" | "silence">;
-  /** How long a leader trusts what it knows, and a standby too. */
-  readonly trustMs: number;
-  readonly clock: Clock;
-}
+type Coordinated = Pick<Coordination, "kind"> & { readonly membership: Pick<Membership, "displaced"> };
 
 /** A probe gives up after a second or a few, and then does not get the reason. */
 const ANSWER_MS = 1_000;
@@ -33,30 +26,46 @@ const LOCK_SERVERS: Readonly<Record<string, string>> = {
 type Check = { readonly ok: boolean; readonly reason?: string };
 
 export class Readiness {
-  readonly #o: ReadinessOptions;
-  /** One for all callers: a store that is silent keeps no more than one connection busy with this. */
-  #reading: Promise<Check> | null = null;
+  readonly #platform: Pick<Platform, "clock" | "state">;
+  readonly #store: Pick<Store, "terms" | "problem">;
+  readonly #coordination: Coordinated;
+  readonly #leadership: Pick<Leadership, "current" | "silence">;
+  readonly #trustMs: number;
+  /** One read for all callers: a store that is silent keeps no more than one connection busy with this. */
+  readonly #stored: Cached<Check>;
 
-  constructor(options: ReadinessOptions) {
-    this.#o = options;
+  /** `trustMs`: how long a leader trusts what it knows, and a standby too. */
+  constructor(
+    platform: Pick<Platform, "clock" | "state">,
+    store: Pick<Store, "terms" | "problem">,
+    coordination: Coordinated,
+    leadership: Pick<Leadership, "current" | "silence">,
+    trustMs: number,
+  ) {
+    this.#platform = platform;
+    this.#store = store;
+    this.#coordination = coordination;
+    this.#leadership = leadership;
+    this.#trustMs = trustMs;
+    this.#stored = new Cached(platform.clock, 0, () => readable(store));
   }
 
   get draining(): boolean {
-    return this.#o.draining();
+    return this.#platform.state.draining;
   }
 
   /** Why callers are not served yet, as "2 of 3 nodes have gathered"; null once the cluster has formed. */
   get forming(): string | null {
-    return this.#o.forming();
+    return this.#platform.state.forming;
   }
 
   /** Why only a restart will help; null while all is well. */
   get problem(): string | null {
-    return this.#o.store.problem ?? this.#displaced;
+    return this.#store.problem ?? this.#displaced;
   }
 
   get #displaced(): string | null {
-    return this.#o.coordination.membership.displaced();
+    return this.#coordination.membership.displaced();
   }
 
   /** Whether this node can do its work now: each check by name, with the reason when it fails. */
@@ -67,41 +76,32 @@ export class Readiness {
       cluster: outside === null ? { ok: true } : { ok: false, reason: outside },
       store: await this.#storeAnswers(),
       coordination: this.#lockAnswers(),
-      leader: fails(this.#o.leadership.current() === null, NO_LEADER),
+      leader: fails(this.#leadership.current() === null, NO_LEADER),
     };
     return { ready: Object.values(checks).every(({ ok }) => ok), checks };
   }
 
   /** A standby goes on naming the leader that it saw last. Once nobody could trust that any more, it is not ready. */
   #lockAnswers(): Check {
-    const { coordination, leadership, trustMs } = this.#o;
-    const silence = leadership.silence();
-    if (!silence || silence.forMs < trustMs) return { ok: true };
-    return { ok: false, reason: silent(LOCK_SERVERS[coordination.kind] ?? "the leader lock", silence) };
+    const silence = this.#leadership.silence();
+    if (!silence || silence.forMs < this.#trustMs) return { ok: true };
+    return { ok: false, reason: silent(LOCK_SERVERS[this.#coordination.kind] ?? "the leader lock", silence) };
   }
 
   async #storeAnswers(): Promise<Check> {
-    const { problem } = this.#o.store;
+    const { problem } = this.#store;
     if (problem !== null) return { ok: false, reason: problem };
-    const over = new AbortController();
-    const late = this.#o.clock.sleep(ANSWER_MS, over.signal).then(() => {
-      return { ok: false, reason: `the store is not available: no answer within ${ANSWER_MS} ms` };
-    });
-    this.#reading ??= this.#read().finally(() => (this.#reading = null));
-    try {
-      return await Promise.race([this.#reading, late]);
-    } finally {
-      over.abort();
-    }
+    const answered = await within(this.#platform.clock, ANSWER_MS, this.#stored.read());
+    return answered ?? { ok: false, reason: `the store is not available: no answer within ${ANSWER_MS} ms` };
   }
+}
 
-  async #read(): Promise<Check> {
-    try {
-      await this.#o.store.terms.read("scheduler");
-      return { ok: true };
-    } catch (error) {
-      return { ok: false, reason: publicReason(error) };
-    }
+async function readable(store: Pick<Store, "terms">): Promise<Check> {
+  try {
+    await store.terms.read("scheduler");
+    return { ok: true };
+  } catch (error) {
+    return { ok: false, reason: publicReason(error) };
   }
 }
 

@@ -1,6 +1,6 @@
 /**
  * Snapshots of the store for people: read at most once a second however many callers there are, and never without a
- * caller. Each part has its own age (platform/cached-value.ts): counting a million waiting jobs takes a database a
+ * caller. Each part has its own age (platform/cached.ts): counting a million waiting jobs takes a database a
  * while, so it is repeated only after a pause.
  *
  *   backlog           counts, the oldest of each queue, agents; before the first read, the counts of the last metrics sample
@@ -12,8 +12,9 @@ import type { JobStatus } from "../core/jobs/job.ts";
 import { quantiles, type Quantiles } from "../core/health/quantiles.ts";
 import type { Schedule } from "../core/schedules/schedule.ts";
 import type { Clock } from "../platform/clock.ts";
+import type { Platform } from "../platform/platform.ts";
 import type { QueueInfo, Store } from "../store/store.ts";
-import { CachedValue } from "../platform/cached-value.ts";
+import { Cached } from "../platform/cached.ts";
 import type { Backlog, BacklogReader } from "./backlog-reader.ts";
 import { readSamples, total } from "./metrics/metrics-duty.ts";
 
@@ -31,13 +32,8 @@ export interface StoreSnapshot {
   readonly trouble: string | null;
 }
 
-export interface StoreSnapshotsOptions {
-  readonly store: Pick<Store, "jobs" | "samples" | "journal" | "problem">;
-  readonly backlog: Pick<BacklogReader, "known" | "read" | "tookMs" | "trouble">;
-  readonly schedules: () => Promise<readonly Schedule[]>;
-  readonly agentStaleMs: number;
-  readonly clock: Clock;
-}
+type Snapshotted = Pick<Store, "jobs" | "samples" | "journal" | "problem">;
+type CountedBacklog = Pick<BacklogReader, "known" | "read" | "tookMs" | "trouble">;
 
 const FRESH_MS = 1_000;
 const SELDOM_MS = 5_000;
@@ -52,45 +48,45 @@ const TIMINGS_WITHIN_MS = 5 * 60_000;
 const REFUSED_WITHIN_MS = 5 * 60_000;
 const REFUSED_MAX = 200;
 
-const NOTHING = { scheduled: 0, queued: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 };
-
 export class StoreSnapshots {
-  readonly #o: StoreSnapshotsOptions;
-  readonly #times: CachedValue<StoreSnapshot["times"]>;
-  readonly #late: CachedValue<StoreSnapshot["late"]>;
-  readonly #refused: CachedValue<StoreSnapshot["refused"]>;
+  readonly #clock: Clock;
+  readonly #store: Snapshotted;
+  readonly #backlog: CountedBacklog;
+  readonly #agentStaleMs: number;
+  readonly #times: Cached<StoreSnapshot["times"]>;
+  readonly #late: Cached<StoreSnapshot["late"]>;
+  readonly #refused: Cached<StoreSnapshot["refused"]>;
 
-  constructor(options: StoreSnapshotsOptions) {
-    this.#o = options;
-    const { clock, store, schedules } = options;
-    this.#times = new CachedValue({
-      clock,
-      freshMs: FRESH_MS,
-      async look() {
-        const timings = await store.jobs.timings(TIMINGS, TIMINGS_WITHIN_MS);
-        return {
-          wait: quantiles(timings.map(({ waitMs }) => Math.max(0, waitMs))),
-          run: quantiles(timings.map(({ runMs }) => runMs)),
-          of: timings.length,
-        };
-      },
+  constructor(
+    { clock }: Pick<Platform, "clock">,
+    store: Snapshotted,
+    backlog: CountedBacklog,
+    schedules: () => Promise<readonly Schedule[]>,
+    agentStaleMs: number,
+  ) {
+    this.#clock = clock;
+    this.#store = store;
+    this.#backlog = backlog;
+    this.#agentStaleMs = agentStaleMs;
+    this.#times = new Cached(clock, FRESH_MS, async () => {
+      const timings = await store.jobs.timings(TIMINGS, TIMINGS_WITHIN_MS);
+      return {
+        wait: quantiles(timings.map(({ waitMs }) => Math.max(0, waitMs))),
+        run: quantiles(timings.map(({ runMs }) => runMs)),
+        of: timings.length,
+      };
     });
-    this.#late = new CachedValue({
-      clock,
-      freshMs: SELDOM_MS,
-      look: async () => lateOf(await schedules(), clock.now()),
-    });
-    this.#refused = new CachedValue({ clock, freshMs: SELDOM_MS, look: () => this.#refusedLately() });
+    this.#late = new Cached(clock, SELDOM_MS, async () => lateOf(await schedules(), clock.now()));
+    this.#refused = new Cached(clock, SELDOM_MS, () => this.#refusedLately());
   }
 
   async read(): Promise<StoreSnapshot> {
-    const { store, backlog, clock, agentStaleMs } = this.#o;
     const aged = [this.#times, this.#late, this.#refused] as const;
     const [counted] = await Promise.all([this.#counted(), ...aged.map((each) => each.get(patience(each)))]);
-    const living = clock.now() - agentStaleMs;
+    const living = this.#clock.now() - this.#agentStaleMs;
     return {
       countedAt: counted?.at ?? null,
-      jobs: counted?.jobs ?? NOTHING,
+      jobs: counted?.jobs ?? total([]),
       queues: counted?.queues ?? [],
       waiting: (counted?.queues ?? []).flatMap(({ name, oldestAt, paused }) =>
         oldestAt === null ? [] : [{ queue: name, since: oldestAt, paused }],
@@ -99,16 +95,18 @@ export class StoreSnapshots {
       late: this.#late.value ?? [],
       refused: this.#refused.value,
       agents: (counted?.agents ?? []).filter(({ lastSeenAt }) => lastSeenAt >= living).length,
-      trouble: [store.problem, backlog.trouble, ...aged.map(({ trouble }) => trouble)].find(Boolean) ?? null,
+      trouble:
+        [this.#store.problem, this.#backlog.trouble, ...aged.map(({ trouble }) => trouble)].find(Boolean) ??
+        null,
     };
   }
 
   async #counted(): Promise<Counted | null> {
-    const { clock, store, backlog } = this.#o;
+    const [clock, backlog] = [this.#clock, this.#backlog];
     const known = backlog.known();
     const counting = backlog.read(patience({ value: known, tookMs: backlog.tookMs }), FRESH_MS);
     if (!known) {
-      const [sample] = await readSamples(store, 1).catch(() => []);
+      const [sample] = await readSamples(this.#store, 1).catch(() => []);
       if (sample && clock.now() - sample.at < SAMPLE_MS)
         return { jobs: sample.jobs, queues: [], agents: [], at: sample.at };
     }
@@ -117,9 +115,8 @@ export class StoreSnapshots {
   }
 
   async #refusedLately(): Promise<StoreSnapshot["refused"]> {
-    const { store, clock } = this.#o;
-    const since = clock.now() - REFUSED_WITHIN_MS;
-    const entries = await store.journal.list({ kinds: ["write.refused"], limit: REFUSED_MAX });
+    const since = this.#clock.now() - REFUSED_WITHIN_MS;
+    const entries = await this.#store.journal.list({ kinds: ["write.refused"], limit: REFUSED_MAX });
     const lately = entries.filter(({ at }) => at >= since);
     if (lately.length === 0) return null;
     const count = lately.reduce((sum, { detail }) => sum + Number(detail["count"] ?? 1), 0);

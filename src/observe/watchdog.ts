@@ -5,15 +5,8 @@
  */
 
 import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
+import type { Platform } from "../platform/platform.ts";
 import type { Duty } from "../core/leadership/term.ts";
-
-export interface WatchdogOptions {
-  readonly clock: Clock;
-  readonly log: Pick<Log, "error" | "info">;
-  /** Longer than a store call may take with its tries, or every outage of a database is told once more here. */
-  readonly limitMs?: number;
-}
 
 export interface StuckLoop {
   readonly duty: string;
@@ -28,14 +21,17 @@ interface Watched {
   told: boolean;
 }
 
+/** Longer than a store call may take with its tries, or every outage of a database is told once more here. */
 const LIMIT_MS = 60_000;
 
 export class Watchdog {
-  readonly #o: WatchdogOptions;
+  readonly #platform: Pick<Platform, "clock" | "log">;
+  readonly #limitMs: number;
   readonly #watched = new Map<string, Watched>();
 
-  constructor(options: WatchdogOptions) {
-    this.#o = options;
+  constructor(platform: Pick<Platform, "clock" | "log">, limitMs = LIMIT_MS) {
+    this.#platform = platform;
+    this.#limitMs = limitMs;
   }
 
   /** A duty that is made with the clock it is given is watched for as long as it runs. */
@@ -60,7 +56,7 @@ export class Watchdog {
 
   /** How long each has been busy; 0 for those that rest. */
   busy(): readonly StuckLoop[] {
-    const now = this.#o.clock.monotonic();
+    const now = this.#platform.clock.monotonic();
     return [...this.#watched].map(([duty, { busySince }]) => {
       return { duty, busyMs: busySince === null ? 0 : now - busySince };
     });
@@ -72,8 +68,7 @@ export class Watchdog {
   }
 
   stuck(): readonly StuckLoop[] {
-    const { limitMs = LIMIT_MS } = this.#o;
-    return this.busy().filter(({ busyMs }) => busyMs >= limitMs);
+    return this.busy().filter(({ busyMs }) => busyMs >= this.#limitMs);
   }
 
   /** Tells of what hangs, and of what goes on; to be called now and then. */
@@ -82,19 +77,19 @@ export class Watchdog {
     for (const [duty, watched] of this.#watched) {
       const busyMs = stuck.get(duty);
       if (busyMs !== undefined && !watched.told)
-        this.#o.log.error({ duty, busyMs: Math.round(busyMs) }, "a leader's duty hangs");
-      if (busyMs === undefined && watched.told) this.#o.log.info({ duty }, "a leader's duty goes on");
+        this.#platform.log.error({ duty, busyMs: Math.round(busyMs) }, "a leader's duty hangs");
+      if (busyMs === undefined && watched.told) this.#platform.log.info({ duty }, "a leader's duty goes on");
       watched.told = busyMs !== undefined;
     }
   }
 
   #busy(watched: Watched): void {
     // A timer that outlives its duty is not the duty.
-    if (watched.running) watched.busySince = this.#o.clock.monotonic();
+    if (watched.running) watched.busySince = this.#platform.clock.monotonic();
   }
 
   #clockOf(watched: Watched): Clock {
-    const { clock } = this.#o;
+    const { clock } = this.#platform;
     const rests = (): void => {
       watched.busySince = null;
     };

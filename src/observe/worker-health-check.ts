@@ -7,7 +7,8 @@ import { isSuspect, type Budgets } from "../core/jobs/job.ts";
 import { judgeWork, UNTAKEN_MS, type WorkFacts, type WorkVerdict } from "../core/health/work-health.ts";
 import { servesQueue, type WorkerSettings } from "../jobs/run/worker-settings.ts";
 import type { WorkerMonitor } from "../jobs/run/worker-monitor.ts";
-import type { Clock } from "../platform/clock.ts";
+import { within } from "../platform/loop.ts";
+import type { Platform } from "../platform/platform.ts";
 import type { JobStore } from "../store/store.ts";
 import type { BacklogReader } from "./backlog-reader.ts";
 import type { Watchdog } from "./watchdog.ts";
@@ -32,10 +33,8 @@ export interface WorkerHealthCheckOptions {
   readonly tasks: { names(): ReadonlySet<string> };
   readonly served: Pick<WorkerSettings, "queues" | "exceptQueues">;
   readonly slots: number;
-  readonly running: () => number;
-  readonly state: () => WorkFacts["state"];
+  readonly worker: { readonly active: number; readonly running: boolean };
   readonly budgets: Budgets;
-  readonly clock: Clock;
 }
 
 /** Whoever probes gives up after a second or a few. */
@@ -47,22 +46,24 @@ const QUEUES_MAX = 4;
 const JOBS_MAX = 50;
 
 export class WorkerHealthCheck {
+  readonly #platform: Pick<Platform, "clock" | "state">;
   readonly #o: WorkerHealthCheckOptions;
 
-  constructor(options: WorkerHealthCheckOptions) {
+  constructor(platform: Pick<Platform, "clock" | "state">, options: WorkerHealthCheckOptions) {
+    this.#platform = platform;
     this.#o = options;
   }
 
   async check(): Promise<WorkReport> {
-    const { watch, watchdog, tasks, slots, running, state } = this.#o;
+    const { watch, watchdog, tasks, slots, worker } = this.#o;
     const waiting = await this.#waiting();
     const claims = watch.claims();
     const ready = waiting && waiting.reduce((sum, { queued }) => sum + queued, 0);
-    const suspicious = ready !== null && ready > 0 && claims.idleMs >= UNTAKEN_MS && running() < slots;
+    const suspicious = ready !== null && ready > 0 && claims.idleMs >= UNTAKEN_MS && worker.active < slots;
     const facts: WorkFacts = {
-      state: state(),
+      state: this.#state(),
       slots,
-      running: running(),
+      running: worker.active,
       tasks: tasks.names().size,
       claims,
       ready,
@@ -79,6 +80,12 @@ export class WorkerHealthCheck {
     };
   }
 
+  #state(): WorkFacts["state"] {
+    const { draining, forming } = this.#platform.state;
+    if (draining) return "draining";
+    return forming === null && this.#o.worker.running ? "working" : "starting";
+  }
+
   /** Queues that this node serves, with what waits in them; null when that is not known. */
   async #waiting(): Promise<readonly { readonly queue: string; readonly queued: number }[] | null> {
     const { backlog, served } = this.#o;
@@ -91,20 +98,12 @@ export class WorkerHealthCheck {
 
   /** How long a job waits that is certainly for us: of a task that we know, and that may run beside others. */
   async #oldest(queues: readonly string[]): Promise<number | null> {
-    const { clock } = this.#o;
-    const over = new AbortController();
-    const late = clock.sleep(LOOK_MS, over.signal).then(() => null);
-    try {
-      return await Promise.race([this.#look(queues.slice(0, QUEUES_MAX)), late]);
-    } catch {
-      return null;
-    } finally {
-      over.abort();
-    }
+    const looking = this.#look(queues.slice(0, QUEUES_MAX)).catch(() => null);
+    return (await within(this.#platform.clock, LOOK_MS, looking)) ?? null;
   }
 
   async #look(queues: readonly string[]): Promise<number | null> {
-    const { jobs, tasks, budgets, clock } = this.#o;
+    const { jobs, tasks, budgets } = this.#o;
     const pages = await Promise.all(
       queues.map((queue) => jobs.list({ status: "queued", queue, limit: JOBS_MAX })),
     );
@@ -112,6 +111,6 @@ export class WorkerHealthCheck {
       .flatMap((page) => page.jobs)
       .filter(({ task, crashes }) => tasks.names().has(task) && !isSuspect(crashes, budgets));
     const since = Math.min(...ours.map(({ runAt }) => runAt));
-    return since === Infinity ? null : clock.now() - since;
+    return since === Infinity ? null : this.#platform.clock.now() - since;
   }
 }

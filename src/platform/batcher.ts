@@ -2,10 +2,16 @@
  * Batches when busy, flushes at once when idle. Items that are added during a flush go into the next one; a single item
  * waits only for the end of the current turn of the event loop. There is no delay to tune.
  */
+
+import type { Clock } from "./clock.ts";
+
 export interface BatcherOptions<Item, Result> {
+  readonly clock: Pick<Clock, "turn">;
   /** Results in the order of the items. */
   readonly flush: (items: readonly Item[]) => Promise<readonly Result[]>;
+  /** The largest batch: a number of items, or the sum of `sizeOf`, which the last item may exceed. */
   readonly batchMax?: number;
+  readonly sizeOf?: (item: Item) => number;
 }
 
 interface Waiting<Item, Result> {
@@ -15,15 +21,19 @@ interface Waiting<Item, Result> {
 }
 
 export class Batcher<Item, Result> {
+  readonly #clock: Pick<Clock, "turn">;
   readonly #flush: (items: readonly Item[]) => Promise<readonly Result[]>;
   readonly #batchMax: number;
+  readonly #sizeOf: ((item: Item) => number) | undefined;
   #waiting: Waiting<Item, Result>[] = [];
   #busy = false;
   #working: Promise<void> = Promise.resolve();
 
   constructor(options: BatcherOptions<Item, Result>) {
+    this.#clock = options.clock;
     this.#flush = options.flush;
     this.#batchMax = options.batchMax ?? 1_000;
+    this.#sizeOf = options.sizeOf;
   }
 
   get size(): number {
@@ -35,7 +45,7 @@ export class Batcher<Item, Result> {
       this.#waiting.push({ item, resolve, reject });
       if (this.#busy) return;
       this.#busy = true;
-      this.#working = new Promise((done) => setImmediate(() => done(this.#run())));
+      this.#working = this.#clock.turn().then(() => this.#run());
     });
   }
 
@@ -46,8 +56,8 @@ export class Batcher<Item, Result> {
 
   async #run(): Promise<void> {
     while (this.#waiting.length > 0) {
-      const batch =
-        this.#waiting.length > this.#batchMax ? this.#waiting.splice(0, this.#batchMax) : this.#waiting;
+      const count = this.#countOfNext();
+      const batch = this.#waiting.length > count ? this.#waiting.splice(0, count) : this.#waiting;
       if (batch === this.#waiting) this.#waiting = [];
       try {
         const results = await this.#flush(batch.map((entry) => entry.item));
@@ -57,5 +67,14 @@ export class Batcher<Item, Result> {
       }
     }
     this.#busy = false;
+  }
+
+  #countOfNext(): number {
+    if (!this.#sizeOf) return this.#batchMax;
+    let size = 0;
+    let count = 0;
+    while (count < this.#waiting.length && size < this.#batchMax)
+      size += this.#sizeOf(this.#waiting[count++]!.item);
+    return count;
   }
 }

@@ -6,15 +6,15 @@
  */
 
 import type { Clock } from "./clock.ts";
+import { within } from "./loop.ts";
 
 export class InFlight {
-  readonly #clock: Clock;
-  readonly #waiting = new Set<() => void>();
+  readonly #idle: IdleWait;
   #closing = new AbortController();
   #count = 0;
 
   constructor(clock: Clock) {
-    this.#clock = clock;
+    this.#idle = new IdleWait(clock, () => this.#count > 0);
   }
 
   get count(): number {
@@ -25,59 +25,64 @@ export class InFlight {
     return this.#closing.signal.aborted;
   }
 
-  /** Fires with `close`; who looks later finds it fired. Of this opening only: `open` makes another. */
+  /** Aborted by `close`, until `open` makes another. */
   get closing(): AbortSignal {
     return this.#closing.signal;
   }
 
-  /** Null when the door is closed. The way out may be taken twice, and late, and counts once. */
+  /** Null when it is closed. The returned function may be called twice, and late, and counts once. */
   enter(): (() => void) | null {
     if (this.closed) return null;
     this.#count++;
-    let inside = true;
+    let open = true;
     return () => {
-      if (!inside) return;
-      inside = false;
+      if (!open) return;
+      open = false;
       this.#count--;
-      if (this.#count === 0) this.#resolveWaiters();
+      if (this.#count === 0) this.#idle.tell();
     };
   }
 
-  /** Nobody gets in from now on. */
+  /** New operations are refused from now on. */
   close(): void {
     this.#closing.abort();
   }
 
-  /** For a node that is started again. What is still inside from before is still counted. */
+  /** For a node that is started again. What is under way from before is still counted. */
   open(): void {
     if (this.closed) this.#closing = new AbortController();
   }
 
   /**
-   * Whether everybody got out in time. At once if nobody is inside, or when `hurry` fires; later calls see those who came out
-   * meanwhile.
+   * Whether all have ended in time. At once if nothing is under way, or when `hurry` fires; later calls see what has
+   * ended meanwhile.
    */
-  drained(timeoutMs: number, hurry?: AbortSignal): Promise<boolean> {
-    if (this.#count === 0) return Promise.resolve(true);
-    if (hurry?.aborted) return Promise.resolve(false);
-    return new Promise((resolve) => {
-      const end = (out: boolean): void => {
-        cancel();
-        hurry?.removeEventListener("abort", late);
-        this.#waiting.delete(done);
-        resolve(out);
-      };
-      const done = (): void => end(true);
-      const late = (): void => end(false);
-      const cancel = this.#clock.after(timeoutMs, late);
-      hurry?.addEventListener("abort", late, { once: true });
-      this.#waiting.add(done);
-    });
+  async drained(timeoutMs: number, hurry?: AbortSignal): Promise<boolean> {
+    await this.#idle.within(timeoutMs, hurry);
+    return this.#count === 0;
+  }
+}
+
+/** Waits until nothing runs any more, for a limited time. */
+export class IdleWait {
+  readonly #clock: Clock;
+  readonly #busy: () => boolean;
+  #waiters: (() => void)[] = [];
+
+  constructor(clock: Clock, busy: () => boolean) {
+    this.#clock = clock;
+    this.#busy = busy;
   }
 
-  #resolveWaiters(): void {
-    const waiting = [...this.#waiting];
-    this.#waiting.clear();
-    for (const done of waiting) done();
+  /** Ends early when `hurry` is aborted. */
+  async within(ms: number, hurry?: AbortSignal): Promise<void> {
+    if (!this.#busy() || ms <= 0 || hurry?.aborted) return;
+    const idle = new Promise<void>((resolve) => this.#waiters.push(resolve));
+    await within(this.#clock, ms, idle, hurry);
+  }
+
+  /** Nothing runs. */
+  tell(): void {
+    for (const resolve of this.#waiters.splice(0)) resolve();
   }
 }

@@ -20,7 +20,7 @@ export interface LogOptions {
   readonly format: "auto" | "json" | "pretty";
   /** The node's name, in every line. */
   readonly name: string;
-  /** Where lines go; stdout unless told otherwise. */
+  /** Where lines go; stdout when left out. */
   readonly destination?: DestinationStream;
 }
 
@@ -46,7 +46,7 @@ export function createLog(options: LogOptions): Log {
     ? loadPackage<typeof Pretty>("pino-pretty")({
         colorize: terminal && !process.env["NO_COLOR"],
         destination: options.destination ?? 1,
-        // What whoever looks at this terminal knows.
+        // A reader of this terminal knows them.
         ignore: "node,role",
         singleLine: true,
         sync: true,

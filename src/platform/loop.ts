@@ -1,16 +1,17 @@
 /**
- * For everything that repeats, waits or takes turns: a loop with a wake-up, pauses that can be ended early, delays that
- * grow, one-at-a-time execution, limited waits, and work in batches. None of them logs or handles the errors of what it
- * runs.
+ * For everything that repeats, waits or takes turns: a loop with a wake-up, pauses that can be ended early, retries,
+ * delays that grow, one-at-a-time execution, limited waits, and work in batches. None of them logs or handles the errors
+ * of what it runs.
  */
 
 import type { Clock } from "./clock.ts";
+import type { Random } from "./random.ts";
 
 /** A pause that `wake` ends. A wake-up before a pause skips the next one, so that none is missed. */
 export class Pause {
   readonly #clock: Clock;
   #woken = false;
-  #current = new AbortController();
+  #end: () => void = () => {};
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -18,7 +19,7 @@ export class Pause {
 
   wake(): void {
     this.#woken = true;
-    this.#current.abort();
+    this.#end();
   }
 
   /** Forgets wake-ups so far: what follows takes account of them. */
@@ -28,11 +29,7 @@ export class Pause {
 
   /** True when a wake-up ended it, or came before it. */
   async sleep(ms: number, signal?: AbortSignal): Promise<boolean> {
-    if (!this.#woken) {
-      this.#current = new AbortController();
-      const either = signal ? AbortSignal.any([signal, this.#current.signal]) : this.#current.signal;
-      await this.#clock.sleep(ms, either);
-    }
+    if (!this.#woken) await earliest(this.#clock, ms, signal, (end) => (this.#end = end));
     const woken = this.#woken;
     this.#woken = false;
     return woken;
@@ -79,26 +76,58 @@ export class Loop {
   }
 }
 
-/** Delays that double up to a limit. */
+/** Repeats a step until the signal is aborted, for work that ends with its caller. `step` returns how long to wait before the next one. */
+export async function repeat(clock: Clock, signal: AbortSignal, step: () => Promise<number>): Promise<void> {
+  while (!signal.aborted) await clock.sleep(await step(), signal);
+}
+
+/**
+ * Repeats a call until it succeeds. After a failure `delayMs` says how long to wait, or null to give up. Rejects with
+ * the last error, also when the signal is aborted.
+ */
+export async function retry<Answer>(
+  clock: Clock,
+  call: () => Promise<Answer>,
+  delayMs: (error: unknown) => number | null,
+  signal?: AbortSignal,
+): Promise<Answer> {
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      const waitMs = signal?.aborted ? null : delayMs(error);
+      if (waitMs === null) throw error;
+      await clock.sleep(waitMs, signal);
+      if (signal?.aborted) throw error;
+    }
+  }
+}
+
+/** Delays that double up to a limit. With `random` each is spread by half to both sides, for those who fail together. */
 export class Backoff {
   readonly #firstMs: number;
   readonly #maxMs: number;
-  #nextMs: number;
+  readonly #random: Random | null;
+  #failures = 0;
 
-  constructor(firstMs: number, maxMs: number) {
+  constructor(firstMs: number, maxMs: number, random: Random | null = null) {
     this.#firstMs = firstMs;
     this.#maxMs = maxMs;
-    this.#nextMs = firstMs;
+    this.#random = random;
+  }
+
+  /** Delays since the last reset. */
+  get failures(): number {
+    return this.#failures;
   }
 
   next(): number {
-    const delayMs = this.#nextMs;
-    this.#nextMs = Math.min(2 * delayMs, this.#maxMs);
-    return delayMs;
+    const delayMs = Math.min(this.#firstMs * 2 ** this.#failures++, this.#maxMs);
+    return this.#random ? delayMs * (0.5 + this.#random.chance()) : delayMs;
   }
 
   reset(): void {
-    this.#nextMs = this.#firstMs;
+    this.#failures = 0;
   }
 }
 
@@ -118,16 +147,68 @@ export class Mutex {
   }
 }
 
-/** Waits for the work, for `ms` at most and until the signal. The work goes on; its result and errors are the caller's. */
-export async function within(
+/**
+ * The result of the work, or undefined when it takes longer than `ms` or than until the signal. The work goes on; its
+ * later errors are the caller's.
+ */
+export async function within<Result>(
   clock: Clock,
   ms: number,
-  work: Promise<unknown>,
+  work: Promise<Result>,
   signal?: AbortSignal,
-): Promise<void> {
-  const over = new AbortController();
-  const either = signal ? AbortSignal.any([signal, over.signal]) : over.signal;
-  await Promise.race([work, clock.sleep(ms, either)]).finally(() => over.abort());
+): Promise<Result | undefined> {
+  let end = (): void => {};
+  const late = earliest(clock, ms, signal, (given) => (end = given));
+  return Promise.race([work, late]).finally(end);
+}
+
+/**
+ * Resolves after `ms`, with the signal, or when the function is called that `onBegin` gets. An AbortController for the
+ * last would cost more: each abort builds an exception with its stack.
+ */
+async function earliest(
+  clock: Clock,
+  ms: number,
+  signal: AbortSignal | undefined,
+  onBegin: (end: () => void) => void,
+): Promise<undefined> {
+  if (signal?.aborted) return;
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const end = (): void => {
+    cancel();
+    signal?.removeEventListener("abort", end);
+    resolve(undefined);
+  };
+  const cancel = clock.after(ms, end);
+  signal?.addEventListener("abort", end, { once: true });
+  onBegin(end);
+  await promise;
+}
+
+/** A signal that is aborted after `ms`, or with one of the others. Dispose of it (`using`) to release the timer. */
+export class Deadline {
+  readonly signal: AbortSignal;
+  readonly #over = new AbortController();
+  readonly #callOff: () => void;
+
+  constructor(clock: Clock, ms: number, ...others: readonly AbortSignal[]) {
+    this.signal = others.length > 0 ? AbortSignal.any([this.#over.signal, ...others]) : this.#over.signal;
+    this.#callOff = clock.after(ms, () => this.end());
+  }
+
+  /** Whether the time is over, or `end` was called; not one of the other signals. */
+  get expired(): boolean {
+    return this.#over.signal.aborted;
+  }
+
+  /** Aborts the signal now. */
+  end(): void {
+    this.#over.abort();
+  }
+
+  [Symbol.dispose](): void {
+    this.#callOff();
+  }
 }
 
 /**

@@ -15,7 +15,7 @@ export const systemRandom: Random = {
   uuid: () => randomUUID(),
 };
 
-/** 256 bits that nobody can guess, as text for a file or a variable. Not of `Random`: no test may want it repeatable. */
+/** 256 bits that cannot be guessed, as text for a file or a variable. Not of `Random`: no test may want it repeatable. */
 export function newSecret(): string {
   return randomBytes(32).toString("base64url");
 }

@@ -48,7 +48,7 @@ export interface Span {
 }
 
 export interface Tracing {
-  /** Whether anybody records. Asked for every job, so it costs next to nothing. */
+  /** Whether traces are recorded. Asked for every job, so it costs next to nothing. */
   readonly on: boolean;
   start(name: string, options: SpanOptions): Span;
   /** What is active where this is called; null when nothing is. */

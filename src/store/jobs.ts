@@ -41,11 +41,11 @@ export interface JobStore {
   /** Takes due jobs in the order of priority (higher first), due time, arrival; each under a new job epoch. */
   claim(request: ClaimRequest): Promise<Claimed>;
 
-  /** Ends runs. Every verdict is about one run; a stale run does not hold up the others. */
-  settle(settlements: readonly Settlement[], fence?: Term): Promise<readonly Verdict[]>;
-
-  /** Logs and progress of runs. A settlement that is sent later does not overtake them, also if nobody waits in between. */
-  report(reports: readonly Report[], fence?: Term): Promise<readonly Verdict[]>;
+  /**
+   * Writes logs and progress of runs, and then ends runs, in one transaction. Every verdict is about one run; a stale run does not
+   * hold up the others. A settlement does not overtake reports that were sent before it, also if nobody waits in between.
+   */
+  record(batch: RunBatch, fence?: Term): Promise<Recorded>;
 
   /** Prolongs a lease. A lease that was given away or has run out is not held and cannot be revived. */
   renew(lease: LeaseId, ttlMs: number, fence?: Term): Promise<Renewal>;
@@ -209,6 +209,18 @@ export interface Report {
   readonly run: Run;
   readonly logs: readonly NewLogLine[];
   readonly progress: { readonly value: number; readonly message: string | null } | null;
+}
+
+/** What runs say: reports, and the outcomes of those that end after them. */
+export interface RunBatch {
+  readonly reports: readonly Report[];
+  readonly settlements: readonly Settlement[];
+}
+
+/** A verdict for each report and each settlement of a batch. */
+export interface Recorded {
+  readonly reported: readonly Verdict[];
+  readonly settled: readonly Verdict[];
 }
 
 export interface Renewal {

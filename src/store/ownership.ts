@@ -17,14 +17,14 @@
  * - A mark is no claim: it raises no epoch and uses no attempt. Accepting is a compare-and-set on the mark, so that a
  *   dispatch that
  *   was published twice, late or to two workers starts one run.
- * - `own` compares the owner epoch and raises it. `write` compares owner and epoch in the transaction of the write.
+ * - `own` compares the owner epoch and raises it. `record` compares owner and epoch in the transaction of the write.
  * - A job that leaves its run (ends, is recovered, returns to the queue) leaves its assignment.
  */
 
 import type { JobId, LeaseId, NodeName } from "../core/ids.ts";
 import type { NodeIdentity } from "../core/node.ts";
 import type { Term } from "../core/leadership/term.ts";
-import type { Author, ClaimedJob, Report, Settlement, Verdict } from "./store.ts";
+import type { Author, ClaimedJob, Recorded, RunBatch } from "./store.ts";
 
 /** Unique for ever, and never given twice. */
 export type AssignmentId = number;
@@ -39,11 +39,8 @@ export interface OwnershipStore {
   /** A worker's claim on jobs that were dispatched. Those whose mark is gone, or that somebody else has accepted, are left out. */
   accept(request: AcceptRequest): Promise<Accepted>;
 
-  /** Takes marks off that nobody has accepted for so long. Answers how many, by queue. */
-  undispatch(olderThanMs: number, fence: Term): Promise<ReadonlyMap<string, number>>;
-
-  /** Jobs that are marked and not accepted, by queue. */
-  outstanding(): Promise<ReadonlyMap<string, number>>;
+  /** Takes marks off that nobody has accepted for so long, and counts those that are left. */
+  undispatch(olderThanMs: number, fence: Term): Promise<Undispatched>;
 
   /** Takes assignments over: only those whose epoch is still this one. Answers with the new epoch, or null. */
   own(
@@ -51,8 +48,11 @@ export interface OwnershipStore {
     owner: NodeIdentity,
   ): Promise<readonly (number | null)[]>;
 
-  /** What runs have reported, all of a batch in one transaction. Null for an assignment that is not ours under this epoch. */
-  write(events: readonly OwnedEvents[], owner: NodeIdentity): Promise<readonly (OwnedVerdicts | null)[]>;
+  /**
+   * As `record` of jobs, by the owner of assignments instead of the holder of leases; all batches in one transaction. Null for an
+   * assignment that is not ours under this epoch.
+   */
+  record(batches: readonly OwnedBatch[], owner: NodeIdentity): Promise<readonly (Recorded | null)[]>;
 
   /**
    * Gives assignments up: they have no owner, and the leader offers them. Those that are `finished` (all of their jobs have
@@ -77,10 +77,7 @@ export interface OwnershipStore {
    * A leader's look for assignments without an owner: those that are orphan_pending, and those that have been unowned for
    * `unownedForMs`, unless this call has found them in the last `offeredBeforeMs`. Removes those without jobs.
    */
-  orphans(
-    look: { readonly unownedForMs: number; readonly offeredBeforeMs: number; readonly limit: number },
-    fence: Term,
-  ): Promise<readonly Orphan[]>;
+  orphans(query: OrphanQuery, fence: Term): Promise<readonly Orphan[]>;
 }
 
 export interface DispatchRequest {
@@ -109,6 +106,13 @@ export interface DispatchedAssignment {
 /** As it will be claimed: epoch and attempts are those of the run that an accept begins. */
 export type DispatchedJob = Omit<ClaimedJob, "lease" | "leaderEpoch">;
 
+/** Jobs by queue. */
+export interface Undispatched {
+  readonly freed: ReadonlyMap<string, number>;
+  /** Marked and not accepted. */
+  readonly outstanding: ReadonlyMap<string, number>;
+}
+
 export interface AcceptRequest {
   readonly author: Author;
   readonly worker: string;
@@ -136,15 +140,12 @@ export interface Held {
   readonly ownerEpoch: number;
 }
 
-export interface OwnedEvents extends Held {
-  readonly reports: readonly Report[];
-  /** After the reports. */
-  readonly settlements: readonly Settlement[];
-}
+export interface OwnedBatch extends Held, RunBatch {}
 
-export interface OwnedVerdicts {
-  readonly reported: readonly Verdict[];
-  readonly settled: readonly Verdict[];
+export interface OrphanQuery {
+  readonly unownedForMs: number;
+  readonly offeredBeforeMs: number;
+  readonly limit: number;
 }
 
 /** An assignment without an owner. */

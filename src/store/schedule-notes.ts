@@ -1,7 +1,7 @@
 /**
- * Replicated schedules in the store of one node, for clusters without a shared store: the notes of leaders
- * (core/schedules/schedule-register.ts). The node's own `ScheduleStore` shows the schedules and occurrences of these
- * notes.
+ * Replicated schedules and pauses of queues in the store of one node, for clusters without a shared store: the notes of
+ * leaders (core/schedules/schedule-register.ts). The node's own `ScheduleStore` and `QueueStore` show what these notes
+ * say.
  *
  * Every call but a plain read names the term of the leader that makes it. The term is admitted in the same transaction,
  * so that no older term can write afterwards; a term older than the highest known one is refused with STALE_EPOCH.
@@ -17,7 +17,7 @@ export interface ScheduleNotes {
   /** Keeps the notes that are newer than what it has, and the occurrences. */
   write(batch: NoteBatch, term: Term): Promise<NoteState>;
 
-  /** In the order of names. A schedule that was put before there was a cluster comes as a note of version 0. */
+  /** In the order of names. A schedule that was put, or a queue that was paused, before there was a cluster comes as a note of version 0. */
   read(page: NotePage, term: Term): Promise<readonly ScheduleNote[]>;
 
   /**
@@ -33,6 +33,10 @@ export interface ScheduleNotes {
   /** Whether no leader has brought this node up to date since its store was made. */
   blank(): Promise<boolean>;
   get(name: string): Promise<ScheduleNote | null>;
+  /** The notes of queues, also of those that were resumed. */
+  pauses(): Promise<readonly ScheduleNote[]>;
+  /** Keeps those notes of queues that are newer than what it has. Another member has them from a leader. */
+  learn(pauses: readonly ScheduleNote[]): Promise<void>;
   /** Those of these occurrences that are noted here. */
   noted(schedule: string, instants: readonly number[]): Promise<readonly NotedOccurrence[]>;
 }

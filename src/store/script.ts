@@ -19,13 +19,17 @@ export interface Sql {
 
 export type Value = string | number | null;
 
-export interface Step {
+interface Statement {
   readonly sql: Sql;
   readonly values: readonly Value[];
 }
 
+/** A statement, or what a store does in its own way inside the transaction: a promise only on PostgreSQL. */
+type Step = Statement | (() => unknown);
+
 type Rows = readonly unknown[];
-export type Script<T> = Generator<readonly Step[], T, readonly Rows[]>;
+/** A statement is answered with its rows, other work with what it returned. */
+export type Script<T> = Generator<readonly Step[], T, readonly unknown[]>;
 
 /** Runs scripts. Under a fence, only for the newest term of its role, which stays the newest until the end. */
 export interface Scripts {
@@ -41,21 +45,37 @@ export function* query<Row>(statement: Sql, ...values: readonly Value[]): Script
   return (yield [{ sql: statement, values }])[0] as readonly Row[];
 }
 
+export function* call<T>(work: () => T | Promise<T>): Script<T> {
+  return (yield [work])[0] as T;
+}
+
 /** The same statement for many rows. */
 export function* each(statement: Sql, rows: readonly (readonly Value[])[]): Script<void> {
   if (rows.length > 0) yield rows.map((values) => ({ sql: statement, values }));
 }
 
-export function runNow<T>(script: Script<T>, run: (step: Step) => Rows): T {
+/** `run` is left out for a script without statements. */
+export function runNow<T>(script: Script<T>, run: (statement: Statement) => Rows = unexpected): T {
   let at = script.next();
-  while (!at.done) at = script.next(at.value.map(run));
+  while (!at.done) at = script.next(at.value.map((step) => perform(step, run)));
   return at.value;
 }
 
-export async function runAwaited<T>(script: Script<T>, run: (step: Step) => Promise<Rows>): Promise<T> {
+export async function runAwaited<T>(
+  script: Script<T>,
+  run: (statement: Statement) => Promise<Rows> = unexpected,
+): Promise<T> {
   let at = script.next();
-  while (!at.done) at = script.next(await Promise.all(at.value.map(run)));
+  while (!at.done) at = script.next(await Promise.all(at.value.map((step) => perform(step, run))));
   return at.value;
+}
+
+function unexpected({ sql: { name } }: Statement): never {
+  throw new Error(`nothing runs the statement ${name}`);
+}
+
+function perform(step: Step, run: (statement: Statement) => unknown): unknown {
+  return typeof step === "function" ? step() : run(step);
 }
 
 export function usesNow({ text }: Sql): boolean {

@@ -13,13 +13,8 @@ import { roleOf } from "../core/leadership/role.ts";
 import type { ControllerState } from "../core/supervision.ts";
 import { heldBy } from "../core/leadership/term.ts";
 import type { Clock } from "../platform/clock.ts";
-import {
-  AGENT_TOKEN_VARIABLE,
-  isMessage,
-  SUPERVISOR_VARIABLE,
-  type FromController,
-  type ToChild,
-} from "./messages.ts";
+import { repeat } from "../platform/loop.ts";
+import { AGENT_TOKEN_VARIABLE, messageOf, SUPERVISOR_VARIABLE, type FromController } from "./messages.ts";
 import type { SupervisorReport } from "./supervisor-report.ts";
 
 /** One end of a channel between two processes. */
@@ -30,7 +25,6 @@ export interface SupervisorConnection {
 
 export interface ControlChannelOptions {
   readonly line: SupervisorConnection;
-  readonly clock: Clock;
   /** How long the answer to "may I lead?" is waited for. */
   readonly patienceMs: number;
   /** What the agent beside this node will show; undefined where it needs nothing, or has something of its own. */
@@ -43,6 +37,7 @@ const TOKEN_MS = 3_600_000;
 const LOOK_MS = 100;
 
 export class ControlChannel {
+  readonly #clock: Clock;
   readonly #o: ControlChannelOptions;
   readonly #waiting = new Map<number, (ended: readonly string[]) => void>();
   #report: SupervisorReport | null = null;
@@ -52,14 +47,14 @@ export class ControlChannel {
   #adoptAt: number | null = null;
   #adopting: Promise<void> | null = null;
 
-  constructor(options: ControlChannelOptions) {
+  constructor(platform: { readonly clock: Clock }, options: ControlChannelOptions) {
+    this.#clock = platform.clock;
     this.#o = options;
-    options.line.receive((message) => {
-      if (isMessage<Extract<ToChild, { baton: "agent_off" }>>(message, "agent_off"))
-        this.#waiting.get(message.epoch)?.(message.ended);
-      else if (isMessage<Extract<ToChild, { baton: "report" }>>(message, "report"))
-        this.#report = message.report;
-      else if (isMessage<Extract<ToChild, { baton: "retire" }>>(message, "retire")) void this.#retire();
+    options.line.receive((value) => {
+      const message = messageOf(value);
+      if (message?.baton === "agent_off") this.#waiting.get(message.epoch)?.(message.ended);
+      else if (message?.baton === "report") this.#report = message.report;
+      else if (message?.baton === "retire") void this.#retire();
     });
   }
 
@@ -69,7 +64,7 @@ export class ControlChannel {
   /** A node-controller that does not answer may have an agent running, so there is no leading without an answer. */
   readonly beforeLeading: BeforeLeading = async ({ epoch }, signal) => {
     const answered = Promise.withResolvers<readonly string[]>();
-    const late = this.#o.clock.after(this.#o.patienceMs, () =>
+    const late = this.#clock.after(this.#o.patienceMs, () =>
       answered.reject(
         new BatonError(
           "DEADLINE",
@@ -91,11 +86,15 @@ export class ControlChannel {
   };
 
   /** Tells that the node runs, and from then on where it stands whenever that changes. */
-  async follow(url: string, services: NodeServices, signal?: AbortSignal): Promise<void> {
+  async follow(
+    url: string,
+    services: NodeServices,
+    signal: AbortSignal = new AbortController().signal,
+  ): Promise<void> {
     this.#o.line.send({ baton: "started", url });
     let sent = "";
     this.#services = services;
-    while (!signal?.aborted) {
+    await repeat(this.#clock, signal, async () => {
       // Waited for at first, so that the agent is not refused; later a silent store must not keep back where the node stands.
       const adopting = this.#adopt(services);
       if (this.#adoptAt === null) await adopting;
@@ -103,26 +102,25 @@ export class ControlChannel {
       const text = JSON.stringify(standing);
       if (text !== sent) this.#o.line.send({ baton: "standing", ...standing });
       sent = text;
-      await this.#o.clock.sleep(LOOK_MS, signal);
-    }
+      return LOOK_MS;
+    });
   }
 
   /** The agent's calls are to be answered, here and by whichever node leads, for as long as this node lives. */
   async #adopt(services: NodeServices): Promise<void> {
-    const { clock, agentToken } = this.#o;
+    const { agentToken } = this.#o;
     if (agentToken === undefined || this.#retired) return;
-    if (this.#adoptAt !== null && clock.monotonic() < this.#adoptAt) return;
+    if (this.#adoptAt !== null && this.#clock.monotonic() < this.#adoptAt) return;
     this.#adopting ??= this.#tryToAdopt(agentToken, services).finally(() => (this.#adopting = null));
     await this.#adopting;
   }
 
   async #tryToAdopt(agentToken: string, { access, identity }: NodeServices): Promise<void> {
-    const { clock } = this.#o;
     const by = `node-controller:${identity.name}`;
     const what = { name: `${identity.name}-worker`, permission: "operate", by } as const;
     try {
       await access?.tokens.adopt(agentToken, { ...what, expiresInMs: TOKEN_MS });
-      this.#adoptAt = clock.monotonic() + TOKEN_MS / 4;
+      this.#adoptAt = this.#clock.monotonic() + TOKEN_MS / 4;
     } catch {
       // The store cannot be written now, and is tried again.
     }
@@ -159,14 +157,11 @@ export function openControlChannel(settings: Settings, clock: Clock): ControlCha
   const agentToken = process.env[AGENT_TOKEN_VARIABLE];
   delete process.env[AGENT_TOKEN_VARIABLE];
   if (supervisor !== String(process.ppid) || !process.send) return null;
-  return new ControlChannel({
-    clock,
-    agentToken,
-    patienceMs: settings.controller.agentOffMs + ANSWER_SLACK_MS,
-    line: {
-      // The channel breaks only when the node-controller is gone, and then so are we.
-      send: (message) => void process.send?.(message, undefined, undefined, () => {}),
-      receive: (listener) => void process.on("message", listener),
-    },
-  });
+  const line: SupervisorConnection = {
+    // The channel breaks only when the node-controller is gone, and then so are we.
+    send: (message) => void process.send?.(message, undefined, undefined, () => {}),
+    receive: (listener) => void process.on("message", listener),
+  };
+  const patienceMs = settings.controller.agentOffMs + ANSWER_SLACK_MS;
+  return new ControlChannel({ clock }, { line, patienceMs, agentToken });
 }

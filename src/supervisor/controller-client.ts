@@ -1,113 +1,113 @@
-/** The HTTP requests of a supervisor to its controller. Each has a deadline; an answer that cannot be read is null. */
+/** The requests of a supervisor to its controller. Each has a deadline and is made once; without an answer it is null. */
 
+import { BatonClient, BatonClientError } from "../client/baton-client.ts";
 import type { AgentSnapshot, WaitingJob } from "../core/supervision.ts";
 import type { Clock } from "../platform/clock.ts";
 
-/** A page of those that wait is enough to see whether work is left lying. */
-const WAITING_LOOKED_AT = 50;
-/** Looked for only when an agent is suspected. Fewer, and the work of one among many is overlooked. */
-const WORK_LOOKED_AT = 1_000;
-
-type Body = Readonly<Record<string, unknown>>;
+/** A page of those that wait is enough to see whether work is left undone. */
+const WAITING_READ = 50;
+/** Read only when an agent is suspected. Fewer, and the work of one among many is overlooked. */
+const WORK_READ = 1_000;
 
 export class ControllerClient {
   readonly #clock: Clock;
-  readonly #callMs: number;
-  readonly #headers: Readonly<Record<string, string>>;
+  readonly #timeoutMs: number;
+  readonly #token: string | null;
+  #current: { readonly url: string; readonly client: BatonClient } | null = null;
 
-  constructor(clock: Clock, callMs: number, token: string | null = null) {
-    this.#headers = token === null ? {} : { authorization: `Bearer ${token}` };
+  constructor(clock: Clock, timeoutMs: number, token: string | null = null) {
     this.#clock = clock;
-    this.#callMs = callMs;
+    this.#timeoutMs = timeoutMs;
+    this.#token = token;
   }
 
   /** Null if it lives; otherwise what is wrong. */
   async livez(url: string): Promise<{ readonly fatal: boolean; readonly reason: string } | null> {
-    const answer = await this.#get(`${url}/livez`);
-    if (answer === null) return { fatal: false, reason: "/livez does not answer" };
-    if (answer.status === 200) return null;
-    return {
-      fatal: answer.status === 503,
-      reason: `/livez says: ${String(answer.body?.["reason"] ?? answer.status)}`,
-    };
+    try {
+      await this.#at(url).request("GET /livez");
+      return null;
+    } catch (error) {
+      const { status, body } = error as BatonClientError;
+      if (status === null || status === undefined) return { fatal: false, reason: "/livez does not answer" };
+      const { reason } = (body ?? {}) as { reason?: unknown };
+      return { fatal: status === 503, reason: `/livez says: ${String(reason ?? status)}` };
+    }
   }
 
   /** The addresses of the nodes that live, our own first. */
   async urls(own: string): Promise<readonly string[]> {
-    const nodes = (await this.#get(`${own}/cluster/nodes`))?.body?.["nodes"];
-    const others = list(nodes).flatMap(({ url, status }) =>
-      typeof url === "string" && status !== "dead" ? [url] : [],
+    const answer = await answerOf(this.#at(own).cluster.nodes());
+    const others = (answer?.nodes ?? []).flatMap(({ url, status }) =>
+      url !== null && status !== "dead" ? [url] : [],
     );
     return [...new Set([own, ...others])];
   }
 
   /** Null where it is not known whether there is such an agent; undefined where there is none. */
   async agent(url: string, name: string): Promise<AgentSnapshot | undefined | null> {
-    const answer = await this.#get(`${url}/v1/agents`);
-    if (answer?.status !== 200) return null;
-    const found = list(answer.body?.["agents"]).find((agent) => agent["name"] === name);
+    const answer = await answerOf(this.#at(url).controller.agents());
+    if (answer === null) return null;
+    const found = answer.agents.find((agent) => agent.name === name);
     if (!found) return undefined;
-    const lastSeenAt = Date.parse(String(found["last_seen_at"]));
-    if (Number.isNaN(lastSeenAt)) return null;
-    return {
-      capabilities: Array.isArray(found["capabilities"]) ? found["capabilities"].map(String) : [],
-      running: Number(found["running"] ?? 0),
-      lastSeenAt,
-    };
+    const { capabilities, running, last_seen_at } = found;
+    return { capabilities, running, lastSeenAt: Date.parse(last_seen_at) };
   }
 
   async waiting(
     url: string,
   ): Promise<{ readonly jobs: readonly WaitingJob[]; readonly paused: ReadonlySet<string> } | null> {
-    const [jobs, queues] = await Promise.all([
-      this.#get(`${url}/v1/jobs?status=queued&limit=${WAITING_LOOKED_AT}`),
-      this.#get(`${url}/queues`),
+    const client = this.#at(url);
+    const [waiting, listed] = await Promise.all([
+      answerOf(client.controller.jobs({ status: "queued", limit: WAITING_READ })),
+      answerOf(client.queues()),
     ]);
-    if (jobs?.status !== 200 || queues?.status !== 200) return null;
+    if (waiting === null || listed === null) return null;
     return {
-      jobs: list(jobs.body?.["jobs"]).map((job) => {
-        return {
-          task: String(job["task"]),
-          queue: String(job["queue"]),
-          readyAt: Math.max(Date.parse(String(job["run_at"])), Date.parse(String(job["updated_at"]))),
-        };
+      jobs: waiting.jobs.map(({ task, queue, run_at, updated_at }) => {
+        return { task, queue, readyAt: Math.max(Date.parse(run_at), Date.parse(updated_at)) };
       }),
-      paused: new Set(
-        list(queues.body?.["queues"]).flatMap(({ name, paused }) => (paused === true ? [String(name)] : [])),
-      ),
+      paused: new Set(listed.queues.flatMap(({ name, paused }) => (paused ? [name] : []))),
     };
   }
 
-  /** Whether a job was with that agent since then; null where that cannot be told. */
+  /** Whether a job was with that agent since then; null where that is not known. */
   async works(url: string, agent: string, since: number): Promise<boolean | null> {
-    const statuses = ["processing", "completed", "failed"];
+    const { controller } = this.#at(url);
+    const statuses = ["processing", "completed", "failed"] as const;
     const answers = await Promise.all(
-      statuses.map((status) => this.#get(`${url}/v1/jobs?status=${status}&limit=${WORK_LOOKED_AT}`)),
+      statuses.map((status) => answerOf(controller.jobs({ status, limit: WORK_READ }))),
     );
-    if (answers.some((answer) => answer?.status !== 200)) return null;
+    if (answers.includes(null)) return null;
     return answers
-      .flatMap((answer) => list(answer!.body?.["jobs"]))
+      .flatMap((answer) => answer!.jobs)
       .some(
-        (job) =>
-          job["worker"] === agent &&
-          (job["status"] === "processing" || Date.parse(String(job["updated_at"])) >= since),
+        ({ worker, status, updated_at }) =>
+          worker === agent && (status === "processing" || Date.parse(updated_at) >= since),
       );
   }
 
-  async #get(url: string): Promise<{ readonly status: number; readonly body: Body | null } | null> {
-    const late = new AbortController();
-    const cancel = this.#clock.after(this.#callMs, () => late.abort());
-    try {
-      const answer = await fetch(url, { signal: late.signal, headers: this.#headers });
-      return { status: answer.status, body: (await answer.json()) as Body };
-    } catch {
-      return null;
-    } finally {
-      cancel();
+  async close(): Promise<void> {
+    await this.#current?.client.close();
+    this.#current = null;
+  }
+
+  /** Each controller has an address of its own, and there is one at a time. */
+  #at(url: string): BatonClient {
+    if (this.#current?.url !== url) {
+      void this.#current?.client.close();
+      const token = this.#token === null ? {} : { token: this.#token };
+      const options = { url, ...token, retry: false, timeoutMs: this.#timeoutMs, clock: this.#clock };
+      this.#current = { url, client: new BatonClient(options) };
     }
+    return this.#current.client;
   }
 }
 
-function list(value: unknown): readonly Body[] {
-  return Array.isArray(value) ? (value as Body[]) : [];
+async function answerOf<Answer>(call: Promise<Answer>): Promise<Answer | null> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof BatonClientError) return null;
+    throw error;
+  }
 }

@@ -7,12 +7,12 @@
 
 import { hangOf } from "../core/supervision.ts";
 import type { Clock } from "../platform/clock.ts";
+import { Loop } from "../platform/loop.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { ControllerClient } from "./controller-client.ts";
 
 export interface HangDetectorOptions {
   readonly calls: Pick<ControllerClient, "livez" | "agent" | "waiting" | "works">;
-  readonly clock: Clock;
   readonly wedgedAfterMs: number;
   /** The controller that runs, by its address; null while there is none to ask. */
   readonly controller: () => string | null;
@@ -36,52 +36,50 @@ interface Trouble {
   readonly checks: number;
 }
 
-export class HangDetector extends Lifecycle {
-  readonly #o: HangDetectorOptions;
-  #stopping = new AbortController();
-  #checking: Promise<unknown> = Promise.resolve();
+type Found = { readonly reason: string; readonly fatal: boolean } | null;
 
-  constructor(options: HangDetectorOptions) {
+export class HangDetector extends Lifecycle {
+  readonly #clock: Clock;
+  readonly #o: HangDetectorOptions;
+  readonly #loops: readonly Loop[];
+
+  constructor(platform: { readonly clock: Clock }, options: HangDetectorOptions) {
     super();
+    this.#clock = platform.clock;
     this.#o = options;
+    this.#loops = [
+      this.#watch("controller", () => this.#checkController()),
+      this.#watch("agent", () => this.#checkAgent()),
+    ];
   }
 
   protected override onStart(): void {
-    this.#stopping = new AbortController();
-    const { signal } = this.#stopping;
-    this.#checking = Promise.all([
-      this.#watch("controller", () => this.#checkController(), signal),
-      this.#watch("agent", () => this.#checkAgent(), signal),
-    ]);
+    for (const loop of this.#loops) loop.start();
   }
 
   protected override async onStop(): Promise<void> {
-    this.#stopping.abort();
-    await this.#checking;
+    await Promise.all(this.#loops.map((loop) => loop.stop()));
   }
 
-  async #watch(
-    child: "controller" | "agent",
-    check: () => Promise<{ readonly reason: string; readonly fatal: boolean } | null>,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const { clock, wedgedAfterMs } = this.#o;
+  #watch(child: "controller" | "agent", check: () => Promise<Found>): Loop {
+    const { wedgedAfterMs } = this.#o;
+    const clock = this.#clock;
     let trouble: Trouble | null = null;
-    while (!signal.aborted) {
+    return new Loop(clock, async (signal) => {
       const checkedAt = clock.monotonic();
       const found = await check();
-      if (signal.aborted) return;
+      if (signal.aborted) return 0;
       trouble = found && worse(trouble, checkedAt);
       const lasted = trouble !== null && trouble.checks > LOOKS && checkedAt - trouble.since >= wedgedAfterMs;
       if (found && (lasted || found.fatal)) {
         this.#o.onWedged(child, found.reason);
         trouble = null;
       }
-      await clock.sleep(wedgedAfterMs / LOOKS - (clock.monotonic() - checkedAt), signal);
-    }
+      return wedgedAfterMs / LOOKS - (clock.monotonic() - checkedAt);
+    });
   }
 
-  async #checkController(): Promise<{ readonly reason: string; readonly fatal: boolean } | null> {
+  async #checkController(): Promise<Found> {
     const url = this.#o.controller();
     if (url === null) return null;
     const wrong = await this.#o.calls.livez(url);
@@ -90,8 +88,9 @@ export class HangDetector extends Lifecycle {
   }
 
   /** Asked of the own controller, which knows what the leader has stored; silent if that cannot tell. */
-  async #checkAgent(): Promise<{ readonly reason: string; readonly fatal: boolean } | null> {
-    const { calls, clock, wedgedAfterMs } = this.#o;
+  async #checkAgent(): Promise<Found> {
+    const { calls, wedgedAfterMs } = this.#o;
+    const clock = this.#clock;
     const url = this.#o.controller();
     const running = this.#o.agent();
     if (url === null || running === null || clock.now() - running.startedAt < wedgedAfterMs) return null;

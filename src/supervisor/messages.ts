@@ -36,17 +36,15 @@ export const SUPERVISOR_VARIABLE = "BATON_SUPERVISOR";
 /** A token for the agent, where callers are asked for one: made by the node-controller, adopted by its controller. */
 export const AGENT_TOKEN_VARIABLE = "BATON_AGENT_TOKEN";
 
-/** Both ends are one version of one program; whatever else comes over the channel is none of ours. */
-export function isMessage<Message extends { readonly baton: string }>(
-  value: unknown,
-  kind: Message["baton"],
-): value is Message {
-  return typeof value === "object" && value !== null && (value as { baton?: unknown }).baton === kind;
+/** Both ends are one version of one program; whatever else comes over the channel is not ours. */
+export function messageOf(value: unknown): FromController | ToChild | null {
+  const ours = typeof value === "object" && value !== null && "baton" in value;
+  return ours ? (value as FromController | ToChild) : null;
 }
 
 export function stopAsSignal(): void {
   if (process.env[SUPERVISOR_VARIABLE] !== String(process.ppid) || !process.send) return;
   process.on("message", (message) => {
-    if (isMessage<Extract<ToChild, { baton: "stop" }>>(message, "stop")) process.emit("SIGTERM", "SIGTERM");
+    if (messageOf(message)?.baton === "stop") process.emit("SIGTERM", "SIGTERM");
   });
 }

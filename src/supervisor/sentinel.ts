@@ -10,15 +10,8 @@
  */
 
 import { spawn, type ChildProcess } from "node:child_process";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
+import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
-
-export interface SentinelOptions {
-  readonly clock: Clock;
-  readonly log: Pick<Log, "warn">;
-  readonly platform?: NodeJS.Platform;
-}
 
 /** It ignores signals: what is sent to everybody must not end the one that cleans up behind them. */
 const SCRIPT = `trap '' INT TERM HUP
@@ -30,14 +23,14 @@ for group in $groups; do kill -s KILL -- "-$group"; done`;
 const AGAIN_MS = 1_000;
 
 export class Sentinel extends Lifecycle {
-  readonly #o: SentinelOptions;
+  readonly #platform: Pick<Platform, "clock" | "log">;
   #groups: readonly number[] = [];
   #shell: ChildProcess | null = null;
   #cancelAgain: () => void = () => {};
 
-  constructor(options: SentinelOptions) {
+  constructor(platform: Pick<Platform, "clock" | "log">) {
     super();
-    this.#o = options;
+    this.#platform = platform;
   }
 
   /** Null where there is none. */
@@ -52,7 +45,7 @@ export class Sentinel extends Lifecycle {
   }
 
   protected override onStart(): void {
-    if ((this.#o.platform ?? process.platform) !== "win32") this.#spawn();
+    if (process.platform !== "win32") this.#spawn();
   }
 
   protected override async onStop(): Promise<void> {
@@ -74,11 +67,11 @@ export class Sentinel extends Lifecycle {
     const lost = (error?: Error): void => {
       if (this.#shell !== shell) return;
       this.#shell = null;
-      this.#o.log.warn(
+      this.#platform.log.warn(
         { err: error },
         "the shell that ends the children after a kill -9 is gone; starting another",
       );
-      this.#cancelAgain = this.#o.clock.after(AGAIN_MS, () => this.#spawn());
+      this.#cancelAgain = this.#platform.clock.after(AGAIN_MS, () => this.#spawn());
     };
     shell.once("error", lost);
     shell.once("exit", () => lost());

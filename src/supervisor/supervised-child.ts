@@ -19,9 +19,7 @@ import {
   type WaitPolicy,
   type RestartPolicy,
 } from "../core/supervision.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
-import { isGroupAlive, signalGroup } from "./process-group.ts";
+import type { Platform } from "../platform/platform.ts";
 
 export interface ChildCommand {
   readonly file: string;
@@ -62,8 +60,6 @@ export interface SupervisedChildOptions {
   /** Asked for at each start; it may look who is there. */
   readonly command: () => Promise<ChildCommand> | ChildCommand;
   readonly restarts: RestartPolicy;
-  readonly clock: Clock;
-  readonly log: Pick<Log, "info" | "warn" | "error">;
   readonly onMessage?: (message: unknown) => void;
   /** A process began or ended, or the state is another one. */
   readonly onChange: () => void;
@@ -76,6 +72,7 @@ const GROUP_END_MS = 500;
 const GROUP_LOOK_MS = 10;
 
 export class SupervisedChild {
+  readonly #platform: Pick<Platform, "clock" | "log">;
   readonly #o: SupervisedChildOptions;
   readonly #windows: boolean;
   #wanted = false;
@@ -92,7 +89,8 @@ export class SupervisedChild {
   #startedAt: number | null = null;
   #lastExit: LastExit | null = null;
 
-  constructor(options: SupervisedChildOptions) {
+  constructor(platform: Pick<Platform, "clock" | "log">, options: SupervisedChildOptions) {
+    this.#platform = platform;
     this.#o = options;
     this.#windows = (options.platform ?? process.platform) === "win32";
   }
@@ -144,7 +142,10 @@ export class SupervisedChild {
   /** Ends a process that is of no use any more; another takes its place. */
   replace(reason: string): void {
     if (!this.#process || this.#ending !== null) return;
-    this.#o.log.error({ child: this.#o.name, pid: this.pid, reason }, "a child is wedged; it is killed");
+    this.#platform.log.error(
+      { child: this.#o.name, pid: this.pid, reason },
+      "a child is wedged; it is killed",
+    );
     // Asking is for those who can hear.
     this.#end({ cause: "wedged", reason: `wedged: ${reason}` }, { hurryMs: 0, killMs: 0 });
   }
@@ -169,7 +170,7 @@ export class SupervisedChild {
       this.#crashes++;
       const delayMs = restartDelayMs(this.#crashes, this.#o.restarts);
       const { code, signal, reason } = this.#lastExit!;
-      this.#o.log.error(
+      this.#platform.log.error(
         {
           child: this.#o.name,
           code,
@@ -182,7 +183,7 @@ export class SupervisedChild {
         "a child ended; it is started again",
       );
       this.#become("waiting");
-      await this.#o.clock.sleep(delayMs, this.#wake.signal);
+      await this.#platform.clock.sleep(delayMs, this.#wake.signal);
       this.#restarts++;
     }
     // Nothing is awaited between the look at `wanted` and here, so whoever wants it on again starts another loop.
@@ -194,7 +195,8 @@ export class SupervisedChild {
   async #live(): Promise<void> {
     this.#ending = null;
     this.#killAt = Number.POSITIVE_INFINITY;
-    const { name, log, clock } = this.#o;
+    const { log, clock } = this.#platform;
+    const { name } = this.#o;
     let cancelSteady: () => void = () => {};
     try {
       const command = await this.#o.command();
@@ -237,7 +239,7 @@ export class SupervisedChild {
     });
     if (typeof output === "number") closeSync(output);
     this.#process = child;
-    this.#startedAt = this.#o.clock.now();
+    this.#startedAt = this.#platform.clock.now();
     child.stdin?.on("error", () => {});
     if (this.#o.onMessage) child.on("message", this.#o.onMessage);
     return new Promise((resolve, reject) => {
@@ -247,7 +249,8 @@ export class SupervisedChild {
   }
 
   #end(ending: Pick<LastExit, "cause" | "reason">, { hurryMs, killMs }: WaitPolicy): void {
-    const { clock, log, name } = this.#o;
+    const { clock, log } = this.#platform;
+    const { name } = this.#o;
     const killAt = clock.monotonic() + killMs;
     if (!this.#process || killAt >= this.#killAt) return;
     const first = this.#ending === null;
@@ -290,11 +293,36 @@ export class SupervisedChild {
     if (this.#windows || !isGroupAlive(group)) return;
     signalGroup(group, "SIGKILL");
     for (let waitedMs = 0; waitedMs < GROUP_END_MS && isGroupAlive(group); waitedMs += GROUP_LOOK_MS)
-      await this.#o.clock.sleep(GROUP_LOOK_MS);
+      await this.#platform.clock.sleep(GROUP_LOOK_MS);
   }
 
   #become(state: ChildState): void {
     this.#state = state;
     this.#o.onChange();
   }
+}
+
+// Process groups, as in POSIX: a negative id addresses all processes of the group.
+
+function signalGroup(group: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-group, signal);
+  } catch (error) {
+    if (!isGone(error)) throw error;
+  }
+}
+
+export function isGroupAlive(group: number): boolean {
+  try {
+    process.kill(-group, 0);
+    return true;
+  } catch (error) {
+    // macOS says EPERM where only zombies are left.
+    return !isGone(error);
+  }
+}
+
+function isGone(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === "ESRCH" || code === "EPERM";
 }

@@ -11,8 +11,8 @@
  * first write of a leader. The rules are in core/supervision.ts.
  */
 
-import { newToken } from "../access/token-format.ts";
-import { asksCallers } from "../config/checks/access-checks.ts";
+import { newToken } from "../access/token-service.ts";
+import { asksCallers } from "../config/checks.ts";
 import type { Settings } from "../config/settings.ts";
 import { BatonError } from "../core/errors.ts";
 import {
@@ -22,9 +22,8 @@ import {
   type WaitPolicy,
   type ControllerState,
 } from "../core/supervision.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
-import type { Random } from "../platform/random.ts";
+import { Mutex } from "../platform/loop.ts";
+import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
 import {
   agentCommand,
@@ -34,7 +33,7 @@ import {
   type ChildCommandOptions,
 } from "./child-commands.ts";
 import { DataLock } from "./data-folder-lock.ts";
-import { isMessage, type FromController, type ToChild } from "./messages.ts";
+import { messageOf, type FromController, type ToChild } from "./messages.ts";
 import { ControllerClient } from "./controller-client.ts";
 import { childReport, readReport, writeReport, type SupervisorReport } from "./supervisor-report.ts";
 import { Sentinel } from "./sentinel.ts";
@@ -46,10 +45,9 @@ export interface SupervisorOptions {
   readonly commands: Omit<ChildCommandOptions, "settings" | "agentToken">;
   /** Out of the environment, for the agent too; null for one that is made here if it is needed. */
   readonly token: string | null;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
 }
+
+type SupervisorPlatform = Pick<Platform, "clock" | "random" | "log">;
 
 /** What a child does after its drain: closing listeners and files. Its own limit is a little shorter. */
 const STOP_SLACK_MS = 8_000;
@@ -63,6 +61,7 @@ const RETIRE_MS = 1_000;
 const START_SLACK_MS = 60_000;
 
 export class Supervisor extends Lifecycle {
+  readonly #platform: SupervisorPlatform;
   readonly #o: SupervisorOptions;
   readonly #incarnation: string;
   readonly #startedAt: number;
@@ -83,21 +82,23 @@ export class Supervisor extends Lifecycle {
   #hurry = false;
   #cancelStartLimit: () => void = () => {};
   #retired: () => void = () => {};
-  /** What the controller said, one thing after the other. */
-  #turn: Promise<void> = Promise.resolve();
+  /** What the controller said, one message after the other. */
+  readonly #messages = new Mutex();
 
-  constructor(options: SupervisorOptions) {
+  constructor(platform: SupervisorPlatform, options: SupervisorOptions) {
     super();
+    this.#platform = platform;
     this.#o = options;
-    const { settings, clock, log } = options;
-    this.#incarnation = options.random.uuid();
+    const { settings } = options;
+    const { clock } = platform;
+    this.#incarnation = platform.random.uuid();
     this.#startedAt = clock.now();
     this.#noAgent = noAgentBecause(settings);
     const callMs = Math.min(CALL_MS_MAX, settings.controller.wedgedAfterMs / 4);
     const agentToken = options.token === null && asksCallers(settings) ? newToken() : null;
     this.#agentToken = agentToken;
     this.#calls = new ControllerClient(clock, callMs, options.token ?? agentToken);
-    this.#sentinel = new Sentinel({ clock, log });
+    this.#sentinel = new Sentinel(platform);
     const { controller } = settings;
     const restarts = {
       firstDelayMs: controller.restartFirstMs,
@@ -106,31 +107,26 @@ export class Supervisor extends Lifecycle {
     };
     const onChange = (): void => this.#changed();
     const commands = { ...options.commands, settings, agentToken };
-    this.#controller = new SupervisedChild({
+    this.#controller = new SupervisedChild(platform, {
       name: "controller",
       command: () => {
         this.#limitStart();
         return controllerCommand(commands);
       },
       restarts,
-      clock,
-      log,
       onChange,
       onMessage: (message) => this.#heard(message),
       onExit: () => this.#controllerEnded(),
     });
-    this.#agent = new SupervisedChild({
+    this.#agent = new SupervisedChild(platform, {
       name: "agent",
       command: async () => agentCommand(commands, await this.#knownUrls()),
       restarts,
-      clock,
-      log,
       onChange,
     });
     const queues = settings.worker.queues.length > 0 ? new Set(settings.worker.queues) : null;
-    this.#watch = new HangDetector({
+    this.#watch = new HangDetector(platform, {
       calls: this.#calls,
-      clock,
       wedgedAfterMs: controller.wedgedAfterMs,
       controller: () => (this.#controller.state === "running" ? this.#url : null),
       agent: () => {
@@ -192,11 +188,12 @@ export class Supervisor extends Lifecycle {
   /** The agent first: it gives its results to a controller, perhaps to ours. */
   protected override async onStop(): Promise<void> {
     this.#stopping = true;
-    this.#stoppingAt = this.#o.clock.now();
+    this.#stoppingAt = this.#platform.clock.now();
     this.#cancelStartLimit();
     await this.#watch.stop();
+    await this.#calls.close();
     await this.#agent.turnOff(this.#gentle());
-    await this.#turn;
+    await this.#messages.idle();
     await this.#retire();
     await this.#controller.turnOff(this.#gentle());
     await this.#sentinel.stop();
@@ -210,7 +207,7 @@ export class Supervisor extends Lifecycle {
     if (this.#agentToken === null || this.#hurry || this.#controller.state !== "running") return;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#retired = resolve;
-    const callOff = this.#o.clock.after(RETIRE_MS, resolve);
+    const callOff = this.#platform.clock.after(RETIRE_MS, resolve);
     this.#controller.send({ baton: "retire" } satisfies ToChild);
     await promise;
     callOff();
@@ -223,17 +220,23 @@ export class Supervisor extends Lifecycle {
     return { hurryMs: killMs, killMs };
   }
 
-  #heard(message: unknown): void {
-    if (isMessage<Extract<FromController, { baton: "started" }>>(message, "started")) {
-      this.#cancelStartLimit();
-      this.#url = message.url;
-      this.#changed();
-    } else if (isMessage<Extract<FromController, { baton: "standing" }>>(message, "standing")) {
-      const { role, epoch, leader } = message;
-      this.#next(() => this.#stand({ role, epoch, leader }));
-    } else if (isMessage<Extract<FromController, { baton: "may_lead" }>>(message, "may_lead")) {
-      this.#next(() => this.#letLead(message.epoch));
-    } else if (isMessage<Extract<FromController, { baton: "retired" }>>(message, "retired")) this.#retired();
+  #heard(value: unknown): void {
+    const message = messageOf(value) as FromController | null;
+    if (message === null) return;
+    switch (message.baton) {
+      case "started":
+        this.#cancelStartLimit();
+        this.#url = message.url;
+        return this.#changed();
+      case "standing": {
+        const { role, epoch, leader } = message;
+        return this.#next(async () => this.#stand({ role, epoch, leader }));
+      }
+      case "may_lead":
+        return this.#next(() => this.#letLead(message.epoch));
+      case "retired":
+        return this.#retired();
+    }
   }
 
   #stand(standing: ControllerState): void {
@@ -246,7 +249,8 @@ export class Supervisor extends Lifecycle {
   }
 
   async #letLead(epoch: number): Promise<void> {
-    const { clock, log, settings } = this.#o;
+    const { clock, log } = this.#platform;
+    const { settings } = this.#o;
     const askedAt = clock.monotonic();
     await this.#agent.turnOff(beforeLeading(settings.controller.agentOffMs), "make_way");
     log.info(
@@ -261,22 +265,22 @@ export class Supervisor extends Lifecycle {
   #controllerEnded(): void {
     this.#cancelStartLimit();
     this.#url = null;
-    this.#next(() => {
+    this.#next(async () => {
       this.#standing = null;
       this.#changed();
     });
   }
 
-  #next(step: () => Promise<void> | void): void {
-    this.#turn = this.#turn.then(step).catch((error: unknown) => {
-      this.#o.log.error({ err: error }, "a message of the controller could not be acted on");
+  #next(step: () => Promise<void>): void {
+    this.#messages.run(step).catch((error: unknown) => {
+      this.#platform.log.error({ err: error }, "a message of the controller could not be acted on");
     });
   }
 
   #limitStart(): void {
     this.#cancelStartLimit();
     const limitMs = this.#o.settings.postgres.waitMs + START_SLACK_MS;
-    this.#cancelStartLimit = this.#o.clock.after(limitMs, () =>
+    this.#cancelStartLimit = this.#platform.clock.after(limitMs, () =>
       this.#controller.replace(`it did not start within ${limitMs / 1_000} s`),
     );
   }
@@ -296,7 +300,7 @@ export class Supervisor extends Lifecycle {
       writeReport(this.#o.settings.data, report);
     } catch (error) {
       // A full disk must not end what still works.
-      this.#o.log.warn({ err: error }, "the state of the node-controller could not be written");
+      this.#platform.log.warn({ err: error }, "the state of the node-controller could not be written");
     }
   }
 }

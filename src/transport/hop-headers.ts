@@ -6,11 +6,9 @@
  * over the transport between nodes, which proves its sender; in a request over HTTP it is dropped.
  */
 
-import { readPrincipal, writePrincipal } from "../core/access/permissions.ts";
-import type { Principal } from "../core/access/permissions.ts";
+import { readPrincipal, writePrincipal, type Principal } from "../core/access/permissions.ts";
 import { BatonError } from "../core/errors.ts";
-import { isUuid } from "../core/ids.ts";
-import type { NodeName } from "../core/ids.ts";
+import { isUuid, type NodeName } from "../core/ids.ts";
 import { traceOf } from "../core/trace.ts";
 import type { Clock } from "../platform/clock.ts";
 import { DEADLINE_HEADER } from "./outcome.ts";
@@ -52,10 +50,10 @@ export const OUTSIDE: Inbound = {
 };
 
 export const NO_FORWARD_HEADER = "x-baton-no-forward";
-export const CONFIG_HEADER = "x-baton-config";
+const CONFIG_HEADER = "x-baton-config";
 export const VIA_HEADER = "x-baton-via";
 /** The caller, as authenticated by the node that received the request. Only a request of a node may carry it. */
-export const PRINCIPAL_HEADER = "x-baton-principal";
+const PRINCIPAL_HEADER = "x-baton-principal";
 
 /** Of a caller from outside. All other headers stay at the node that received them, above all tokens and cookies. */
 const PASSED_ON = [
@@ -114,7 +112,7 @@ export function traceIn(headers: Headers): string | null {
   return parent === undefined ? null : traceOf(parent, headers["tracestate"]);
 }
 
-export interface Departure {
+interface Departure {
   readonly sentAt: number;
   readonly firstUuid?: string;
 }
@@ -162,7 +160,7 @@ export function patienceMs(headers: Headers, maxMs: number): number {
   return Math.min(Math.max(Number(header), 1), maxMs);
 }
 
-export interface ArrivalOptions {
+interface ArrivalOptions {
   readonly clock: Clock;
   /** How much longer than usual a request of this sender was on its way, by when it says that it was sent. */
   readonly lateBy: (from: string, sentAt: number) => number;

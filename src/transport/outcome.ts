@@ -10,6 +10,10 @@ export function unknown(reason: string): Failure {
   return { outcome: "unknown", reason };
 }
 
+export function late(options: CallOptions | StreamOptions): Failure {
+  return { ...unknown(tooLate(options)), late: true };
+}
+
 export const CALLED_OFF = "it was called off";
 
 export function tooLate(options: CallOptions | StreamOptions): string {

@@ -5,7 +5,7 @@
  * reader has stopped.
  */
 
-export interface Filler {
+interface Filler {
   pause(): void;
   resume(): void;
   leave(reason: string): void;

@@ -8,6 +8,7 @@
  * `call` returns the whole reply, `stream` its head and then the body as it arrives, for replies that are passed on.
  */
 
+import type { Server } from "node:http";
 import type { NodeName } from "../core/ids.ts";
 import type { Service } from "../platform/service.ts";
 
@@ -15,6 +16,26 @@ export interface Transport extends Service {
   readonly kind: string;
   call(peerUrl: string, request: PeerRequest, options: CallOptions): Promise<Outcome>;
   stream(peerUrl: string, request: PeerRequest, options: StreamOptions): Promise<StreamOutcome>;
+}
+
+/** The transport of a node, which also answers calls and notices that a peer is gone. */
+export interface NodeTransport extends Transport {
+  /** Until a handler is given, calls are answered with 503. */
+  serve(handler: PeerHandler): void;
+  /** Accepts peers at this server, until the returned function is called. */
+  attach(server: Server): () => Promise<void>;
+  watch(peerUrl: string, signal: AbortSignal, name?: NodeName | null): AsyncIterable<PeerBreak>;
+}
+
+/**
+ * The connection to a peer was lost. `again` is what a new attempt found:
+ *
+ * - `open`: only the connection was lost. `restarted`: another incarnation of the node answers, so the former is over.
+ * - `refusing`: its machine reports that no process listens. The process has ended.
+ * - `silent`: no answer, which proves nothing. `denied`: one of the two nodes does not accept the other.
+ */
+export interface PeerBreak {
+  readonly again: "open" | "restarted" | "refusing" | "silent" | "denied";
 }
 
 export interface PeerRequest {
@@ -47,6 +68,8 @@ export interface Failure {
   readonly reason: string;
   /** Why the server at this address does not accept this node, or is not the node that is meant. */
   readonly denied?: string;
+  /** The deadline ended the call; the peer may still be working on it. */
+  readonly late?: true;
 }
 
 export interface ReplyHead {

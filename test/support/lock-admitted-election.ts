@@ -3,8 +3,7 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import type { LeaderLocks } from "../../src/leadership/coordination.ts";
-import { Elector } from "../../src/leadership/elector.ts";
-import type { ElectorSettings } from "../../src/leadership/elector-settings.ts";
+import { Elector, type ElectorSettings } from "../../src/leadership/elector.ts";
 import { hasCode } from "../../src/core/errors.ts";
 import type { NodeIdentity } from "../../src/core/node.ts";
 import type { Term } from "../../src/core/leadership/term.ts";

@@ -4,8 +4,7 @@
  */
 
 import { stdout } from "node:process";
-import { Elector } from "../../src/leadership/elector.ts";
-import type { ElectorSettings } from "../../src/leadership/elector-settings.ts";
+import { Elector, type ElectorSettings } from "../../src/leadership/elector.ts";
 import { openCoordination } from "../../src/leadership/open-coordination.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { systemRandom } from "../../src/platform/random.ts";

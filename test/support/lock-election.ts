@@ -1,6 +1,5 @@
 import type { LeaseLock } from "../../src/leadership/coordination.ts";
-import { Elector, type LeaderGate } from "../../src/leadership/elector.ts";
-import type { ElectorSettings } from "../../src/leadership/elector-settings.ts";
+import { Elector, type LeaderGate, type ElectorSettings } from "../../src/leadership/elector.ts";
 import type { Term } from "../../src/core/leadership/term.ts";
 import { ManualClock } from "./manual-clock.ts";
 import { seededRandom } from "./seeded-random.ts";

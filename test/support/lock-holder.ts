@@ -6,11 +6,10 @@
 import { stdin, stdout } from "node:process";
 import { createInterface } from "node:readline";
 import { Client } from "pg";
-import { Elector } from "../../src/leadership/elector.ts";
-import type { ElectorSettings } from "../../src/leadership/elector-settings.ts";
+import { Elector, type ElectorSettings } from "../../src/leadership/elector.ts";
 import { PostgresCoordination } from "../../src/leadership/postgres/coordination.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { applicationName } from "../../src/platform/drivers/postgres/application-name.ts";
+import { applicationName } from "../../src/platform/drivers/postgres/session.ts";
 import { systemRandom } from "../../src/platform/random.ts";
 import { candidate, OWN_INFO } from "./lock-candidates.ts";
 import { ROLE } from "./lock-world.ts";

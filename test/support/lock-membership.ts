@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import type { Membership, NodeRequest } from "../../src/leadership/coordination.ts";
-import { PendingRequest } from "../../src/leadership/pending-request.ts";
+import { PendingRequest, type Membership, type NodeRequest } from "../../src/leadership/coordination.ts";
 import type { NodeName } from "../../src/core/ids.ts";
 import type { NodeIdentity, NodeInfo, NodeStatus } from "../../src/core/node.ts";
 import type { OpenMembership } from "../contract/coordination/membership.ts";

@@ -3,12 +3,10 @@
 import { Feed } from "../../src/platform/feed.ts";
 import type { LeaseLock, Tenure } from "../../src/leadership/coordination.ts";
 import type { NodeIdentity } from "../../src/core/node.ts";
-import { heldBy, sameTerm } from "../../src/core/leadership/term.ts";
-import type { LeaderRole, Term } from "../../src/core/leadership/term.ts";
+import { heldBy, sameTerm, type LeaderRole, type Term } from "../../src/core/leadership/term.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import { ManualClock } from "./manual-clock.ts";
-import { ROLE } from "./lock-world.ts";
-import type { OpenLock } from "./lock-world.ts";
+import { ROLE, type OpenLock } from "./lock-world.ts";
 
 /** What the backend would keep; outlives the lock objects that work on it. */
 export interface LockState {

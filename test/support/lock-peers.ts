@@ -1,12 +1,13 @@
 /** Clusters of peers in memory: nodes with disks that can be lost, a network that can be cut, and time that moves by hand. */
 
 import { openPeers, type BullyCoordination } from "../../src/peers/open-peers.ts";
-import { DEFAULT_SETTINGS, type BullySettings } from "../../src/peers/bully/bully-settings.ts";
-import type { VoteFile } from "../../src/peers/bully/election/vote-file.ts";
+import { DEFAULT_SETTINGS, type BullySettings } from "../../src/peers/bully/peer-state.ts";
 import type { PeerSource } from "../../src/peers/bully/peer-list.ts";
 import type { NodeIdentity, OwnInfo } from "../../src/core/node.ts";
 import type { Clock } from "../../src/platform/clock.ts";
+import type { AppendFile, Files } from "../../src/platform/files.ts";
 import type { Log } from "../../src/platform/log.ts";
+import { fakePlatform } from "./fake-platform.ts";
 import { seededRandom } from "./seeded-random.ts";
 import { MemoryNetwork } from "./memory-network.ts";
 import type { Transport } from "../../src/transport/transport.ts";
@@ -15,7 +16,7 @@ import { candidate, OWN_INFO } from "./lock-candidates.ts";
 import { MemoryTerms } from "./lock-terms.ts";
 
 /** What outlives a life of a node. */
-export class Disk implements VoteFile {
+export class Disk implements Files {
   text: string | null = null;
   terms = new MemoryTerms();
   writes = 0;
@@ -26,11 +27,15 @@ export class Disk implements VoteFile {
     return this.text;
   }
 
-  async write(text: string): Promise<void> {
+  async replace(_path: string, text: string): Promise<void> {
     await Promise.resolve();
     if (this.broken) throw new Error("no space left on device");
     this.writes += 1;
     this.text = text;
+  }
+
+  append(): Promise<AppendFile> {
+    throw new Error("a file of votes is replaced as a whole");
   }
 
   lose(): void {
@@ -46,7 +51,7 @@ export interface PeerOptions {
   readonly clock?: Clock;
   /** Instead of the network's own. */
   readonly transport?: Transport;
-  readonly file?: VoteFile;
+  readonly files?: Files;
   readonly address?: () => string | null;
 }
 
@@ -106,16 +111,13 @@ export class PeerWorld implements AsyncDisposable {
     const logged: string[] = [];
     const note = (_fields: object, message: string): void => void logged.push(message);
     const log: Log = { debug: note, info: note, warn: note, error: note };
-    const coordination = openPeers({
-      identity,
+    const random = seededRandom(this.#lives);
+    const files = options.files ?? disk;
+    const coordination = openPeers(fakePlatform({ identity, clock, random, log, files }), {
       info: options.info ?? (() => ({ ...OWN_INFO, url })),
       address: options.address ?? (() => url),
-      clock,
-      random: seededRandom(this.#lives),
-      log,
       transport,
       dir: "",
-      file: options.file ?? disk,
       terms: disk.terms,
       source: options.source ?? { kind: "static", nodes: this.#nodes },
       settings: { ...this.#settings, ...options.settings },

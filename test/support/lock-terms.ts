@@ -1,6 +1,5 @@
 import type { NodeIdentity } from "../../src/core/node.ts";
-import { sameTerm } from "../../src/core/leadership/term.ts";
-import type { LeaderRole, Term } from "../../src/core/leadership/term.ts";
+import { sameTerm, type LeaderRole, type Term } from "../../src/core/leadership/term.ts";
 import type { TermStore } from "../../src/store/store.ts";
 
 /** The part of a store that elections need, in memory. */

@@ -13,7 +13,7 @@ import {
   mistakeIn,
   peerAddress,
   refused,
-  tooLate,
+  late,
   unknown,
 } from "../../src/transport/outcome.ts";
 import { StreamBody } from "../../src/transport/stream-body.ts";
@@ -266,7 +266,7 @@ class MemoryTransport extends Lifecycle implements Transport {
     const abort = (): void => giveUp(CALLED_OFF);
     const stop = (): void => giveUp("the transport was stopped");
     const { signal } = options;
-    const cancel = this.#clock.after(limitMs(options), () => giveUp(tooLate(options)));
+    const cancel = this.#clock.after(limitMs(options), () => given.resolve(late(options)));
     const stopping = this.#stopping.signal;
     signal?.addEventListener("abort", abort, { once: true });
     stopping.addEventListener("abort", stop, { once: true });

@@ -18,19 +18,19 @@ import type {
   DispatchRequest,
   Held,
   Orphan,
-  OwnedEvents,
-  OwnedVerdicts,
+  OwnedBatch,
   Ownership,
   OwnershipStore,
   Released,
+  Undispatched,
 } from "../../src/store/ownership.ts";
 import { endsBy, statusName, type StoreCache } from "../../src/store/sqlite/jobs/store-cache.ts";
 import { Read } from "../../src/store/sqlite/jobs/read.ts";
 import { STATUS } from "../../src/store/sqlite/schema.ts";
 import { openCache, sqliteStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
-import type { JobStore, Run, Verdict } from "../../src/store/store.ts";
+import type { JobStore, Recorded, Run, RunBatch, Verdict } from "../../src/store/store.ts";
 
-export type MemoryStore = SqliteStore & { readonly ownership: OwnershipStore };
+export type MemoryStore = SqliteStore & { readonly ownership: MemoryOwnership };
 
 export function memoryStore({ clock }: { readonly clock: Clock }): MemoryStore {
   const cache = openCache(IN_MEMORY, clock);
@@ -74,8 +74,6 @@ interface Mark {
   readonly jobEpoch: number;
   accepted: boolean;
 }
-
-type Outcomes = Pick<OwnedEvents, "reports" | "settlements">;
 
 class MemoryOwnership implements OwnershipStore {
   readonly #jobs: JobStore;
@@ -168,7 +166,7 @@ class MemoryOwnership implements OwnershipStore {
     });
   }
 
-  async undispatch(olderThanMs: number, fence: Term): Promise<ReadonlyMap<string, number>> {
+  async undispatch(olderThanMs: number, fence: Term): Promise<Undispatched> {
     await this.#check(fence);
     const now = this.#cache.clock.now();
     const old = this.#waiting().filter((job) => {
@@ -176,10 +174,11 @@ class MemoryOwnership implements OwnershipStore {
       return !assignment || assignment.createdAt <= now - olderThanMs;
     });
     for (const { id } of old) this.#marks.delete(id);
-    return byQueue(old);
+    return { freed: byQueue(old), outstanding: this.outstanding() };
   }
 
-  async outstanding(): Promise<ReadonlyMap<string, number>> {
+  /** For tests, without a term. */
+  outstanding(): ReadonlyMap<string, number> {
     return byQueue(this.#waiting());
   }
 
@@ -200,21 +199,18 @@ class MemoryOwnership implements OwnershipStore {
     });
   }
 
-  /** Both calls of the store run at once, before this yields: no handoff comes in between. */
-  async write(
-    events: readonly OwnedEvents[],
-    owner: NodeIdentity,
-  ): Promise<readonly (OwnedVerdicts | null)[]> {
+  /** The call of the store runs at once, before this yields: no handoff comes in between. */
+  async record(events: readonly OwnedBatch[], owner: NodeIdentity): Promise<readonly (Recorded | null)[]> {
     const ours = events.map((event) => this.#held(event, owner) !== null);
-    const mine = events.map((event, at): Outcomes => {
+    const mine = events.map((event, at): RunBatch => {
       const inIt = ({ run }: { readonly run: Run }): boolean =>
         ours[at]! && !this.#runsElsewhere(run, event.assignment);
       return { reports: event.reports.filter(inIt), settlements: event.settlements.filter(inIt) };
     });
-    const [reported, settled] = await Promise.all([
-      this.#jobs.report(mine.flatMap(({ reports }) => reports)),
-      this.#jobs.settle(mine.flatMap(({ settlements }) => settlements)),
-    ]);
+    const { reported, settled } = await this.#jobs.record({
+      reports: mine.flatMap(({ reports }) => reports),
+      settlements: mine.flatMap(({ settlements }) => settlements),
+    });
     const verdicts = { reported: [...reported], settled: [...settled] };
     return events.map((event, at) => {
       if (!ours[at]) return null;
@@ -365,7 +361,7 @@ class MemoryOwnership implements OwnershipStore {
 
   /** Only the newest term may pass. */
   async #check(fence: Term): Promise<void> {
-    await this.#jobs.settle([], fence);
+    await this.#jobs.record({ reports: [], settlements: [] }, fence);
   }
 }
 

@@ -1,19 +1,16 @@
 /** Nodes with a mesh on real sockets, each on an HTTP server of its own. */
 
 import { once } from "node:events";
-import { createServer } from "node:http";
-import type { Server } from "node:http";
+import { createServer, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { NodeName } from "../../src/core/ids.ts";
 import type { NodeIdentity } from "../../src/core/node.ts";
-import { systemClock } from "../../src/platform/clock.ts";
+import { systemClock, type Clock } from "../../src/platform/clock.ts";
 import type { Log, LogFields } from "../../src/platform/log.ts";
 import { systemRandom } from "../../src/platform/random.ts";
-import { MeshTransport } from "../../src/transport/mesh/mesh-transport.ts";
-import type { MeshOptions } from "../../src/transport/mesh/mesh-transport.ts";
+import { MeshTransport, type MeshSettings } from "../../src/transport/mesh/mesh-transport.ts";
 import type { PeerHandler, Transport } from "../../src/transport/transport.ts";
-import { replyOf, until } from "./peer-world.ts";
-import type { OpenTransport, Peer, Received } from "./peer-world.ts";
+import { replyOf, until, type OpenTransport, type Peer, type Received } from "./peer-world.ts";
 
 export const SECRET = "a secret of the tests, long enough to be one";
 
@@ -23,9 +20,9 @@ export interface LogLine {
   readonly message: string;
 }
 
-export interface MeshNodeOptions extends Partial<
-  Pick<MeshOptions, "secrets" | "limits" | "connectMs" | "connectionsMax" | "clock" | "skewMs">
-> {
+export interface MeshNodeOptions extends MeshSettings {
+  readonly secrets?: readonly string[];
+  readonly clock?: Clock;
   readonly incarnation?: string;
   readonly port?: number;
   /** False: a server without a mesh. */
@@ -55,17 +52,11 @@ export class MeshNode {
   }
 
   static async start(name: string, handler: PeerHandler, options: MeshNodeOptions = {}): Promise<MeshNode> {
-    const { secrets = [SECRET], clock = systemClock, port = 0, mesh: attached = true, ...rest } = options;
+    const { secrets = [SECRET], clock = systemClock, port = 0, mesh: attached = true } = options;
     const identity = { name: name as NodeName, incarnation: options.incarnation ?? systemRandom.uuid() };
     const log: LogLine[] = [];
-    const mesh = new MeshTransport({
-      self: identity,
-      secrets,
-      clock,
-      random: systemRandom,
-      log: logTo(log),
-      ...rest,
-    });
+    const platform = { identity, clock, random: systemRandom, log: logTo(log) };
+    const mesh = new MeshTransport(platform, secrets, options);
     mesh.serve(handler);
     const server = createServer((_request, response) => void response.writeHead(404).end());
     const sockets = new Set<Socket>();

@@ -10,15 +10,16 @@ import type { Budgets, Job, JobStatus } from "../../src/core/jobs/job.ts";
 import { DEFAULT_RETRY } from "../../src/core/jobs/retry.ts";
 import type { Term } from "../../src/core/leadership/term.ts";
 import { JobService } from "../../src/jobs/job-service.ts";
-import { JobWatchers } from "../../src/jobs/follow/job-watchers.ts";
+import { JobWatchers } from "../../src/jobs/follow/followers.ts";
 import { Submitter } from "../../src/jobs/submit/submitter.ts";
 import type { Handler, Task, TaskContext } from "../../src/jobs/tasks/task.ts";
 import { TaskRegistry } from "../../src/jobs/tasks/task-registry.ts";
 import { ThreadPool } from "../../src/jobs/run/thread-pool.ts";
 import { Worker } from "../../src/jobs/run/worker.ts";
+import { storePorts } from "../../src/jobs/run/worker-ports.ts";
 import type { WorkerSettings } from "../../src/jobs/run/worker.ts";
-import { ManualClock } from "./manual-clock.ts";
-import { NodeEvents } from "../../src/platform/node-events.ts";
+import { fakePlatform, type FakePlatform } from "./fake-platform.ts";
+import type { ManualClock } from "./manual-clock.ts";
 import { seededRandom } from "./seeded-random.ts";
 import { memoryStore } from "./memory-store.ts";
 import type { Abandoned, JobStore, Outcome, Recovered, Settlement, Store } from "../../src/store/store.ts";
@@ -54,7 +55,7 @@ const SETTINGS: WorkerSettings = {
 };
 
 export class WorkerWorld {
-  readonly clock: ManualClock;
+  readonly platform: FakePlatform;
   readonly store: Store;
   /** Between the worker and the store: fails what it is told to. */
   readonly faults: FailingJobs;
@@ -62,7 +63,6 @@ export class WorkerWorld {
   readonly jobs: JobService;
   readonly watchers: JobWatchers;
   readonly log = recordingLog();
-  readonly events = new NodeEvents(this.log);
   /** Every settlement that reached the store, in order. */
   readonly settled: Settlement[] = [];
   readonly changes: { id: JobId; status: JobStatus | null }[] = [];
@@ -73,11 +73,16 @@ export class WorkerWorld {
   constructor(options: WorkerWorldOptions) {
     const { chance = () => 0.5, incarnation = "1" } = options;
     this.#incarnation = incarnation;
-    const clock = (this.clock = options.clock ?? new ManualClock());
+    const platform = (this.platform = fakePlatform({
+      clock: options.clock,
+      log: this.log,
+      identity: { name: NODE, incarnation },
+      random: seededRandom(Number(incarnation)), // another life makes other ids
+    }));
+    const { clock } = platform;
     this.store = options.store ?? memoryStore({ clock });
     this.faults = new FailingJobs(() => this.store.jobs);
     const store = { jobs: this.#recorded(this.faults.jobs) };
-    const random = seededRandom(Number(incarnation)); // another life makes other ids
     const author = () => ({ node: NODE, ownerEpoch: 1, leaderEpoch: 1 });
     const tasks = new TaskRegistry(
       options.tasks.map((task) => (Array.isArray(task) ? { name: task[0], run: task[1] } : task)),
@@ -86,32 +91,25 @@ export class WorkerWorld {
     const settings = { ...SETTINGS, ...options.settings };
     const budgets = { ...DEFAULT_BUDGETS, ...options.budgets };
     this.watchers = new JobWatchers(clock);
-    const worker = (this.worker = new Worker({
-      store,
+    const worker = (this.worker = new Worker(platform, {
+      ...storePorts(platform, { store, ...settings }),
       tasks,
-      threads: new ThreadPool({ clock, abortGraceMs: settings.abortGraceMs }),
+      threads: new ThreadPool(platform, settings.abortGraceMs),
       channels,
-      clock,
-      identity: { name: NODE, incarnation },
       author,
       rules: { budgets, retry: DEFAULT_RETRY, chance },
       settings,
-      log: this.log,
-      events: this.events,
       onChange: (id, status) => {
         this.changes.push({ id, status });
         this.watchers.changed(id);
       },
     }));
-    const submitter = new Submitter({
-      node: NODE,
+    const submitter = new Submitter(platform, {
       store: this.store,
       tasks,
-      random,
       author,
       defaults: { maxAttempts: options.maxAttempts ?? 3, timeoutMs: null },
       wakes: () => false,
-      events: this.events,
       onStored: () => worker.wake(),
     });
     this.jobs = new JobService({
@@ -131,6 +129,14 @@ export class WorkerWorld {
       onReady: () => worker.wake(),
       onChange: (id) => this.watchers.changed(id),
     });
+  }
+
+  get clock(): ManualClock {
+    return this.platform.clock;
+  }
+
+  get events(): FakePlatform["events"] {
+    return this.platform.events;
   }
 
   /** A started world that is stopped with the test. */
@@ -162,6 +168,13 @@ export class WorkerWorld {
   async submit(task: string, fields: Partial<SubmitRequest> = {}): Promise<JobId> {
     const [answer] = await this.jobs.submit([{ task, ...fields }]);
     return answer!.id;
+  }
+
+  /** Submits a job, and waits until it runs. */
+  async running(task: string, fields: Partial<SubmitRequest> = {}): Promise<JobId> {
+    const id = await this.submit(task, fields);
+    await this.until(id, "processing");
+    return id;
   }
 
   async submitMany(count: number, task: string, fields: Partial<SubmitRequest> = {}): Promise<JobId[]> {
@@ -212,7 +225,7 @@ export class WorkerWorld {
 
   /** Takes every lease of this life of the node away, as a leader does that takes it for dead. */
   takeLeases(): Promise<readonly Recovered[]> {
-    return this.#recover({ by: "lives", incarnations: [this.#incarnation] });
+    return this.#recover({ by: "incarnations", incarnations: [this.#incarnation] });
   }
 
   /** Takes away the leases that have run out. */
@@ -226,13 +239,13 @@ export class WorkerWorld {
   }
 
   #recorded(jobs: JobStore): JobStore {
-    const settle = async (settlements: readonly Settlement[]) => {
-      const verdicts = await jobs.settle(settlements);
-      this.settled.push(...settlements);
-      return verdicts;
+    const record: JobStore["record"] = async (batch) => {
+      const recorded = await jobs.record(batch);
+      this.settled.push(...batch.settlements);
+      return recorded;
     };
     return new Proxy(jobs, {
-      get: (target, name) => (name === "settle" ? settle : Reflect.get(target, name)),
+      get: (target, name) => (name === "record" ? record : Reflect.get(target, name)),
     });
   }
 }
@@ -273,4 +286,15 @@ export class HeldRuns {
   get reasons(): (string | undefined)[] {
     return this.aborts.map((reason) => (reason as { why?: string }).why);
   }
+}
+
+/** A world with one task, whose runs end when the test says so: at an abort too (`polite`), or not (`stubborn`). */
+export async function heldWorld(
+  t: TestContext,
+  task: string,
+  how: "polite" | "stubborn",
+  options: Omit<WorkerWorldOptions, "tasks"> = {},
+): Promise<{ readonly held: HeldRuns; readonly world: WorkerWorld }> {
+  const held = new HeldRuns();
+  return { held, world: await WorkerWorld.open(t, { tasks: [[task, held[how]]], ...options }) };
 }

@@ -17,19 +17,23 @@ import { RoundRobinPosition } from "../../src/peers/placement/round-robin-positi
 import { PlacementRounds } from "../../src/peers/placement/placement-rounds.ts";
 import type { PlacementStrategy } from "../../src/peers/placement/placement-rounds.ts";
 import { RoundRobinPlacement } from "../../src/peers/placement/round-robin-placement.ts";
-import { RetractionReceiver } from "../../src/peers/retractions/retraction-receiver.ts";
-import { Retractions } from "../../src/peers/retractions/retractions.ts";
+import { PeerClient } from "../../src/peers/rpc/peer-rpc.ts";
+import { RetractionFile } from "../../src/peers/retractions/retraction-file.ts";
+import { RetractionReceiver, Retractions } from "../../src/peers/retractions/retractions.ts";
 import type { NodeName } from "../../src/core/ids.ts";
 import type { NodeInfo } from "../../src/core/node.ts";
 import type { Term } from "../../src/core/leadership/term.ts";
 import { buildApp } from "../../src/http/app.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { Clock } from "../../src/platform/clock.ts";
+import { systemFiles } from "../../src/platform/files.ts";
+import { NodeState } from "../../src/platform/node-state.ts";
 import { systemRandom } from "../../src/platform/random.ts";
+import { fakePlatform } from "./fake-platform.ts";
 import { seededRandom } from "./seeded-random.ts";
 import { MeshTransport } from "../../src/transport/mesh/mesh-transport.ts";
 import { MemoryNetwork } from "./memory-network.ts";
-import type { Outcome, PeerHandler, PeerRequest, Transport } from "../../src/transport/transport.ts";
+import type { PeerHandler, PeerRequest, Transport } from "../../src/transport/transport.ts";
 import { FakeNode, keptLog } from "../unit/http/fake-node.ts";
 import { SECRET } from "./mesh-world.ts";
 
@@ -41,6 +45,7 @@ export interface PeerApp {
   readonly requests: PeerRequestHandler;
   readonly log: ReturnType<typeof keptLog>;
   readonly placement: RoundRobinPlacement;
+  readonly retractionFile: RetractionFile;
   readonly retractions: Retractions;
   readonly inFlight: InFlight;
   /** What this node sent to others, in order. */
@@ -102,12 +107,9 @@ export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
     const inFlight = new InFlight(clock);
     const sent: PeerApp["sent"] = [];
     let url = `http://${name}:8420`;
-    const mesh = new MeshTransport({
-      self: { name: name as NodeName, incarnation: systemRandom.uuid() },
-      secrets: [options.secretOf?.(name) ?? SECRET],
-      clock,
-      random: systemRandom,
-      log,
+    const identity = { name: name as NodeName, incarnation: systemRandom.uuid() };
+    const secrets = [options.secretOf?.(name) ?? SECRET];
+    const mesh = new MeshTransport({ identity, clock, random: systemRandom, log }, secrets, {
       connectMs: 1_000,
     });
     const transport: Transport = network ? network.transport(url) : mesh;
@@ -123,40 +125,37 @@ export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
       call: (to, request, rest) => transport.call(to, noted(to, request), rest),
       stream: (to, request, rest) => transport.stream(to, noted(to, request), rest),
     };
-    const call = (to: NodeInfo, request: PeerRequest, deadlineMs: number): Promise<Outcome> =>
-      peers.call(to.url!, request, { deadlineMs, to: to.name });
+    const client = new PeerClient(peers.call);
+    const self = name as NodeName;
     const random = seededRandom(100 + index);
+    const { health } = node;
+    const platform = {
+      ...fakePlatform({ name, clock, random, log, files: systemFiles }),
+      identity,
+      // The fake node says whether it drains.
+      state: Object.defineProperty(new NodeState(), "draining", { get: () => health.draining }),
+    };
     const leadership = {
       ...node.leadership,
       current: term,
       held: () => (leader === name ? term() : null),
     };
-    const position = new RoundRobinPosition({ file: null, clock, random, log });
-    const rounds = new PlacementRounds({
-      strategy: options.strategy ?? "global",
-      position,
-      leadership,
-      nodes: () => view(name),
-      call,
-      clock,
-    });
-    const self = name as NodeName;
-    const retracted = new RetractionReceiver({ node: self, jobs: node.jobs, clock, log });
-    const file = join(dir, `${name}.retractions`);
-    const retractions = new Retractions({ self, file, nodes: () => view(name), call, retracted, clock, log });
+    const nodesSeen = () => view(name);
+    const { strategy = "global" } = options;
+    const position = new RoundRobinPosition(platform, null);
+    const rounds = new PlacementRounds(platform, strategy, position, leadership, client, nodesSeen);
+    const retractionFile = new RetractionFile(platform, join(dir, `${name}.retractions`));
+    const retracted = new RetractionReceiver(platform, node.jobs, retractionFile);
+    const retractions = new Retractions(platform, retractionFile, client, nodesSeen, retracted);
+    await retractionFile.start();
     await retractions.start();
-    const placement = new RoundRobinPlacement({
-      self,
-      strategy: options.strategy ?? "global",
+    const placement = new RoundRobinPlacement(platform, {
+      strategy,
       rounds,
       peers,
-      nodes: () => view(name),
-      draining: () => node.health.draining,
+      nodes: nodesSeen,
       retractions,
       retracted,
-      clock,
-      random,
-      log,
     });
     const services: NodeServices = Object.assign(Object.create(node) as NodeServices, {
       clock,
@@ -166,10 +165,10 @@ export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
       peers,
       placement,
     });
-    Object.assign(services, { live: new LiveFeed(services, clock) });
+    Object.assign(services, { live: new LiveFeed(services) });
     const mounts = {
-      "/peer/placement": (request: Parameters<PeerHandler>[0]) => rounds.handle(request),
-      "/peer/retractions": (request: Parameters<PeerHandler>[0]) => retractions.handle(request),
+      "/peer/placement": rounds.handle,
+      "/peer/retractions": retractions.handle,
     };
     const limits = { host: "127.0.0.1", bodyLimitBytes: 1_048_576 };
     const executor = new OperationExecutor({ services, inFlight });
@@ -194,10 +193,24 @@ export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
     closing.push(async () => {
       await kill();
       await retractions.stop();
+      await retractionFile.stop();
       await transport.stop();
       await app.close();
     });
-    nodes.push({ name: self, url, node, app, requests, log, placement, retractions, inFlight, sent, kill });
+    nodes.push({
+      name: self,
+      url,
+      node,
+      app,
+      requests,
+      log,
+      placement,
+      retractionFile,
+      retractions,
+      inFlight,
+      sent,
+      kill,
+    });
   };
 
   try {

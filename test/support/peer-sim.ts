@@ -5,16 +5,17 @@
  */
 
 import assert from "node:assert/strict";
-import type { BullySettings } from "../../src/peers/bully/bully-settings.ts";
+import type { BullySettings } from "../../src/peers/bully/peer-state.ts";
 import type { PeerSource } from "../../src/peers/bully/peer-list.ts";
-import type { VoteFile } from "../../src/peers/bully/election/vote-file.ts";
 import type { LeaseLock } from "../../src/leadership/coordination.ts";
 import { Elector } from "../../src/leadership/elector.ts";
-import type { ElectorSettings } from "../../src/leadership/elector-settings.ts";
+import type { ElectorSettings } from "../../src/leadership/elector.ts";
 import { openPeers, type BullyCoordination } from "../../src/peers/open-peers.ts";
 import type { NodeIdentity } from "../../src/core/node.ts";
 import type { Term } from "../../src/core/leadership/term.ts";
+import { fakePlatform } from "./fake-platform.ts";
 import { ManualClock } from "./manual-clock.ts";
+import type { Files } from "../../src/platform/files.ts";
 import { type Random } from "../../src/platform/random.ts";
 import { seededRandom } from "./seeded-random.ts";
 import { Lifecycle } from "../../src/platform/service.ts";
@@ -222,22 +223,20 @@ export class PeerSim implements AsyncDisposable {
     const identity = candidate(name, `${name}/${++this.#lives}`);
     const { network } = this;
     const transport = new SimTransport(name, clock, network);
-    const file: VoteFile = {
+    const files: Files = {
       read: async () => disk.text,
-      write: async (text) => {
+      replace: async (_path, text) => {
         await clock.sleep(this.#o.writeMs ?? 0);
         disk.text = text;
       },
+      append: () => Promise.reject(new Error("a file of votes is replaced as a whole")),
     };
     const url = `http://${name}`;
-    const coordination = openPeers({
-      identity,
+    const random = seededRandom(this.#lives);
+    const coordination = openPeers(fakePlatform({ identity, clock, random, files }), {
       info: () => ({ ...OWN_INFO, url }),
-      clock,
-      random: seededRandom(this.#lives),
       transport,
       dir: "",
-      file,
       terms: disk.terms,
       source: this.#source(name),
       settings: { leaseMs: (this.#o.election ?? ELECTION).leaseMs, ...this.#o.settings },

@@ -1,8 +1,7 @@
 /** Two worlds for the transport contract: peers on real sockets, and peers in memory. They misbehave in the same ways. */
 
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { pipeline, Readable } from "node:stream";

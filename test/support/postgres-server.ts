@@ -42,6 +42,22 @@ const PORT_TRIES = 5;
 export const SHARED_POSTGRES = "BATON_TEST_POSTGRES_PORT";
 const CACHE = join(import.meta.dirname, "../../node_modules/.cache");
 
+/**
+ * DELETE, because TRUNCATE makes new files for each table and index: 80 times the time where there are few rows. Tables that
+ * have grown are truncated, so that dead rows do not slow down the tests that follow.
+ */
+const CLEAR = `
+  DO $$ DECLARE t record; BEGIN
+    FOR t IN SELECT oid::regclass AS name, pg_relation_size(oid) AS size FROM pg_class
+      WHERE relnamespace = 'baton'::regnamespace AND relkind = 'r' AND relname NOT IN ('migration', 'credential_revision')
+    LOOP
+      CONTINUE WHEN t.size = 0;
+      EXECUTE CASE WHEN t.size < 500000 THEN 'DELETE FROM ' ELSE 'TRUNCATE ' END || t.name;
+    END LOOP;
+    UPDATE baton.credential_revision SET n = 0;
+    PERFORM setval(oid, 1, false) FROM pg_class WHERE relnamespace = 'baton'::regnamespace AND relkind = 'S';
+  END $$`;
+
 const asRoot = process.getuid?.() === 0;
 const ids = asRoot ? { uid: NOBODY, gid: NOBODY } : {};
 const env = { PATH: process.env["PATH"], LC_ALL: "C" };
@@ -50,6 +66,8 @@ const env = { PATH: process.env["PATH"], LC_ALL: "C" };
 class RunningPostgres {
   readonly port: number;
   readonly #empty: string[] = [];
+  readonly #withoutRows: string[] = [];
+  readonly #byDirectory = new Map<string, string>();
   static #databases = 0;
 
   constructor(port: number) {
@@ -78,6 +96,29 @@ class RunningPostgres {
     const drops = schemas.map(({ name }) => `DROP SCHEMA "${String(name)}" CASCADE`);
     await this.query([...drops, "CREATE SCHEMA public"].join("; "), url);
     this.#empty.push(url);
+  }
+
+  /** The URL of a database without rows: an empty one, or one with the tables of a store that were cleared. */
+  async databaseWithTables(): Promise<string> {
+    return this.#withoutRows.pop() ?? (await this.createDatabase());
+  }
+
+  /** The database that stands for a directory of the store contract. It is cleared when the directory is gone. */
+  async databaseFor(directory: string): Promise<string> {
+    for (const [old, url] of this.#byDirectory) {
+      if (existsSync(old)) continue;
+      this.#byDirectory.delete(old);
+      await this.clear(url);
+    }
+    const url = this.#byDirectory.get(directory) ?? (await this.databaseWithTables());
+    this.#byDirectory.set(directory, url);
+    return url;
+  }
+
+  /** Removes all rows of a store and leaves its tables: a fortieth of the CPU time of a drop and all migrations. */
+  async clear(url: string): Promise<void> {
+    await this.query(CLEAR, url);
+    this.#withoutRows.push(url);
   }
 
   /** One statement as the superuser, on a connection of its own. */

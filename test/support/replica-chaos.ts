@@ -5,16 +5,14 @@
  */
 
 import assert from "node:assert/strict";
-import type { JobId, NodeName } from "../../src/core/ids.ts";
-import { jobId } from "../../src/core/ids.ts";
+import type { NodeName } from "../../src/core/ids.ts";
 import type { Job } from "../../src/core/jobs/job.ts";
 import type { ScheduleDefinition } from "../../src/core/schedules/schedule.ts";
 import type { Term } from "../../src/core/leadership/term.ts";
 import type { ReplicatedSchedulesOptions } from "../../src/peers/schedules/replicated-schedules.ts";
 import { scheduleDuty } from "../../src/jobs/schedules/schedule-duty.ts";
-import { silentLog } from "../../src/platform/log.ts";
 import { ManualClock } from "./manual-clock.ts";
-import { NodeEvents } from "../../src/platform/node-events.ts";
+import { fakePlatform } from "./fake-platform.ts";
 import type { Random } from "../../src/platform/random.ts";
 import { seededRandom } from "./seeded-random.ts";
 import { memoryStore, type MemoryStore } from "./memory-store.ts";
@@ -55,7 +53,9 @@ export class ReplicaChaos {
   readonly acknowledged = new Map<string, number>();
   /** What each may look like now: the last change that was answered, and those after it whose outcome is unknown. */
   readonly possible = new Map<string, Set<string>>();
-  readonly counts = { occurrences: 0, crashes: 0, terms: 0, lost: 0, puts: 0 };
+  /** The same of the queue that is paused and resumed. */
+  pauses: readonly { readonly number: number; readonly paused: boolean }[] = [{ number: 0, paused: false }];
+  readonly counts = { occurrences: 0, crashes: 0, terms: 0, lost: 0, puts: 0, pauses: 0 };
   readonly #options: ChaosOptions;
   readonly #network = new MemoryNetwork(this.clock);
   readonly #lives = new Map<NodeName, Life>();
@@ -179,14 +179,11 @@ export class ReplicaChaos {
     life.node.term = term;
     life.ending = new AbortController();
     const { schedules } = life.node;
-    const fire = scheduleDuty({
+    const platform = fakePlatform({ clock: this.clock, random: this.random, name });
+    const fire = scheduleDuty(platform, {
       store: { schedules: schedules.leading },
       channels: { publish: async () => {}, subscribe: () => ({ close: async () => {} }) },
-      clock: this.clock,
-      random: this.random,
-      mintId: (): JobId => jobId(name, this.random.timedUuid()),
       author: () => ({ node: name, ownerEpoch: term.epoch, leaderEpoch: term.epoch }),
-      events: new NodeEvents(silentLog),
       replicated: true,
     });
     for (const duty of [fire, schedules.duty]) duty(term, life.ending.signal).catch(() => {});
@@ -202,6 +199,7 @@ export class ReplicaChaos {
     const leaders = [...this.#lives.values()].filter(({ dead, node }) => !dead && node.term);
     const leader = leaders[this.#below(leaders.length)];
     if (!leader) return;
+    if (this.random.chance() < 0.3) return this.#pause(leader.node);
     const name = `s${this.#below(3)}`;
     const payload = `${++this.counts.puts}`;
     const { schedules } = leader.node;
@@ -216,6 +214,17 @@ export class ReplicaChaos {
       // Whatever was unknown before is now certainly below it; what was sent since may still come.
       const later = [...possible].filter((one) => Number(one) > Number(payload));
       this.possible.set(name, new Set([payload, ...later]));
+    } catch {
+      // Nobody was promised anything.
+    }
+  }
+
+  async #pause({ pauses }: ReplicaNode): Promise<void> {
+    const change = { number: ++this.counts.pauses, paused: this.random.chance() < 0.5 };
+    this.pauses = [...this.pauses, change];
+    try {
+      await pauses.setPaused("mail", change.paused);
+      this.pauses = [change, ...this.pauses.filter(({ number }) => number > change.number)];
     } catch {
       // Nobody was promised anything.
     }
@@ -243,8 +252,8 @@ export class ReplicaChaos {
         },
         targets: () => this.#shuffled(),
         accepts: () => this.#calm || this.random.chance() > 0.1,
-        call: (to, request, options) =>
-          this.#unreliable(here, () => node.transport.call(to.url!, request, options), options.deadlineMs),
+        call: (url, request, options) =>
+          this.#unreliable(here, () => node.transport.call(url, request, options), options.deadlineMs),
         voters: () => members.map((member) => nodeInfo(member)),
         ...parts,
       },
@@ -277,6 +286,8 @@ export class ReplicaChaos {
       forget: wrap((...args) => notes.forget(...args)),
       blank: wrap(() => notes.blank()),
       get: wrap((name) => notes.get(name)),
+      pauses: wrap(() => notes.pauses()),
+      learn: wrap((pauses) => notes.learn(pauses)),
       noted: wrap((...args) => notes.noted(...args)),
     };
   }
@@ -335,6 +346,14 @@ export class ReplicaChaos {
   async #audit(): Promise<void> {
     const told = `seed ${this.#options.seed}`;
     const jobs = await this.#jobs();
+    const paused = await Promise.all([...this.disks.values()].map((disk) => disk.queues.isPaused("mail")));
+    assert.equal(
+      new Set(paused).size,
+      1,
+      `${told}: not all nodes have the queue alike: ${paused.join(", ")}`,
+    );
+    const possible = this.pauses.map((change) => change.paused);
+    assert.ok(possible.includes(paused[0]!), `${told}: an acknowledged pause, or its end, is gone`);
     for (const [name, first] of this.acknowledged) {
       const [here, ...others] = await Promise.all(
         [...this.disks.values()].map((disk) => disk.schedules.get(name)),

@@ -9,12 +9,14 @@ import { BatonError } from "../../src/core/errors.ts";
 import type { Term } from "../../src/core/leadership/term.ts";
 import { ReplicatedSchedules } from "../../src/peers/schedules/replicated-schedules.ts";
 import type { ReplicatedSchedulesOptions } from "../../src/peers/schedules/replicated-schedules.ts";
+import { QueuePauses } from "../../src/peers/schedules/queue-pauses.ts";
+import { servePeers } from "../../src/peers/rpc/peer-rpc.ts";
 import type { Clock } from "../../src/platform/clock.ts";
-import { silentLog } from "../../src/platform/log.ts";
-import { NodeEvents } from "../../src/platform/node-events.ts";
+import { silentLog, type Log } from "../../src/platform/log.ts";
 import type { Store } from "../../src/store/store.ts";
+import { fakePlatform } from "./fake-platform.ts";
 import type { MemoryNetwork } from "./memory-network.ts";
-import type { Transport } from "../../src/transport/transport.ts";
+import type { PeerHandler, Transport } from "../../src/transport/transport.ts";
 
 export function nodeNames(count: number): NodeName[] {
   return Array.from({ length: count }, (_, index) => `node-${"abcdefg"[index]}` as NodeName);
@@ -50,6 +52,7 @@ export interface ReplicaOptions {
   readonly disk: Store;
   readonly network: MemoryNetwork;
   readonly clock: Clock;
+  readonly log?: Log;
   readonly parts?: Partial<ReplicatedSchedulesOptions>;
 }
 
@@ -57,41 +60,47 @@ export interface ReplicaOptions {
 export class ReplicaNode {
   readonly name: NodeName;
   readonly schedules: ReplicatedSchedules;
+  readonly pauses: QueuePauses;
+  readonly handle: PeerHandler;
   readonly transport: Transport;
   /** What this node believes to lead. */
   term: Term | null = null;
+  /** The leader that it follows. */
+  leader: Term | null = null;
   #close: () => void = () => {};
   readonly #network: MemoryNetwork;
 
   constructor(options: ReplicaOptions) {
-    const { name, members, disk, network, clock, parts } = options;
+    const { name, members, disk, network, clock, log = silentLog, parts } = options;
     this.name = name;
     this.#network = network;
     this.transport = network.transport(urlOf(name));
-    this.schedules = new ReplicatedSchedules({
-      self: name,
+    const platform = fakePlatform({ name, clock, log });
+    const leadership = {
+      held: () => this.term,
+      current: () => this.term ?? this.leader,
+      require: () => {
+        if (this.term) return this.term;
+        throw new BatonError("NOT_LEADER", `${name} does not lead`);
+      },
+    };
+    this.schedules = new ReplicatedSchedules(platform, {
       store: disk,
       voters: () => members.map((member) => nodeInfo(member)),
-      call: (node, request, call) => this.transport.call(node.url!, request, call),
-      leadership: {
-        held: () => this.term,
-        require: () => {
-          if (this.term) return this.term;
-          throw new BatonError("NOT_LEADER", `${name} does not lead`);
-        },
-      },
+      call: (url, request, call) => this.transport.call(url, request, call),
+      leadership,
       targets: () => [name],
       accepts: () => true,
-      onPlaced: () => {},
-      events: new NodeEvents(silentLog),
-      clock,
+      onReady: () => {},
       ...parts,
     });
+    this.pauses = new QueuePauses(platform, this.schedules, leadership, disk);
+    this.handle = servePeers(platform, { ...this.schedules.handlers, ...this.pauses.handlers });
   }
 
   async start(): Promise<void> {
     await this.transport.start();
-    this.#close = this.#network.listen(urlOf(this.name), (request) => this.schedules.handle(request));
+    this.#close = this.#network.listen(urlOf(this.name), this.handle);
   }
 
   /** Whatever it is in the middle of ends here. */

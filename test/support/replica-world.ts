@@ -6,6 +6,7 @@ import type { Job } from "../../src/core/jobs/job.ts";
 import type { ScheduleDefinition } from "../../src/core/schedules/schedule.ts";
 import type { Term } from "../../src/core/leadership/term.ts";
 import type { ReplicatedSchedulesOptions } from "../../src/peers/schedules/replicated-schedules.ts";
+import { silentLog, type Log } from "../../src/platform/log.ts";
 import { ManualClock } from "./manual-clock.ts";
 import { seededRandom } from "./seeded-random.ts";
 import { memoryStore, type MemoryStore } from "./memory-store.ts";
@@ -60,11 +61,12 @@ export class ReplicaWorld {
     const parts: Partial<ReplicatedSchedulesOptions> = {
       targets: () => this.targets,
       accepts: () => !this.draining.has(name),
-      log: { info: () => {}, warn: (_, message) => this.warnings.push(message) },
       ...this.parts,
     };
     const { members, network, clock } = this;
-    const node = new ReplicaNode({ name, members, disk: this.disks.get(name)!, network, clock, parts });
+    const disk = this.disks.get(name)!;
+    const log: Log = { ...silentLog, warn: (_, message) => void this.warnings.push(message) };
+    const node = new ReplicaNode({ name, members, disk, network, clock, log, parts });
     this.nodes.set(name, node);
     await node.start();
   }
@@ -79,6 +81,7 @@ export class ReplicaWorld {
     const term: Term = { role: "scheduler", leader: name, incarnation: "1", epoch: ++this.#epoch };
     const node = this.nodes.get(name)!;
     node.term = term;
+    for (const other of this.nodes.values()) other.leader = term;
     if (options.duty ?? true) {
       const ending = new AbortController();
       this.#duties.push({ name, ending });

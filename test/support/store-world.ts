@@ -22,11 +22,14 @@ import type {
   Author,
   ClaimedJob,
   ClaimRequest,
+  JobStore,
   LogLine,
   NewJob,
   Outcome,
   Recovered,
+  Report,
   Run,
+  Settlement,
   Store,
   Verdict,
 } from "../../src/store/store.ts";
@@ -47,6 +50,24 @@ export const STOPPED_ERROR: JobError = { code: "CANCELLED", message: "stopped by
 
 export const lease = (text: string): LeaseId => text as LeaseId;
 export const node = (text: string): NodeName => text as NodeName;
+
+type Jobs = { readonly jobs: Pick<JobStore, "record"> };
+
+export async function settleRuns(
+  { jobs }: Jobs,
+  settlements: readonly Settlement[],
+  fence?: Term,
+): Promise<readonly Verdict[]> {
+  return (await jobs.record({ reports: [], settlements }, fence)).settled;
+}
+
+export async function reportRuns(
+  { jobs }: Jobs,
+  reports: readonly Report[],
+  fence?: Term,
+): Promise<readonly Verdict[]> {
+  return (await jobs.record({ reports, settlements: [] }, fence)).reported;
+}
 
 export class StoreWorld {
   readonly clock: ManualClock;
@@ -173,7 +194,7 @@ export class StoreWorld {
   }
 
   async settle(run: Run, outcome: Outcome): Promise<Verdict> {
-    const verdicts = await this.store.jobs.settle([{ run, outcome }]);
+    const verdicts = await settleRuns(this.store, [{ run, outcome }]);
     assert.equal(verdicts.length, 1);
     return verdicts[0]!;
   }
@@ -188,11 +209,11 @@ export class StoreWorld {
 
   async log(run: Run, ...messages: string[]): Promise<Verdict> {
     const logs = messages.map((message) => ({ at: this.clock.now(), level: "info" as const, message }));
-    return (await this.store.jobs.report([{ run, logs, progress: null }]))[0]!;
+    return (await reportRuns(this.store, [{ run, logs, progress: null }]))[0]!;
   }
 
   async progress(run: Run, value: number, message: string | null = null): Promise<Verdict> {
-    return (await this.store.jobs.report([{ run, logs: [], progress: { value, message } }]))[0]!;
+    return (await reportRuns(this.store, [{ run, logs: [], progress: { value, message } }]))[0]!;
   }
 
   logs(id: JobId, after = 0, limit = 1_000): Promise<readonly LogLine[]> {
@@ -237,7 +258,7 @@ export class StoreWorld {
 
   /** The lives that the promises are written with have ended. */
   crash(budgets: Budgets = DEFAULT_BUDGETS): Promise<readonly Recovered[]> {
-    return this.recover({ by: "lives", incarnations: ["1", "2"] }, budgets);
+    return this.recover({ by: "incarnations", incarnations: ["1", "2"] }, budgets);
   }
 
   definition(fields: Partial<ScheduleDefinition> = {}): ScheduleDefinition {

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import type { AnswerOf, Parts, Route } from "../../../src/api/operation-table.ts";
-import { routePath } from "../../../src/client/route-path.ts";
+import { routePath } from "../../../src/client/route-request.ts";
 import { Problem, problemIn } from "./problem.ts";
 
 /** Where the API is: beside the page, whatever the prefix. */

@@ -4,8 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { AnswerOf, Parts, Route } from "../../../src/api/operation-table.ts";
 import { call } from "./call.ts";
 import { pulse } from "./live.ts";
-import { asProblem } from "./problem.ts";
-import type { Problem } from "./problem.ts";
+import { asProblem, type Problem } from "./problem.ts";
 
 export interface Resource<Answer> {
   /** The last good answer, also while a newer one is on its way or failed. */

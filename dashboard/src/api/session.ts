@@ -5,8 +5,7 @@ import { allows } from "../../../src/core/access/permissions.ts";
 import { call, refusals } from "./call.ts";
 import type { AnswerOf } from "../../../src/api/operation-table.ts";
 import { line } from "./live.ts";
-import { NEEDS } from "./permissions.ts";
-import type { Guarded } from "./permissions.ts";
+import { type Guarded, NEEDS } from "./permissions.ts";
 import { asProblem } from "./problem.ts";
 
 /** Null: not known yet, or not signed in. */

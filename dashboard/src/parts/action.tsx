@@ -4,8 +4,7 @@ import { useId, useState } from "preact/hooks";
 import type { Guarded } from "../api/permissions.ts";
 import { call } from "../api/call.ts";
 import { barredFrom } from "../api/session.ts";
-import { confirm } from "../shell/confirm.tsx";
-import type { Question } from "../shell/confirm.tsx";
+import { confirm, type Question } from "../shell/confirm.tsx";
 import { failed, said } from "../shell/toasts.tsx";
 
 export interface ActionProps {

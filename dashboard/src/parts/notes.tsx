@@ -2,8 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { overview } from "../api/live.ts";
-import type { Problem } from "../api/problem.ts";
-import { remedyFor } from "../api/problem.ts";
+import { type Problem, remedyFor } from "../api/problem.ts";
 
 export function ProblemNote({ problem, retry }: { problem: Problem; retry?: () => void }) {
   const remedy = remedyFor(problem);

@@ -1,7 +1,6 @@
 import type { ComponentChildren, ComponentProps } from "preact";
 import { useId, useState } from "preact/hooks";
-import { bare, controlFor, hintOf } from "./schema.ts";
-import type { Schema } from "./schema.ts";
+import { bare, controlFor, hintOf, type Schema } from "./schema.ts";
 
 /** What a field is told to be wrong with, and where: `payload.text`. */
 export interface FieldProblem {

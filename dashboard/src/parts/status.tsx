@@ -1,6 +1,5 @@
 import type { ComponentChildren } from "preact";
-import type { Tone } from "../../../src/core/status-tones.ts";
-import { toneOf } from "../../../src/core/status-tones.ts";
+import { type Tone, toneOf } from "../../../src/core/status-tones.ts";
 
 export function Status({
   word,

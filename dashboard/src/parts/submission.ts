@@ -1,8 +1,7 @@
 /** Submits a form: one call at a time; a rejected field gets its error message and the focus. */
 
 import { useEffect, useState } from "preact/hooks";
-import { asProblem } from "../api/problem.ts";
-import type { Problem } from "../api/problem.ts";
+import { asProblem, type Problem } from "../api/problem.ts";
 import type { FieldProblem } from "./schema-form.tsx";
 
 export interface Submission {

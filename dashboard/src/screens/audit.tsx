@@ -1,13 +1,12 @@
 /** Who did what, and the rest of the journal of the cluster. */
 
 import { useResource } from "../api/resource.ts";
-import type { JournalEntryBody } from "../../../src/api/bodies/journal-body.ts";
+import type { JournalEntryBody } from "../../../src/api/operations/cluster/journal.ts";
 import { Empty, PartialNote, ResourceNote } from "../parts/notes.tsx";
 import { count, plural } from "../parts/format.ts";
 import { Pager, Tabs } from "../parts/links.tsx";
 import { Status } from "../parts/status.tsx";
-import type { Column } from "../parts/table.tsx";
-import { Table } from "../parts/table.tsx";
+import { type Column, Table } from "../parts/table.tsx";
 import { Ago } from "../parts/time.tsx";
 import { place, to } from "../route.ts";
 import { Page } from "../shell/page.tsx";

@@ -1,15 +1,12 @@
 /** Which jobs are listed. The filters stand in the address, so that a link shows the same list to somebody else. */
 
-import type { JobStatus } from "../../../src/core/jobs/job.ts";
-import { JOB_STATUSES } from "../../../src/core/jobs/job.ts";
-import { FILTER_FIELDS, filtersIn } from "../../../src/core/jobs/job-fields.ts";
-import type { FieldFilters } from "../../../src/core/jobs/job-fields.ts";
+import { JOB_STATUSES, type JobStatus } from "../../../src/core/jobs/job.ts";
+import { type FieldFilters, FILTER_FIELDS, filtersIn } from "../../../src/core/jobs/job-fields.ts";
 import { overview } from "../api/live.ts";
 import { useResource } from "../api/resource.ts";
 import { now } from "../clock.ts";
 import { compact } from "../parts/format.ts";
-import type { Tab } from "../parts/links.tsx";
-import { Tabs } from "../parts/links.tsx";
+import { type Tab, Tabs } from "../parts/links.tsx";
 import { go, place, refine, to } from "../route.ts";
 
 export interface JobFilters extends FieldFilters {

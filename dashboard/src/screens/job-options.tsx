@@ -2,8 +2,7 @@
 
 import type { JobRequestBody } from "../../../src/api/operations/jobs/submit-jobs.ts";
 import { FORM_FIELDS, type Fields } from "../../../src/core/jobs/job-fields.ts";
-import { Field, messageAt, TextField } from "../parts/schema-form.tsx";
-import type { FieldProblem } from "../parts/schema-form.tsx";
+import { Field, type FieldProblem, messageAt, TextField } from "../parts/schema-form.tsx";
 
 export type Options = Omit<JobRequestBody, "task" | "payload" | "run_at">;
 

@@ -2,8 +2,7 @@ import type { JobSummaryBody } from "../../../src/api/bodies/job-body.ts";
 import { JobLink, NodeLink } from "../parts/links.tsx";
 import { Progress } from "../parts/meter.tsx";
 import { Status } from "../parts/status.tsx";
-import type { Column } from "../parts/table.tsx";
-import { Table } from "../parts/table.tsx";
+import { type Column, Table } from "../parts/table.tsx";
 import { Ago, Took } from "../parts/time.tsx";
 import { to } from "../route.ts";
 

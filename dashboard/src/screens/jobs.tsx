@@ -9,11 +9,9 @@ import { count, plural } from "../parts/format.ts";
 import { Empty, PartialNote, ResourceNote } from "../parts/notes.tsx";
 import { Pager } from "../parts/links.tsx";
 import { place, to } from "../route.ts";
-import { openBulk } from "../shell/bulk.tsx";
-import type { Bulk } from "../shell/bulk.tsx";
+import { type Bulk, openBulk } from "../shell/bulk.tsx";
 import { Page } from "../shell/page.tsx";
-import { FilterBar, filtersOf, StatusTabs } from "./job-filters.tsx";
-import type { JobFilters } from "./job-filters.tsx";
+import { FilterBar, filtersOf, type JobFilters, StatusTabs } from "./job-filters.tsx";
 import { JobsTable } from "./jobs-table.tsx";
 
 const PAGE = 50;

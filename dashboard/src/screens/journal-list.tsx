@@ -1,6 +1,6 @@
 /** What happened in the cluster, in sentences. */
 
-import type { JournalEntryBody } from "../../../src/api/bodies/journal-body.ts";
+import type { JournalEntryBody } from "../../../src/api/operations/cluster/journal.ts";
 import { journalText, journalTone } from "../../../src/core/journal-text.ts";
 import { amongPeers } from "../api/live.ts";
 import { JobLink } from "../parts/links.tsx";

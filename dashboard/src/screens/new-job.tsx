@@ -12,8 +12,7 @@ import { useSubmission } from "../parts/submission.ts";
 import { go, place, refine, to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
 import { said } from "../shell/toasts.tsx";
-import { isAt, JobOptions, optionsOf } from "./job-options.tsx";
-import type { Options } from "./job-options.tsx";
+import { isAt, JobOptions, type Options, optionsOf } from "./job-options.tsx";
 import { PayloadFields, TaskPicker, useTasks } from "./task-form.tsx";
 
 export function NewJobScreen() {

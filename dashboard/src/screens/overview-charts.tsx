@@ -1,7 +1,6 @@
 /** The last quarter of an hour: samples of the cluster from before the page was opened, and what came live since. */
 
-import { link, moments } from "../api/live.ts";
-import type { Moment } from "../api/live.ts";
+import { link, type Moment, moments } from "../api/live.ts";
 import { useResource } from "../api/resource.ts";
 import type { SampleBody } from "../../../src/api/operations/cluster/cluster.ts";
 import { second } from "../clock.ts";

@@ -10,8 +10,7 @@ import { count } from "../parts/format.ts";
 import { NodeLink } from "../parts/links.tsx";
 import { Empty, ResourceNote } from "../parts/notes.tsx";
 import { Status } from "../parts/status.tsx";
-import type { Column } from "../parts/table.tsx";
-import { Section, Table } from "../parts/table.tsx";
+import { type Column, Section, Table } from "../parts/table.tsx";
 import { Ago } from "../parts/time.tsx";
 import { Page } from "../shell/page.tsx";
 

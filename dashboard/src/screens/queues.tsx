@@ -8,8 +8,7 @@ import { count, duration, perSecond } from "../parts/format.ts";
 import { Meter } from "../parts/meter.tsx";
 import { Empty, PartialNote, ResourceNote } from "../parts/notes.tsx";
 import { Status } from "../parts/status.tsx";
-import type { Column } from "../parts/table.tsx";
-import { Table } from "../parts/table.tsx";
+import { type Column, Table } from "../parts/table.tsx";
 import { to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
 

@@ -14,10 +14,8 @@ import { useSubmission } from "../parts/submission.ts";
 import { go, place, to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
 import { said } from "../shell/toasts.tsx";
-import { JobOptions } from "./job-options.tsx";
-import type { Options } from "./job-options.tsx";
-import { draftOf, EMPTY, MISSED_WORDS, OVERLAP_WORDS, requestOf } from "./schedule-draft.ts";
-import type { Draft } from "./schedule-draft.ts";
+import { JobOptions, type Options } from "./job-options.tsx";
+import { type Draft, draftOf, EMPTY, MISSED_WORDS, OVERLAP_WORDS, requestOf } from "./schedule-draft.ts";
 import { TimingFields } from "./schedule-timing.tsx";
 import { PayloadFields, TaskPicker, useTasks } from "./task-form.tsx";
 

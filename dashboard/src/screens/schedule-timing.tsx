@@ -3,14 +3,11 @@
 import { useEffect, useState } from "preact/hooks";
 import type { AnswerOf } from "../../../src/api/operation-table.ts";
 import { call } from "../api/call.ts";
-import { asProblem } from "../api/problem.ts";
-import type { Problem } from "../api/problem.ts";
+import { asProblem, type Problem } from "../api/problem.ts";
 import { planned } from "../parts/format.ts";
 import { ProblemNote, sentence } from "../parts/notes.tsx";
-import { ChoiceField, messageAt, TextField } from "../parts/schema-form.tsx";
-import type { FieldProblem } from "../parts/schema-form.tsx";
-import { timingOf, UNITS } from "./schedule-draft.ts";
-import type { Draft, Unit } from "./schedule-draft.ts";
+import { ChoiceField, type FieldProblem, messageAt, TextField } from "../parts/schema-form.tsx";
+import { type Draft, timingOf, type Unit, UNITS } from "./schedule-draft.ts";
 
 /** While a person types, not every letter is sent. */
 const PAUSE_MS = 250;

@@ -2,10 +2,8 @@
 
 import { useState } from "preact/hooks";
 import { useResource } from "../api/resource.ts";
-import { JsonField, messageAt, SchemaField, TextField } from "../parts/schema-form.tsx";
-import type { FieldProblem } from "../parts/schema-form.tsx";
-import { controlFor } from "../parts/schema.ts";
-import type { Schema } from "../parts/schema.ts";
+import { type FieldProblem, JsonField, messageAt, SchemaField, TextField } from "../parts/schema-form.tsx";
+import { controlFor, type Schema } from "../parts/schema.ts";
 
 export interface KnownTasks {
   /** Null until they are known. */

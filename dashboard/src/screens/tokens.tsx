@@ -11,8 +11,7 @@ import { Empty, ProblemNote, ResourceNote } from "../parts/notes.tsx";
 import { ChoiceField, messageAt, TextField } from "../parts/schema-form.tsx";
 import { Status } from "../parts/status.tsx";
 import { useSubmission } from "../parts/submission.ts";
-import type { Column } from "../parts/table.tsx";
-import { Table } from "../parts/table.tsx";
+import { type Column, Table } from "../parts/table.tsx";
 import { Ago } from "../parts/time.tsx";
 
 const DAY_MS = 86_400_000;

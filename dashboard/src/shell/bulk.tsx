@@ -3,8 +3,7 @@
 import { signal } from "@preact/signals";
 import type { AnswerOf, BodyOf } from "../../../src/api/operation-table.ts";
 import { call } from "../api/call.ts";
-import { asProblem } from "../api/problem.ts";
-import type { Problem } from "../api/problem.ts";
+import { asProblem, type Problem } from "../api/problem.ts";
 import { count, plural, shortId } from "../parts/format.ts";
 import { ProblemNote } from "../parts/notes.tsx";
 import { Dialog } from "./dialog.tsx";

@@ -1,5 +1,4 @@
-import { Component } from "preact";
-import type { ComponentChildren } from "preact";
+import { Component, type ComponentChildren } from "preact";
 
 interface Props {
   readonly children: ComponentChildren;

@@ -1,6 +1,6 @@
 /** The one stream of the cluster's news, opened again whenever it breaks. */
 
-import type { JournalEntryBody } from "../../../src/api/bodies/journal-body.ts";
+import type { JournalEntryBody } from "../../../src/api/operations/cluster/journal.ts";
 import type { OverviewBody } from "../../../src/api/bodies/overview-body.ts";
 import { asProblem, Problem } from "../api/problem.ts";
 import type { FromHub, Link, Tell } from "./messages.ts";

@@ -1,7 +1,7 @@
 /** What a page and the hub say to each other. The hub is in a worker that all pages of a browser share, or in the page itself. */
 
 import type { LogLineBody } from "../../../src/api/bodies/job-body.ts";
-import type { JournalEntryBody } from "../../../src/api/bodies/journal-body.ts";
+import type { JournalEntryBody } from "../../../src/api/operations/cluster/journal.ts";
 import type { OverviewBody } from "../../../src/api/bodies/overview-body.ts";
 
 export interface Link {

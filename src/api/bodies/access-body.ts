@@ -8,7 +8,7 @@ import { principalText } from "../../core/access/permissions.ts";
 import type { Credential } from "../../core/access/credential.ts";
 import { isAlive } from "../../core/access/credential.ts";
 import { BatonError } from "../../core/errors.ts";
-import { isoOf } from "./fields.ts";
+import { isoOf, toWire } from "../schema/to-wire.ts";
 import type { NodeServices } from "../node-services.ts";
 
 export const PermissionName = z
@@ -45,12 +45,16 @@ export const TokenBody = z.object({
 });
 export type TokenBody = z.output<typeof TokenBody>;
 
+const lastUsed = {
+  // Uses are noted in steps, whose beginning may lie before it was made.
+  last_used_at: ({ lastUsedAt, createdAt }: Credential) =>
+    lastUsedAt === null ? null : isoOf(Math.max(lastUsedAt, createdAt)),
+};
+
+const tokenWire = toWire(TokenBody.omit({ expired: true }), lastUsed);
+
 export function tokenBody(token: Credential, now: number): TokenBody {
-  return {
-    ...common(token),
-    expires_at: token.expiresAt === null ? null : isoOf(token.expiresAt),
-    expired: !isAlive(token, now),
-  };
+  return { ...tokenWire(token), expired: !isAlive(token, now) };
 }
 
 export const UserBody = z.object({
@@ -62,22 +66,7 @@ export const UserBody = z.object({
 });
 export type UserBody = z.output<typeof UserBody>;
 
-export function userBody(user: Credential): UserBody {
-  const { name, permission, created_at, created_by, last_used_at } = common(user);
-  return { name, permission, created_at, created_by, last_used_at };
-}
-
-function common({ id, name, permission, createdAt, createdBy, lastUsedAt }: Credential) {
-  return {
-    id,
-    name,
-    permission,
-    created_at: isoOf(createdAt),
-    created_by: createdBy,
-    // Uses are noted in steps, whose beginning may lie before it was made.
-    last_used_at: lastUsedAt === null ? null : isoOf(Math.max(lastUsedAt, createdAt)),
-  };
-}
+export const userBody = toWire(UserBody, lastUsed);
 
 export function accessOf({ access }: NodeServices): NonNullable<NodeServices["access"]> {
   if (access) return access;

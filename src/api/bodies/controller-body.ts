@@ -7,10 +7,11 @@ import { traceHeaders } from "../../core/trace.ts";
 import { LOG_LEVELS } from "../../store/store.ts";
 import type { ClaimedJob } from "../../store/store.ts";
 import { RESULT_STATUSES } from "../../core/agent.ts";
-import type { AgentResult, ResultAnswer } from "../../controller/result-service.ts";
+import type { AgentReport, AgentResult, ResultAnswer } from "../../controller/result-service.ts";
 import type { AgentView } from "../../controller/agent-directory.ts";
 import type { Lease } from "../../controller/lease-service.ts";
-import { Instant, JobIdText, Name, isoOf, isoOrNull } from "./fields.ts";
+import { fromWire, toWire } from "../schema/to-wire.ts";
+import { Instant, JobIdText, milliseconds, Name, whole } from "./fields.ts";
 import { Status } from "./job-body.ts";
 
 const CAPABILITIES_MAX = 1_000;
@@ -62,18 +63,8 @@ const Epoch = z.int().nullable().optional().meta({ description: "a whole number,
 export const LeaseRequestBody = z.strictObject({
   agent: AgentName,
   capabilities: Capabilities,
-  max_tasks: z
-    .int()
-    .min(1)
-    .max(TASKS_MAX)
-    .default(1)
-    .meta({ description: `a whole number from 1 to ${TASKS_MAX}` }),
-  timeout_ms: z
-    .int()
-    .min(0)
-    .max(TIMEOUT_MS_MAX)
-    .default(TIMEOUT_MS)
-    .meta({ description: `a number of milliseconds from 0 to ${TIMEOUT_MS_MAX}` }),
+  max_tasks: whole(1, TASKS_MAX).default(1),
+  timeout_ms: milliseconds(0, TIMEOUT_MS_MAX).default(TIMEOUT_MS),
   queues: z.array(Name).max(CAPABILITIES_MAX).optional().meta({ description: "a list of names of queues" }),
   version: Version.optional(),
   labels: Labels.optional(),
@@ -81,6 +72,8 @@ export const LeaseRequestBody = z.strictObject({
   request_id: RequestId.optional(),
   unanswered: Unanswered.optional(),
 });
+
+export const leaseRequest = fromWire(LeaseRequestBody, { agent: "name", max_tasks: "limit" });
 
 export const LeasedTaskBody = z.object({
   job_id: z.string(),
@@ -110,34 +103,22 @@ export const LeaseBody = z.object({
 });
 export type LeaseBody = z.output<typeof LeaseBody>;
 
-export function leaseBody(lease: Lease): LeaseBody {
-  return {
-    lease_id: lease.id,
-    leader_epoch: lease.leaderEpoch,
-    leader_id: lease.leader,
-    expires_in_ms: lease.leaseMs,
-    tasks: lease.jobs.map(leasedTask),
-  };
-}
+const traceOf = ({ trace }: ClaimedJob) => (trace ? traceHeaders(trace) : null);
 
-function leasedTask(job: ClaimedJob): z.output<typeof LeasedTaskBody> {
-  const { traceparent = null, tracestate = null } = job.trace ? traceHeaders(job.trace) : {};
-  return {
-    job_id: job.id,
-    job_epoch: job.jobEpoch,
-    task: job.task,
-    queue: job.queue,
-    priority: job.priority,
-    payload: JSON.parse(job.payload) as unknown,
-    attempt: job.attempts,
-    max_attempts: job.maxAttempts,
-    failures: job.failures,
-    timeout_ms: job.timeoutMs,
-    created_at: isoOf(job.createdAt),
-    traceparent,
-    tracestate,
-  };
-}
+const leasedTask = toWire(LeasedTaskBody, {
+  job_id: "id",
+  attempt: "attempts",
+  payload: ({ payload }: ClaimedJob): unknown => JSON.parse(payload),
+  traceparent: (job: ClaimedJob) => traceOf(job)?.traceparent ?? null,
+  tracestate: (job: ClaimedJob) => traceOf(job)?.tracestate ?? null,
+});
+
+export const leaseBody = toWire(LeaseBody, {
+  lease_id: "id",
+  leader_id: "leader",
+  expires_in_ms: "leaseMs",
+  tasks: ({ jobs }: Lease) => jobs.map(leasedTask),
+});
 
 export const RenewRequestBody = z.strictObject({ agent: AgentName, lease_id: LeaseIdText });
 
@@ -188,23 +169,13 @@ export const ResultBody = z.object({
 });
 export type ResultBody = z.output<typeof ResultBody>;
 
-export function agentResult(body: z.output<typeof ResultRequest>): AgentResult {
-  const { lease_id, job_id, job_epoch, leader_epoch, ...rest } = body;
-  return { ...rest, ...runNamed({ lease_id, job_id, job_epoch, leader_epoch }) };
-}
+const runNames = { lease_id: "lease", job_id: "job" } as const;
+const NO_EPOCHS = { jobEpoch: null, leaderEpoch: null };
+const resultOf = fromWire(ResultRequest, runNames);
 
-export function runNamed(body: {
-  lease_id: string;
-  job_id: string;
-  job_epoch?: number | null;
-  leader_epoch?: number | null;
-}) {
-  return {
-    job: body.job_id as JobId,
-    lease: body.lease_id,
-    jobEpoch: body.job_epoch ?? null,
-    leaderEpoch: body.leader_epoch ?? null,
-  };
+export function agentResult(body: z.output<typeof ResultRequest>): AgentResult {
+  const result = resultOf(body);
+  return { ...NO_EPOCHS, ...result, job: result.job as JobId };
 }
 
 export function resultBody(answer: ResultAnswer): ResultBody {
@@ -245,6 +216,19 @@ export const LogsRequestBody = z.strictObject({
     .optional(),
 });
 
+const logsOf = fromWire(LogsRequestBody, runNames);
+
+export function agentReport(body: z.output<typeof LogsRequestBody>): AgentReport {
+  const { lines, progress, ...run } = logsOf(body);
+  return {
+    ...NO_EPOCHS,
+    ...run,
+    job: run.job as JobId,
+    lines: lines.map((line) => ({ ...line, at: line.at ?? null })),
+    progress: progress ? { value: progress.percent, message: progress.message ?? null } : null,
+  };
+}
+
 // ---------------------------------------------------------------- agents
 
 export const HeartbeatBody = z.strictObject({
@@ -275,17 +259,6 @@ export const AgentBody = z.object({
 });
 export type AgentBody = z.output<typeof AgentBody>;
 
-export function agentBody(agent: AgentView): AgentBody {
-  return {
-    name: agent.name,
-    state: agent.state,
-    capabilities: [...agent.capabilities],
-    version: agent.version,
-    labels: JSON.parse(agent.labels) as Record<string, string>,
-    running: agent.running,
-    first_seen_at: isoOf(agent.firstSeenAt),
-    last_seen_at: isoOf(agent.lastSeenAt),
-    removed_at: isoOrNull(agent.removedAt),
-    leader_epoch: agent.leaderEpoch,
-  };
-}
+export const agentBody = toWire(AgentBody, {
+  labels: ({ labels }: AgentView) => JSON.parse(labels) as Record<string, string>,
+});

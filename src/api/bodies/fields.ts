@@ -5,6 +5,7 @@
 
 import { z } from "zod";
 import { NODE_NAME, THING_NAME } from "../../core/ids.ts";
+import { JOB_STATUSES, type JobStatus } from "../../core/jobs/job.ts";
 import {
   FILTER_FIELDS,
   JOB_FIELDS,
@@ -88,15 +89,28 @@ export const {
   payload: Payload,
 } = JOB_SCHEMAS;
 
+/** A number of jobs for each status. */
+export const StatusCounts = z.object(
+  Object.fromEntries(JOB_STATUSES.map((status) => [status, z.int()])) as Record<JobStatus, z.ZodInt>,
+);
+
 export const Reason = z.string().max(1_000).meta({ description: "a text of at most 1000 characters" });
 
-export function limit(standard: number, max: number) {
+/** A whole number; the note follows its limits. */
+export function whole(min: number, max: number, note = "") {
   return z
     .int()
-    .min(1)
+    .min(min)
     .max(max)
-    .default(standard)
-    .meta({ description: `a whole number from 1 to ${max}` });
+    .meta({ description: `a whole number from ${min} to ${max}${note}` });
+}
+
+export function milliseconds(min: number, max: number, note = "") {
+  return whole(min, max).meta({ description: `a number of milliseconds from ${min} to ${max}${note}` });
+}
+
+export function limit(standard: number, max: number) {
+  return whole(1, max).default(standard);
 }
 
 export const NodeNameText = z.string().regex(NODE_NAME).meta({
@@ -107,11 +121,3 @@ export const NodeNameText = z.string().regex(NODE_NAME).meta({
 export const IdParams = z.strictObject({ id: JobIdText });
 export const NameParams = z.strictObject({ name: Name });
 export const NodeParams = z.strictObject({ name: NodeNameText });
-
-export function isoOf(at: number): string {
-  return new Date(at).toISOString();
-}
-
-export function isoOrNull(at: number | null): string | null {
-  return at === null ? null : new Date(at).toISOString();
-}

@@ -2,12 +2,10 @@
 
 import { z } from "zod";
 import { JOB_STATUSES } from "../../core/jobs/job.ts";
-import type { Job } from "../../core/jobs/job.ts";
-import { RARE_FIELDS, type Fields, type RareBody } from "../../core/jobs/job-fields.ts";
+import { RARE_FIELDS, type RareBody } from "../../core/jobs/job-fields.ts";
 import { traceHeaders } from "../../core/trace.ts";
 import { LOG_LEVELS } from "../../store/store.ts";
-import type { LogLine } from "../../store/store.ts";
-import { isoOf, isoOrNull } from "./fields.ts";
+import { toWire } from "../schema/to-wire.ts";
 import type { JobView } from "../../jobs/job-service.ts";
 
 export const Status = z.enum(JOB_STATUSES);
@@ -64,54 +62,13 @@ export const JobBody = JobSummaryBody.extend({
 });
 export type JobBody = z.output<typeof JobBody>;
 
-export function jobSummary(job: Job): JobSummaryBody {
-  return {
-    job_id: job.id,
-    task: job.task,
-    queue: job.queue,
-    status: job.status,
-    priority: job.priority,
-    progress: job.progress,
-    progress_message: job.progressMessage,
-    attempts: job.attempts,
-    failures: job.failures,
-    interruptions: job.interruptions,
-    crashes: job.crashes,
-    max_attempts: job.maxAttempts,
-    timeout_ms: job.timeoutMs,
-    idempotency_key: job.idempotencyKey,
-    schedule: job.schedule,
-    cancel_requested: job.cancelRequested,
-    created_at: isoOf(job.createdAt),
-    updated_at: isoOf(job.updatedAt),
-    run_at: isoOf(job.runAt),
-    started_at: isoOrNull(job.startedAt),
-    finished_at: isoOrNull(job.finishedAt),
-    owner: job.owner,
-    worker: job.worker,
-    job_epoch: job.jobEpoch,
-    owner_epoch: job.ownerEpoch,
-    leader_epoch: job.leaderEpoch,
-    error: job.error,
-    killed: [...job.killed],
-    ...rareBody(job),
-  };
-}
+export const jobSummary = toWire(JobSummaryBody, { job_id: "id" });
 
-function rareBody(job: Job): RareBody {
-  return Object.fromEntries(
-    RARE_FIELDS.map(({ name, wire }) => [wire, (job as unknown as Fields)[name]]),
-  ) as RareBody;
-}
-
-export function jobBody(job: JobView): JobBody {
-  return {
-    ...jobSummary(job),
-    payload: JSON.parse(job.payload) as unknown,
-    traceparent: job.trace === null ? null : traceHeaders(job.trace).traceparent,
-    waiting_for: job.waitingFor,
-  };
-}
+export const jobBody = toWire(JobBody, {
+  job_id: "id",
+  payload: ({ payload }: JobView): unknown => JSON.parse(payload),
+  traceparent: ({ trace }: JobView) => (trace === null ? null : traceHeaders(trace).traceparent),
+});
 
 export const LogLineBody = z.object({
   seq: z.int().meta({ description: "from 1, without gaps, across all runs of the job" }),
@@ -122,12 +79,4 @@ export const LogLineBody = z.object({
 });
 export type LogLineBody = z.output<typeof LogLineBody>;
 
-export function logLineBody(line: LogLine): LogLineBody {
-  return {
-    seq: line.seq,
-    at: isoOf(line.at),
-    level: line.level,
-    message: line.message,
-    job_epoch: line.jobEpoch,
-  };
-}
+export const logLineBody = toWire(LogLineBody);

@@ -1,8 +1,8 @@
 /** The response body of a node. */
 
 import { z } from "zod";
-import type { NodeInfo } from "../../core/node.ts";
-import { isoOf } from "./fields.ts";
+import type { NodeInfo, NodeLoad } from "../../core/node.ts";
+import { isoOf, toWire } from "../schema/to-wire.ts";
 
 export const NodeBody = z.object({
   name: z.string(),
@@ -59,43 +59,15 @@ export const NodeBody = z.object({
 });
 export type NodeBody = z.output<typeof NodeBody>;
 
+const ofNode = toWire(NodeBody.omit({ drain: true, reach: true, supervised: true }), {
+  // Before the first sign of life.
+  last_seen: ({ lastSeenAt }: NodeInfo) => (lastSeenAt === 0 ? null : isoOf(lastSeenAt)),
+});
+const ofLoad = toWire(NodeBody.pick({ drain: true, reach: true, supervised: true }), {
+  reach: ({ reach = [] }: NodeLoad) =>
+    reach.map(({ latencyMs, ...rest }) => ({ ...rest, latency_ms: latencyMs })),
+});
+
 export function nodeBody(node: NodeInfo): NodeBody {
-  const {
-    jobs,
-    connections,
-    cpu,
-    memory,
-    loopLagMs,
-    slots = null,
-    owned = null,
-    drain = null,
-    reach = [],
-    supervised = null,
-  } = node.load;
-  return {
-    name: node.name,
-    status: node.status,
-    last_seen: node.lastSeenAt === 0 ? null : isoOf(node.lastSeenAt),
-    alive: node.alive,
-    incarnation: node.incarnation,
-    url: node.url,
-    hostname: node.hostname,
-    address: node.address,
-    http_port: node.httpPort,
-    roles: [...node.roles],
-    capabilities: [...node.capabilities],
-    version: node.version,
-    started_at: isoOf(node.startedAt),
-    load: { jobs, connections, cpu, memory, loop_lag_ms: loopLagMs, slots, owned },
-    drain: drain && {
-      owned: drain.owned,
-      handed_over: drain.handedOver,
-      finished: drain.finished,
-      waiting: drain.waiting,
-      orphaned: drain.orphaned,
-      released: drain.released,
-    },
-    reach: reach.map(({ latencyMs, ...rest }) => ({ ...rest, latency_ms: latencyMs })),
-    supervised: supervised && { ...supervised },
-  };
+  return { ...ofNode(node), ...ofLoad(node.load) };
 }

@@ -1,14 +1,9 @@
 /** The response body of the overview. */
 
 import { z } from "zod";
-import { ALERT_CODES, type Alert } from "../../core/health/alerts.ts";
-import { JOB_STATUSES, type JobStatus } from "../../core/jobs/job.ts";
-import { isoOf } from "./fields.ts";
-
-const counts = Object.fromEntries(JOB_STATUSES.map((status) => [status, z.int()])) as Record<
-  JobStatus,
-  z.ZodInt
->;
+import { ALERT_CODES } from "../../core/health/alerts.ts";
+import { fromWire, toWire } from "../schema/to-wire.ts";
+import { StatusCounts } from "./fields.ts";
 
 const QuantilesBody = z.object({ p50: z.number(), p95: z.number(), p99: z.number() });
 
@@ -48,7 +43,7 @@ export const OverviewBody = z.object({
       lease_until: z.string().nullable(),
     })
     .nullable(),
-  jobs: z.object(counts),
+  jobs: StatusCounts,
   counted_at: z
     .string()
     .nullable()
@@ -74,10 +69,5 @@ export const OverviewBody = z.object({
 });
 export type OverviewBody = z.output<typeof OverviewBody>;
 
-export function alertBody({ since, ...alert }: Alert): AlertBody {
-  return { ...alert, since: isoOf(since) };
-}
-
-export function alertOf({ since, ...body }: AlertBody): Alert {
-  return { ...body, since: Date.parse(since) };
-}
+export const alertBody = toWire(AlertBody);
+export const alertOf = fromWire(AlertBody);

@@ -6,7 +6,8 @@ import type { Schedule } from "../../core/schedules/schedule.ts";
 import { BatonError } from "../../core/errors.ts";
 import { timingInWords } from "../../jobs/schedules/cron-description.ts";
 import type { NotedOccurrence } from "../../store/store.ts";
-import { Attempts, Name, Payload, Priority, Timeout, isoOf, isoOrNull } from "./fields.ts";
+import { fromWire, toWire } from "../schema/to-wire.ts";
+import { Attempts, milliseconds, Name, Payload, Priority, Timeout, whole } from "./fields.ts";
 import type { ScheduleRequest } from "../../jobs/schedules/schedule-service.ts";
 
 /** Below a second the bookkeeping of an occurrence would cost more than the job. */
@@ -20,12 +21,7 @@ const timing = {
     .max(256)
     .optional()
     .meta({ description: "a cron expression of 5 or 6 fields, at most 256 characters" }),
-  every_ms: z
-    .int()
-    .min(EVERY_MS_MIN)
-    .max(EVERY_MS_MAX)
-    .optional()
-    .meta({ description: `a number of milliseconds from ${EVERY_MS_MIN} to ${EVERY_MS_MAX}` }),
+  every_ms: milliseconds(EVERY_MS_MIN, EVERY_MS_MAX).optional(),
   zone: z
     .string()
     .min(1)
@@ -36,7 +32,7 @@ const timing = {
 
 export const PreviewRequest = z.strictObject({
   ...timing,
-  count: z.int().min(1).max(1_000).optional().meta({ description: "a whole number from 1 to 1000" }),
+  count: whole(1, 1_000).optional(),
 });
 export type PreviewRequest = z.input<typeof PreviewRequest>;
 
@@ -50,7 +46,7 @@ export const NamedScheduleRequest = z.strictObject({
   max_attempts: Attempts.optional(),
   timeout_ms: Timeout.optional(),
   missed: z.enum(MISSED_POLICIES).optional(),
-  missed_max: z.int().min(1).max(10_000).optional().meta({ description: "a whole number from 1 to 10000" }),
+  missed_max: whole(1, 10_000).optional(),
   overlap: z.enum(OVERLAP_POLICIES).optional(),
 });
 export type NamedScheduleRequest = z.input<typeof NamedScheduleRequest>;
@@ -115,58 +111,21 @@ export function scheduleRequest(name: string, body: ScheduleRequestBody): Schedu
       field: "name",
     });
   }
-  return {
-    name,
-    task: body.task,
-    payload: body.payload,
-    cron: body.cron,
-    everyMs: body.every_ms,
-    zone: body.zone,
-    queue: body.queue,
-    priority: body.priority,
-    maxAttempts: body.max_attempts,
-    timeoutMs: body.timeout_ms,
-    missed: body.missed,
-    missedMax: body.missed_max,
-    overlap: body.overlap,
-  };
+  return { ...fromBody(body), name };
 }
 
-export function scheduleBody(schedule: Schedule): ScheduleBody {
-  const { timing } = schedule;
-  return {
-    name: schedule.name,
-    task: schedule.task,
-    payload: JSON.parse(schedule.payload) as unknown,
-    cron: timing.kind === "cron" ? timing.expression : null,
-    every_ms: timing.kind === "every" ? timing.everyMs : null,
-    zone: timing.kind === "cron" ? timing.zone : null,
-    in_words: timingInWords(timing),
-    queue: schedule.queue,
-    priority: schedule.priority,
-    max_attempts: schedule.maxAttempts,
-    timeout_ms: schedule.timeoutMs,
-    missed: schedule.missed,
-    missed_max: schedule.missedMax,
-    overlap: schedule.overlap,
-    paused: schedule.paused,
-    created_at: isoOf(schedule.createdAt),
-    updated_at: isoOf(schedule.updatedAt),
-    next_at: isoOrNull(schedule.nextAt),
-    last_fired_at: isoOrNull(schedule.lastFiredAt),
-    last_job_id: schedule.lastJob,
-    leader_epoch: schedule.leaderEpoch,
-  };
-}
+const fromBody = fromWire(ScheduleRequestBody);
 
-export function occurrenceBody(noted: NotedOccurrence): OccurrenceBody {
-  return {
-    at: isoOf(noted.at),
-    outcome: noted.do === "fire" ? "fired" : "skipped",
-    reason: noted.reason,
-    job_id: noted.job,
-    leader_epoch: noted.leaderEpoch,
-    noted_at: isoOf(noted.notedAt),
-    ...(noted.awaits !== undefined && { awaits: noted.awaits }),
-  };
-}
+export const scheduleBody = toWire(ScheduleBody, {
+  payload: ({ payload }: Schedule): unknown => JSON.parse(payload),
+  cron: ({ timing }: Schedule) => (timing.kind === "cron" ? timing.expression : null),
+  every_ms: ({ timing }: Schedule) => (timing.kind === "every" ? timing.everyMs : null),
+  zone: ({ timing }: Schedule) => (timing.kind === "cron" ? timing.zone : null),
+  in_words: ({ timing }: Schedule) => timingInWords(timing),
+  last_job_id: "lastJob",
+});
+
+export const occurrenceBody = toWire(OccurrenceBody, {
+  outcome: (noted: NotedOccurrence) => (noted.do === "fire" ? "fired" : "skipped"),
+  job_id: "job",
+});

@@ -4,24 +4,23 @@
  * Bodies are passed as JSON text, as between processes: each reader gets its own copy.
  */
 
+import type { Clock } from "../../platform/clock.ts";
 import { BaseChannels, type BaseChannelsOptions, type OpenedQueue } from "../base-channels.ts";
+import { Fifo } from "../local-topics.ts";
 import type { EncodedMessage } from "../message-encoding.ts";
-import type { QueueSource } from "../queue-consumer.ts";
-import { MemoryQueue } from "./queue.ts";
-
-export type MemoryChannelsOptions = BaseChannelsOptions;
+import type { QueueSource, Taken, TakenMessage } from "../queue-consumer.ts";
 
 export class MemoryChannels extends BaseChannels<QueueSource> {
   readonly kind = "memory";
   readonly shared = false;
   readonly notifiesOnSubmit = false;
   readonly limits = [];
-  readonly #o: MemoryChannelsOptions;
+  readonly #clock: Clock;
   readonly #queues = new Map<string, MemoryQueue>();
 
-  constructor(options: MemoryChannelsOptions) {
+  constructor(options: BaseChannelsOptions) {
     super(options);
-    this.#o = options;
+    this.#clock = options.clock;
   }
 
   protected async store(queue: string, messages: readonly EncodedMessage[]): Promise<void> {
@@ -59,9 +58,75 @@ export class MemoryChannels extends BaseChannels<QueueSource> {
   #queue(name: string): MemoryQueue {
     let queue = this.#queues.get(name);
     if (!queue) {
-      queue = new MemoryQueue(this.#o.clock);
+      queue = new MemoryQueue(this.#clock);
       this.#queues.set(name, queue);
     }
     return queue;
+  }
+}
+
+interface Resting {
+  readonly messages: readonly TakenMessage[];
+  /** Monotonic. */
+  readonly until: number;
+}
+
+/** One queue: messages in the order of sending, and those that wait for their redelivery. */
+class MemoryQueue {
+  readonly #clock: Clock;
+  readonly #waiting = new Fifo<TakenMessage>();
+  #resting: Resting[] = [];
+  /** Batches with a consumer. */
+  #out = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  push(messages: readonly EncodedMessage[]): void {
+    for (const message of messages) this.#waiting.push({ ...message, deliveries: 0 });
+  }
+
+  /** Ends all waits for a redelivery. */
+  releaseAll(): void {
+    for (const { messages } of this.#resting.splice(0).toReversed()) this.#waiting.putBack(messages);
+  }
+
+  source(batchMax: number, exclusive: boolean): QueueSource {
+    return {
+      take: async () => {
+        // Handlers start in a separate turn of the event loop, and what is sent in one turn is taken together.
+        await this.#clock.turn();
+        return this.#take(batchMax, exclusive);
+      },
+      done: async () => void (this.#out -= 1),
+      back: async (batch, restMs, seen) => this.#back(batch, restMs, seen),
+      renew: async () => true,
+      renewMs: null,
+      oursUntil: () => Infinity,
+    };
+  }
+
+  #take(max: number, exclusive: boolean): Taken | null {
+    const now = this.#clock.monotonic();
+    const due = this.#resting.filter(({ until }) => until <= now);
+    this.#resting = this.#resting.filter(({ until }) => until > now);
+    for (const { messages } of due.toReversed()) this.#waiting.putBack(messages);
+    if (exclusive && (this.#out > 0 || this.#resting.length > 0)) return null;
+    const messages = this.#waiting
+      .take(max)
+      .map((message) => ({ ...message, deliveries: message.deliveries + 1 }));
+    if (messages.length === 0) return null;
+    this.#out += 1;
+    return { messages };
+  }
+
+  #back(batch: Taken, restMs: number, seen: boolean): void {
+    this.#out -= 1;
+    const messages = seen
+      ? batch.messages
+      : batch.messages.map((message) => ({ ...message, deliveries: message.deliveries - 1 }));
+    if (restMs === 0) this.#waiting.putBack(messages);
+    else this.#resting.push({ messages, until: this.#clock.monotonic() + restMs });
   }
 }

@@ -12,39 +12,27 @@
 
 import { createHash } from "node:crypto";
 import { Batcher } from "../../platform/batcher.ts";
-import type { Clock } from "../../platform/clock.ts";
 import { plainSchema, write } from "../../platform/drivers/postgres/postgres.ts";
 import { PoolerCheck } from "../../platform/drivers/postgres/pooler-check.ts";
 import { PostgresSession, type PostgresSessionOptions } from "../../platform/drivers/postgres/session.ts";
-import type { Log } from "../../platform/log.ts";
-import type { Random } from "../../platform/random.ts";
-import { BaseChannels, type OpenedQueue } from "../base-channels.ts";
+import { BaseChannels, LEASE_MS, type OpenedQueue, type SharedChannelsOptions } from "../base-channels.ts";
 import type { EncodedMessage } from "../message-encoding.ts";
 import type { QueueSource } from "../queue-consumer.ts";
-import { OrderedDelivery } from "./ordered-delivery.ts";
 import { Listener } from "./listener.ts";
 import { QueueMessages, type TakenRows } from "./queue-messages.ts";
 import { Publisher } from "./publisher.ts";
 
-export interface PostgresChannelsOptions {
-  readonly url: string;
-  readonly clock: Clock;
-  readonly random: Random;
+export interface PostgresChannelsOptions extends SharedChannelsOptions {
   /** Two clusters in one database have a schema each, and do not hear each other. */
   readonly schema?: string;
-  readonly log?: Pick<Log, "info" | "warn">;
   readonly applicationName?: string;
   readonly pooler?: PoolerCheck;
   /** False: as behind a pooler. */
   readonly listen?: boolean;
-  /** Hints may have been missed, and are heard again now: a good moment to look into the store. */
-  readonly onGap?: () => void;
-  readonly connectMs?: number;
   readonly statementMs?: number;
   readonly probeMs?: number;
   readonly answerMs?: number;
   readonly pollMs?: number;
-  readonly leaseMs?: number;
 }
 
 /** A deaf connection costs polling instead of hints for this long. Each node hears the probes of all others. */
@@ -52,8 +40,6 @@ const PROBE_MS = 5_000;
 /** Shorter, and a server that is merely busy loses us a connection that works. */
 const ANSWER_MS = 2_000;
 const POLL_MS = 1_000;
-/** What a consumer that died had taken is delivered again after this; a handler that blocks for longer runs twice. */
-const LEASE_MS = 10_000;
 
 const LAZY_COMMITS = write("channels-lazy", "SET synchronous_commit = off");
 
@@ -90,14 +76,7 @@ export class PostgresChannels extends BaseChannels<QueueSource<TakenRows>> {
       ...session,
       onOpen: async (opened) => void (await opened.query(LAZY_COMMITS)),
     });
-    this.#publisher = new Publisher({ session: this.#sender, channel, origin, random });
-    const inbox = new OrderedDelivery({
-      session: this.#sender,
-      log,
-      wanted: (topic) => this.topics.hasSubscribers(topic),
-      deliver: (topic, messages) => this.topics.deliver(topic, messages),
-      onQueue: (queue) => this.wake(queue),
-    });
+    this.#publisher = new Publisher({ session: this.#sender, channel, origin, clock, random });
     this.#listener = new Listener({
       session,
       clock,
@@ -106,14 +85,16 @@ export class PostgresChannels extends BaseChannels<QueueSource<TakenRows>> {
       origin,
       probeMs: options.probeMs ?? PROBE_MS,
       answerMs: options.answerMs ?? ANSWER_MS,
-      probe: () => this.#publisher.probe(),
-      hear: (entries) => inbox.receive(entries),
+      publisher: this.#publisher,
+      sender: this.#sender,
+      topics: this.topics,
+      onQueue: (queue) => this.wake(queue),
       onGap: () => this.#gap(),
     });
     this.#queues = new PostgresSession(session);
     const { leaseMs = LEASE_MS } = options;
     this.#messages = new QueueMessages({ session: this.#queues, clock, origin, leaseMs });
-    this.#outbox = new Batcher({ flush: (batch) => this.#insert(batch) });
+    this.#outbox = new Batcher({ clock, flush: (batch) => this.#insert(batch) });
   }
 
   get counters() {

@@ -4,29 +4,39 @@
  * A connection can be deaf without being broken: half open, or reassigned by a pooler. So at intervals a test payload
  * is sent on the *other* connection and expected here. If it does not arrive, this connection is closed and another one
  * opened. Notifications sent in between are lost; `onGap` reports that once the new connection works.
+ *
+ * Messages are delivered in order, even when some of them have to be read from the table `hint` first.
  */
 
-import type { Clock } from "../../platform/clock.ts";
-import { write } from "../../platform/drivers/postgres/postgres.ts";
+import { uuids } from "../../platform/drivers/postgres/arrays.ts";
+import { read, write, type Queryable } from "../../platform/drivers/postgres/postgres.ts";
 import { PostgresSession, type PostgresSessionOptions } from "../../platform/drivers/postgres/session.ts";
-import type { Log } from "../../platform/log.ts";
+import { Loop, within } from "../../platform/loop.ts";
+import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
+import type { LocalTopics } from "../local-topics.ts";
+import type { EncodedMessage } from "../message-encoding.ts";
 import { type Entry, parsePayload } from "./payload.ts";
+import type { Publisher } from "./publisher.ts";
 
-export interface ListenerOptions {
+export interface ListenerOptions extends Pick<Platform, "clock"> {
   readonly session: Omit<PostgresSessionOptions, "onOpen" | "onLost" | "onNotification">;
-  readonly clock: Clock;
-  readonly log?: Pick<Log, "info" | "warn"> | undefined;
+  readonly log?: Pick<Platform["log"], "info" | "warn"> | undefined;
   readonly channel: string;
-  /** What it sends is not told: it knows already. */
+  /** What this node sends is skipped: its own subscribers have it already. */
   readonly origin: string;
   readonly probeMs: number;
   readonly answerMs: number;
-  /** Sends a payload on another connection, and tells its number. */
-  readonly probe: () => Promise<number>;
-  readonly hear: (entries: readonly Entry[]) => void;
+  /** On another connection. */
+  readonly publisher: Pick<Publisher, "probe">;
+  /** For reading large messages. */
+  readonly sender: Queryable;
+  readonly topics: Pick<LocalTopics, "hasSubscribers" | "deliver">;
+  readonly onQueue: (queue: string) => void;
   readonly onGap: () => void;
 }
+
+const FETCH = read("channels-hint-fetch", "SELECT id, body FROM baton.hint WHERE id = ANY ($1::uuid[])");
 
 export class Listener extends Lifecycle {
   readonly #o: ListenerOptions;
@@ -37,12 +47,18 @@ export class Listener extends Lifecycle {
   /** The number of the last payload of ours that came back. */
   #echo = 0;
   #onEcho: () => void = () => {};
-  #over = new AbortController();
-  #watching: Promise<void> = Promise.resolve();
+  readonly #probes: Loop;
+  /** Behind messages that are being fetched. */
+  #waiting: (readonly Entry[])[] = [];
+  #fetching = false;
 
   constructor(options: ListenerOptions) {
     super();
     this.#o = options;
+    this.#probes = new Loop(options.clock, async (signal) => {
+      if (this.#session.open) await this.#probe(signal);
+      return options.probeMs;
+    });
     const listen = write(`listen ${options.channel}`, `LISTEN "${options.channel}"`);
     this.#session = new PostgresSession({
       ...options.session,
@@ -57,14 +73,12 @@ export class Listener extends Lifecycle {
 
   protected async onStart(): Promise<void> {
     this.#listens = 0;
-    this.#over = new AbortController();
     await this.#session.start();
-    this.#watching = this.#watch(this.#over.signal);
+    this.#probes.start(this.#o.probeMs);
   }
 
   protected async onStop(): Promise<void> {
-    this.#over.abort();
-    await Promise.all([this.#session.stop(), this.#watching]);
+    await Promise.all([this.#session.stop(), this.#probes.stop()]);
   }
 
   #listening(): void {
@@ -87,27 +101,22 @@ export class Listener extends Lifecycle {
       return;
     }
     this.counters.heard += 1;
-    this.#o.hear(payload.entries());
+    this.#receive(payload.entries());
   }
 
-  async #watch(signal: AbortSignal): Promise<void> {
-    const { clock, probeMs, answerMs, probe, log } = this.#o;
-    for (;;) {
-      await clock.sleep(probeMs, signal);
-      if (signal.aborted) return;
-      if (!this.#session.open) continue;
-      const listens = this.#listens;
-      // When the other connection fails, nothing is known of this one.
-      const number = await probe().catch(() => null);
-      if (number === null || (await this.#comesBack(number, signal))) continue;
-      if (signal.aborted || this.#listens !== listens) continue;
-      this.counters.deaf += 1;
-      log?.warn(
-        { waitedMs: answerMs, deaf: this.counters.deaf },
-        "the connection for notifications is deaf; opening another",
-      );
-      this.#session.reset(`a notification of our own was not heard within ${answerMs} ms`);
-    }
+  async #probe(signal: AbortSignal): Promise<void> {
+    const { answerMs, publisher, log } = this.#o;
+    const listens = this.#listens;
+    // When the other connection fails, nothing is known of this one.
+    const number = await publisher.probe().catch(() => null);
+    if (number === null || (await this.#comesBack(number, signal))) return;
+    if (signal.aborted || this.#listens !== listens) return;
+    this.counters.deaf += 1;
+    log?.warn(
+      { waitedMs: answerMs, deaf: this.counters.deaf },
+      "the connection for notifications is deaf; opening another",
+    );
+    this.#session.reset(`a notification of our own was not heard within ${answerMs} ms`);
   }
 
   /**
@@ -116,14 +125,79 @@ export class Listener extends Lifecycle {
    */
   async #comesBack(number: number, signal: AbortSignal): Promise<boolean> {
     const { clock, answerMs } = this.#o;
-    const back = new AbortController();
+    const back = Promise.withResolvers<true>();
     this.#onEcho = () => {
-      if (this.#echo >= number) back.abort();
+      if (this.#echo >= number) back.resolve(true);
     };
     this.#onEcho();
-    const over = AbortSignal.any([signal, back.signal]);
-    for (let half = 0; half < 2; half++) await clock.sleep(answerMs / 2, over);
+    let heard: true | undefined;
+    for (let half = 0; half < 2 && !heard; half++)
+      heard = await within(clock, answerMs / 2, back.promise, signal);
     this.#onEcho = () => {};
-    return back.signal.aborted;
+    return heard === true;
   }
+
+  #receive(entries: readonly Entry[]): void {
+    const ids = this.#wantedIds(entries);
+    if (!this.#fetching && ids.length === 0) return this.#pass(entries, new Map());
+    this.#waiting.push(entries);
+    if (!this.#fetching) void this.#work();
+  }
+
+  async #work(): Promise<void> {
+    this.#fetching = true;
+    while (this.#waiting.length > 0) {
+      const batches = this.#waiting;
+      this.#waiting = [];
+      const bodies = await this.#fetch(batches.flatMap((entries) => this.#wantedIds(entries)));
+      for (const entries of batches) this.#pass(entries, bodies);
+    }
+    this.#fetching = false;
+  }
+
+  async #fetch(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    if (ids.length === 0) return new Map();
+    try {
+      const rows = await this.#o.sender.query<{ id: string; body: string }>(FETCH, [uuids(ids)]);
+      if (rows.length < ids.length) {
+        this.#o.log?.warn(
+          { messages: ids.length - rows.length },
+          "large messages were gone before they were read",
+        );
+      }
+      return new Map(rows.map(({ id, body }) => [id, body]));
+    } catch (err) {
+      this.#o.log?.warn(
+        { err, messages: ids.length },
+        "large messages could not be read; they are lost here",
+      );
+      return new Map();
+    }
+  }
+
+  #wantedIds(entries: readonly Entry[]): string[] {
+    return entries.flatMap((entry) =>
+      entry.kind === "stored" && this.#o.topics.hasSubscribers(entry.topic) ? [entry.id] : [],
+    );
+  }
+
+  #pass(entries: readonly Entry[], bodies: ReadonlyMap<string, string>): void {
+    const { topics, onQueue } = this.#o;
+    for (const entry of entries) {
+      if (entry.kind === "queue") onQueue(entry.queue);
+      else if (!topics.hasSubscribers(entry.topic)) continue;
+      else if (entry.kind === "message") {
+        topics.deliver(entry.topic, [{ key: entry.key, text: JSON.stringify(entry.body) }]);
+      } else {
+        const stored = bodies.get(entry.id);
+        if (stored !== undefined) topics.deliver(entry.topic, [storedMessage(stored)]);
+      }
+    }
+  }
+}
+
+/** The row holds the whole entry: `[topic, key, body]`. */
+function storedMessage(text: string): EncodedMessage {
+  const [, key, body] = JSON.parse(text) as [string, string, unknown];
+  return { key, text: JSON.stringify(body) };
 }

@@ -19,7 +19,7 @@ export type Entry =
 export interface Payload {
   readonly origin: string;
   readonly number: number;
-  /** Parsed when they are looked at: most of what a keeper hears first is itself. */
+  /** Parsed on demand: most payloads that a node receives are its own. */
   entries(): readonly Entry[];
 }
 

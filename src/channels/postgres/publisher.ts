@@ -7,15 +7,17 @@
  * for a disk.
  */
 
+import type { Clock } from "../../platform/clock.ts";
 import { Batcher } from "../../platform/batcher.ts";
-import { type Statement, write } from "../../platform/drivers/postgres/postgres.ts";
+import { write, type Queryable } from "../../platform/drivers/postgres/postgres.ts";
 import { texts, uuids } from "../../platform/drivers/postgres/arrays.ts";
 import type { Random } from "../../platform/random.ts";
 import type { EncodedMessage } from "../message-encoding.ts";
 import { fits, messageEntry, pack, queueEntry, storedEntry } from "./payload.ts";
 
 export interface PublisherOptions {
-  readonly session: { query<Row>(statement: Statement, values?: readonly unknown[]): Promise<Row[]> };
+  readonly clock: Clock;
+  readonly session: Queryable;
   readonly channel: string;
   readonly origin: string;
   readonly random: Random;
@@ -56,7 +58,11 @@ export class Publisher {
 
   constructor(options: PublisherOptions) {
     this.#o = options;
-    this.#outbox = new Batcher({ flush: (batch) => this.#flush(batch), batchMax: 10_000 });
+    this.#outbox = new Batcher({
+      clock: options.clock,
+      flush: (batch) => this.#flush(batch),
+      batchMax: 10_000,
+    });
   }
 
   publish(topic: string, messages: readonly EncodedMessage[]): Promise<void> {
@@ -76,12 +82,12 @@ export class Publisher {
     return this.#outbox.add({ entries, large, announcement: false });
   }
 
-  /** Tells others that a queue has something for them. */
+  /** Wakes the consumers of a queue on other nodes. */
   announce(queue: string): Promise<void> {
     return this.#outbox.add({ entries: [queueEntry(queue)], large: [], announcement: true });
   }
 
-  /** Sends a payload for nobody, and tells its number; whatever of ours is heard from that number on proves as much. */
+  /** Sends an empty payload and returns its number. A payload of ours with this number or a later one proves that the listener works. */
   async probe(): Promise<number> {
     await this.#outbox.add({ entries: [], large: [], announcement: false });
     return this.#number;

@@ -17,12 +17,10 @@
  * Connections: one for commands, one for the blocking read.
  */
 
-import type { Clock } from "../../platform/clock.ts";
 import { checkRedis, Redis } from "../../platform/drivers/redis/redis.ts";
 import type { RedisSession } from "../../platform/drivers/redis/session.ts";
-import type { Log } from "../../platform/log.ts";
-import type { Random } from "../../platform/random.ts";
-import { BaseChannels, type OpenedQueue } from "../base-channels.ts";
+import { Loop } from "../../platform/loop.ts";
+import { BaseChannels, LEASE_MS, type OpenedQueue, type SharedChannelsOptions } from "../base-channels.ts";
 import type { EncodedMessage } from "../message-encoding.ts";
 import type { QueueConsumer } from "../queue-consumer.ts";
 import { Listener } from "./listener.ts";
@@ -31,29 +29,19 @@ import { ConsumerHeartbeat, type TopicsPosition } from "./consumer-heartbeat.ts"
 import { Publisher } from "./publisher.ts";
 import { isStale } from "./queue-scripts.ts";
 
-export interface RedisChannelsOptions {
-  readonly url: string;
-  readonly clock: Clock;
-  readonly random: Random;
+export interface RedisChannelsOptions extends SharedChannelsOptions {
   /** Two clusters on one server have a prefix each, and do not hear each other. */
   readonly prefix?: string;
-  readonly log?: Pick<Log, "info" | "warn">;
   /** Shown in `CLIENT LIST`. No spaces. */
   readonly name?: string;
   /** The name of this incarnation of the node, by which others declare it dead; no two may have the same. */
   readonly consumer?: string;
-  /** Hints may have been missed, and are heard again now: a good moment to look into the store. */
-  readonly onGap?: () => void;
-  readonly connectMs?: number;
   readonly commandMs?: number;
-  readonly leaseMs?: number;
   readonly beatMs?: number;
   readonly topicEntriesMax?: number;
 }
 
 const COMMAND_MS = 5_000;
-/** What a consumer that died had taken is delivered again after this; a handler that blocks for longer runs twice. */
-const LEASE_MS = 10_000;
 /** Far enough below the lease that some may be late. Redis having forgotten us is noticed after this when nothing else happens. */
 const BEAT_MS = 1_000;
 /** A node whose connection breaks in a flood of hints has so many entries, each with many hints, to be back without a gap. */
@@ -82,13 +70,13 @@ export class RedisChannels extends BaseChannels<RedisSource> {
   /** Queues for which a consumer was woken that has gone. */
   readonly #missed = new Set<string>();
   #position: TopicsPosition | null = null;
-  #over = new AbortController();
-  #beating: Promise<void> = Promise.resolve();
+  readonly #beats: Loop;
 
   constructor(options: RedisChannelsOptions) {
     super(options);
     const { clock, random, log, commandMs = COMMAND_MS } = options;
     this.#o = options;
+    this.#beats = new Loop(clock, () => this.#beat());
     this.#redis = new Redis(options);
     const key = (...parts: readonly string[]): string => this.#redis.keys.key(...parts);
     const origin = options.consumer ?? random.uuid().replaceAll("-", "").slice(0, 16);
@@ -113,6 +101,7 @@ export class RedisChannels extends BaseChannels<RedisSource> {
     this.#messages = new QueueMessages({
       session: this.#commands,
       key,
+      clock,
       speaker: () => this.#presence.speaker,
       oursUntil: () => this.#presence.oursUntil,
       log,
@@ -135,6 +124,7 @@ export class RedisChannels extends BaseChannels<RedisSource> {
       session: this.#commands,
       key,
       origin,
+      clock,
       random,
       entriesMax: options.topicEntriesMax ?? TOPIC_ENTRIES_MAX,
     });
@@ -193,28 +183,31 @@ export class RedisChannels extends BaseChannels<RedisSource> {
   }
 
   protected async onStart(): Promise<void> {
-    this.#over = new AbortController();
     this.#position = null;
     await this.#commands.start();
     try {
-      await checkRedis(this.#commands, this.#redis.shown);
-      await this.#warnOfEviction();
+      const { evicts: policy } = await checkRedis(this.#commands, this.#redis.shown);
+      if (policy !== null)
+        this.#o.log?.warn(
+          { policy },
+          "Redis may evict what is not handled yet: set maxmemory-policy to noeviction",
+        );
       await this.#reading.start();
     } catch (error) {
       await this.#commands.stop();
       throw error;
     }
     this.#listener.start(this.#position!);
-    this.#beating = this.#beat(this.#over.signal);
+    this.#beats.start();
   }
 
   protected async onStop(): Promise<void> {
     await this.closeAll();
-    this.#over.abort();
+    const beating = this.#beats.stop();
     const lastWords = this.#lastWords().catch(() => {}); // the lease is the net
     await this.finish(lastWords);
     await Promise.all([this.#reading.stop(), this.#commands.stop()]);
-    await Promise.all([this.#listener.stop(), this.#beating, lastWords]);
+    await Promise.all([this.#listener.stop(), beating, lastWords]);
     this.#presence.end();
   }
 
@@ -223,15 +216,13 @@ export class RedisChannels extends BaseChannels<RedisSource> {
     await this.#presence.leave();
   }
 
-  async #beat(signal: AbortSignal): Promise<void> {
-    const { clock, random, beatMs = BEAT_MS } = this.#o;
-    while (!signal.aborted) {
-      await this.#presence.beat().catch(() => {}); // the next one, or a new connection, tries again
-      this.#passOn();
-      this.#wakeSome();
-      // Spread, so that many nodes do not beat all at the same moment.
-      await clock.sleep(beatMs * (0.75 + random.chance() / 2), signal);
-    }
+  async #beat(): Promise<number> {
+    const { random, beatMs = BEAT_MS } = this.#o;
+    await this.#presence.beat().catch(() => {}); // the next one, or a new connection, tries again
+    this.#passOn();
+    this.#wakeSome();
+    // Spread, so that many nodes do not beat all at the same moment.
+    return beatMs * (0.75 + random.chance() / 2);
   }
 
   #wake(number: number, queue: string): void {
@@ -270,15 +261,5 @@ export class RedisChannels extends BaseChannels<RedisSource> {
     for (const { source } of this.#consumers.values()) source.forgotten();
     this.#wakeAll();
     this.#o.onGap?.();
-  }
-
-  async #warnOfEviction(): Promise<void> {
-    const info = await this.#commands.send<string>(["INFO", "memory"]);
-    const policy = /^maxmemory_policy:(.*?)\r?$/m.exec(info)?.[1];
-    if (policy === undefined || policy === "noeviction") return;
-    this.#o.log?.warn(
-      { policy },
-      "Redis may evict what is not handled yet: set maxmemory-policy to noeviction",
-    );
   }
 }

@@ -9,8 +9,7 @@
  */
 
 import type { Clock } from "../../platform/clock.ts";
-import { redisScript } from "../../platform/drivers/redis/session.ts";
-import type { RedisCommands } from "../../platform/drivers/redis/session.ts";
+import { redisScript, type RedisCommands } from "../../platform/drivers/redis/session.ts";
 import type { Log } from "../../platform/log.ts";
 import type { Speaker } from "./queue-messages.ts";
 import { CURRENT, isStale, REPLACED, RETURN } from "./queue-scripts.ts";
@@ -119,7 +118,7 @@ export class ConsumerHeartbeat {
     return this.#oursUntil;
   }
 
-  /** For each new connection, before anything else is said on it. The first one tells where the topics are. */
+  /** For each new connection, before anything else is sent on it. Returns the position of the topics. */
   async hello(session: RedisCommands): Promise<TopicsPosition> {
     const known = this.#connection > 0;
     this.#connection += 1;

@@ -17,12 +17,12 @@ export interface ListenerOptions {
   readonly key: (...parts: readonly string[]) => string;
   readonly clock: Clock;
   readonly log?: Pick<Log, "info" | "warn"> | undefined;
-  /** What it publishes is not told: it knows already. */
+  /** What this node publishes is skipped: its own subscribers have it already. */
   readonly origin: string;
   /** The name of the consumer at the moment. */
   readonly consumer: () => string;
   readonly commandMs: number;
-  /** Nothing is fetched or unpacked for nobody. */
+  /** False: no message of this topic is fetched or unpacked. */
   readonly wanted: (topic: string) => boolean;
   readonly deliver: (topic: string, messages: readonly EncodedMessage[]) => void;
   readonly wake: (consumer: number, queue: string) => void;
@@ -172,7 +172,7 @@ export class Listener {
 
   #gap(): void {
     this.counters.gaps += 1;
-    this.#o.log?.info({ gaps: this.counters.gaps }, "hints were missed; the store has what they told");
+    this.#o.log?.info({ gaps: this.counters.gaps }, "hints were missed; the store has their content");
     this.#o.onGap();
   }
 }

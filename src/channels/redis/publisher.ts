@@ -1,13 +1,14 @@
 /** Sends hints: at once when idle, in batches when busy. Messages published during a send go out with the next entry. */
 
+import type { Clock } from "../../platform/clock.ts";
 import { Batcher } from "../../platform/batcher.ts";
-import { redisScript } from "../../platform/drivers/redis/session.ts";
-import type { RedisCommands } from "../../platform/drivers/redis/session.ts";
+import { redisScript, type RedisCommands } from "../../platform/drivers/redis/session.ts";
 import type { Random } from "../../platform/random.ts";
 import type { EncodedMessage } from "../message-encoding.ts";
 import { messageValue, pack, storedValue, type TopicValue, VALUE_LENGTH_MAX } from "./payload.ts";
 
 export interface PublisherOptions {
+  readonly clock: Clock;
   readonly session: RedisCommands;
   readonly key: (...parts: readonly string[]) => string;
   readonly origin: string;
@@ -39,7 +40,11 @@ export class Publisher {
 
   constructor(options: PublisherOptions) {
     this.#o = options;
-    this.#outbox = new Batcher({ flush: (batch) => this.#flush(batch), batchMax: 10_000 });
+    this.#outbox = new Batcher({
+      clock: options.clock,
+      flush: (batch) => this.#flush(batch),
+      batchMax: 10_000,
+    });
   }
 
   async publish(topic: string, messages: readonly EncodedMessage[]): Promise<void> {

@@ -3,6 +3,7 @@
  * one command for all consumers that finished or began during the previous command.
  */
 
+import type { Clock } from "../../platform/clock.ts";
 import { Batcher } from "../../platform/batcher.ts";
 import type { RedisCommands } from "../../platform/drivers/redis/session.ts";
 import type { Log } from "../../platform/log.ts";
@@ -18,6 +19,7 @@ export interface Speaker {
 }
 
 export interface QueueMessagesOptions {
+  readonly clock: Clock;
   readonly session: RedisCommands;
   readonly key: (...parts: readonly string[]) => string;
   readonly speaker: () => Speaker;
@@ -28,7 +30,7 @@ export interface QueueMessagesOptions {
   readonly onRefused: (error: unknown) => void;
 }
 
-export interface TakenEntries extends Taken {
+interface TakenEntries extends Taken {
   /** The name of this node when it took them: under another name they are not ours any more. */
   readonly name: string;
   readonly ids: readonly string[];
@@ -49,7 +51,7 @@ type Outcome = { readonly reply: unknown } | { readonly error: unknown };
 type TakeReply = [again: (string | number)[], fresh: string[]] | [];
 
 /** Lua can pass some 8,000 values at a time; a message takes up to four. */
-export const TAKE_MAX = 1_000;
+const TAKE_MAX = 1_000;
 /** A script blocks Redis for everybody else: a millisecond or two each. */
 const SEND_MAX = 200;
 const SEND_LENGTH_MAX = 250_000;
@@ -66,8 +68,8 @@ export class QueueMessages {
   constructor(options: QueueMessagesOptions) {
     this.#o = options;
     this.#prefix = options.key("");
-    this.#outbox = new Batcher({ flush: (batch) => this.#send(batch) });
-    this.#steps = new Batcher({ flush: (batch) => this.#run(batch), batchMax: 2_000 });
+    this.#outbox = new Batcher({ clock: options.clock, flush: (batch) => this.#send(batch) });
+    this.#steps = new Batcher({ clock: options.clock, flush: (batch) => this.#run(batch), batchMax: 2_000 });
   }
 
   /**

@@ -5,9 +5,9 @@
 
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { whyUnreadable } from "../../config/mistake.ts";
 import { CliFailure, EXIT } from "../failure.ts";
-import type { Terminal } from "../terminal/terminal.ts";
-import { isAttended, questionStreams, say } from "../terminal/terminal.ts";
+import { isAttended, questionStreams, say, type Terminal } from "../terminal/terminal.ts";
 
 export interface TokenOption {
   readonly token?: string;
@@ -40,9 +40,7 @@ function fromFile(path: string | undefined, cwd: string): string | undefined {
   try {
     return readFileSync(resolve(cwd, path), "utf8");
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    const why = code === "ENOENT" ? "there is no such file" : String(code);
-    throw new CliFailure(EXIT.usage, `BATON_TOKEN_FILE cannot be read (${path}): ${why}`);
+    throw new CliFailure(EXIT.usage, `BATON_TOKEN_FILE cannot be read (${path}): ${whyUnreadable(error)}`);
   }
 }
 

@@ -5,8 +5,7 @@ import type { Command } from "commander";
 import { writeSecretFile } from "../../config/secrets/secret-file.ts";
 import { newSecret } from "../../platform/random.ts";
 import { CliFailure, EXIT } from "../failure.ts";
-import type { Terminal } from "../terminal/terminal.ts";
-import { say } from "../terminal/terminal.ts";
+import { say, type Terminal } from "../terminal/terminal.ts";
 
 export function addSecretCommands(program: Command, terminal: Terminal): void {
   const secret = program.command("secret").description("make a secret for a cluster of peers");

@@ -2,22 +2,18 @@
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Command } from "commander";
-import { InvalidArgumentError, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { loadSettings } from "../../config/load-settings.ts";
-import { ACCESS_NAME, PERMISSIONS } from "../../core/access/permissions.ts";
-import type { Permission } from "../../core/access/permissions.ts";
+import { ACCESS_NAME, type Permission, PERMISSIONS } from "../../core/access/permissions.ts";
 import { systemRandom } from "../../platform/random.ts";
 import type { AnswerOf } from "../../api/operation-table.ts";
 import { addClientCommand } from "../client-command.ts";
 import { CliFailure, EXIT } from "../failure.ts";
-import type { NodeOptions } from "../node-options.ts";
-import { connect, duration, withNodeOptions } from "../node-options.ts";
+import { connect, duration, type NodeOptions, withNodeOptions } from "../node-options.ts";
 import type { Column } from "../terminal/columns.ts";
 import { ago } from "../../core/figures.ts";
 import { print, table } from "../terminal/output.ts";
-import type { Terminal } from "../terminal/terminal.ts";
-import { say } from "../terminal/terminal.ts";
+import { say, type Terminal } from "../terminal/terminal.ts";
 
 interface CreateOptions extends NodeOptions {
   readonly name: string;

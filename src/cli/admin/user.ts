@@ -2,8 +2,7 @@
 
 import type { Command } from "commander";
 import type { Permission } from "../../core/access/permissions.ts";
-import type { ClientCall } from "../client-command.ts";
-import { addClientCommand } from "../client-command.ts";
+import { addClientCommand, type ClientCall } from "../client-command.ts";
 import { ago } from "../../core/figures.ts";
 import { table } from "../terminal/output.ts";
 import type { Terminal } from "../terminal/terminal.ts";

@@ -1,8 +1,9 @@
 /** Events as one stream that resumes after each loss: from the journal, and from the events of a controller. */
 
-import type { JournalEntryBody } from "../../api/bodies/journal-body.ts";
+import type { JournalEntryBody } from "../../api/operations/cluster/journal.ts";
 import type { BatonClient } from "../../client/baton-client.ts";
-import { BatonClientError } from "../../client/client-error.ts";
+import type { BatonClientError } from "../../client/client-error.ts";
+import { mayPass } from "../../client/streams/resumable-stream.ts";
 import type { Clock } from "../../platform/clock.ts";
 
 export interface JournalFeedOptions {
@@ -16,7 +17,6 @@ export interface JournalFeedOptions {
 }
 
 const PAGE = 500;
-const PAUSE_MS = 1_000;
 /** Enough to know again what a page brings a second time. */
 const SEEN_MAX = 5_000;
 
@@ -34,24 +34,30 @@ export async function* journalFeed(options: JournalFeedOptions): AsyncGenerator<
     });
   let since = options.since;
   let last: number | null = options.last;
-  while (!signal.aborted) {
-    try {
-      // What was written while nobody listened; the stream begins with now.
-      const missed = await entriesBack(client, since, last);
-      last = null;
-      yield* fresh(missed);
-      since = missed.at(-1)?.at ?? since ?? new Date(clock.now()).toISOString();
-      for await (const event of client.cluster.live({ signal, giveUpAfterMs: 0 })) {
-        if (event.event !== "journal") continue;
-        since = event.entry.at;
-        yield* fresh([event.entry]);
+  /** What was written while there was no stream: at first, and after each loss. */
+  let missed = true;
+  const onTrouble = (error: BatonClientError): void => {
+    missed = true;
+    options.onTrouble(error.message);
+  };
+  for await (const event of client.cluster.live({ signal, giveUpAfterMs: Infinity, onTrouble })) {
+    if (missed) {
+      missed = false;
+      try {
+        const entries = await entriesBack(client, since, last);
+        last = null;
+        yield* fresh(entries);
+        since = entries.at(-1)?.at ?? since ?? new Date(clock.now()).toISOString();
+      } catch (error) {
+        if (!mayPass(error)) throw error;
+        // The next event brings another try; this one is among what is read then.
+        onTrouble(error);
+        continue;
       }
-    } catch (error) {
-      if (signal.aborted) return;
-      if (!mayPass(error)) throw error;
-      options.onTrouble(error.message);
     }
-    await clock.sleep(PAUSE_MS, signal);
+    if (event.event !== "journal") continue;
+    since = event.entry.at;
+    yield* fresh([event.entry]);
   }
 }
 
@@ -73,9 +79,4 @@ async function entriesBack(
     cursor = page.next_cursor;
     if (wanted.length < page.entries.length || cursor === null) return entries.toReversed();
   }
-}
-
-function mayPass(error: unknown): error is BatonClientError {
-  if (!(error instanceof BatonClientError)) return false;
-  return error.status === null ? error.code !== "CLOSED" : error.status >= 500 || error.status === 429;
 }

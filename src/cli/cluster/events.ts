@@ -1,19 +1,16 @@
 /** `baton events`: shows the events of the cluster as they happen. */
 
-import type { Command } from "commander";
-import { Option } from "commander";
+import { type Command, Option } from "commander";
 import type { BatonClient, ClusterEvent } from "../../client/baton-client.ts";
 import { journalFeed } from "./event-feed.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { below } from "../terminal/help-layout.ts";
 import { timeOrAge } from "../jobs/job-filter.ts";
 import { journalText, journalTone } from "../../core/journal-text.ts";
-import type { NodeOptions } from "../node-options.ts";
-import { connectForLong, wholeNumber, withNodeOptions } from "../node-options.ts";
+import { connectForLong, type NodeOptions, wholeNumber, withNodeOptions } from "../node-options.ts";
 import { print, toneStyle } from "../terminal/output.ts";
 import { plain } from "../terminal/plain-text.ts";
-import type { Style, Terminal } from "../terminal/terminal.ts";
-import { say, styled } from "../terminal/terminal.ts";
+import { say, type Style, styled, type Terminal } from "../terminal/terminal.ts";
 
 const SOURCES = ["journal", "jobs"] as const;
 type Source = (typeof SOURCES)[number];

@@ -1,19 +1,15 @@
 /** `baton leader`: the current leader, its epoch and since when; and earlier terms with the reason of their end. */
 
-import type { Command } from "commander";
-import { Option } from "commander";
+import { type Command, Option } from "commander";
 import type { LeaderBody } from "../../api/operations/cluster/cluster.ts";
 import type { AnswerOf } from "../../api/operation-table.ts";
-import { LEADER_ROLES } from "../../core/leadership/term.ts";
-import type { LeaderRole } from "../../core/leadership/term.ts";
+import { LEADER_ROLES, type LeaderRole } from "../../core/leadership/term.ts";
 import { connect, wholeNumber, withNodeOptions } from "../node-options.ts";
-import type { Shown } from "../terminal/columns.ts";
-import { piece } from "../terminal/columns.ts";
+import { piece, type Shown } from "../terminal/columns.ts";
 import { ago, several, span } from "../../core/figures.ts";
 import { print, section, table } from "../terminal/output.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import type { WatchOptions } from "../terminal/watch.ts";
-import { watched, withWatch } from "../terminal/watch.ts";
+import { watched, type WatchOptions, withWatch } from "../terminal/watch.ts";
 
 interface LeaderOptions extends WatchOptions {
   readonly history?: boolean;

@@ -3,19 +3,16 @@
 import type { Command } from "commander";
 import { BatonClientError } from "../../client/client-error.ts";
 import type { BatonClient, NodeBody } from "../../client/baton-client.ts";
-import { formatDuration } from "../../config/values/duration.ts";
-import type { ConfirmOptions } from "../terminal/confirm.ts";
-import { confirm } from "../terminal/confirm.ts";
+import { formatDuration } from "../../config/values/units.ts";
+import { confirm, type ConfirmOptions } from "../terminal/confirm.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { several } from "../../core/figures.ts";
 import { addClientCommand } from "../client-command.ts";
 import { drainText, nodeColumns, nodeSections, nodeText } from "./node-text.ts";
-import type { NodeOptions } from "../node-options.ts";
-import { connect, withNodeOptions, withYes } from "../node-options.ts";
+import { connect, type NodeOptions, withNodeOptions, withYes } from "../node-options.ts";
 import { print, table } from "../terminal/output.ts";
-import { progressLine, ProgressLine } from "../terminal/progress-bar.ts";
-import type { Terminal } from "../terminal/terminal.ts";
-import { isAttended, say } from "../terminal/terminal.ts";
+import { ProgressBar } from "../terminal/progress-bar.ts";
+import { isAttended, say, type Terminal } from "../terminal/terminal.ts";
 
 /** Nodes tell how busy they are once a second by default, so looking more often shows nothing new. */
 const LOOK_MS = 500;
@@ -84,11 +81,11 @@ async function drain(terminal: Terminal, name: string, options: DrainOptions): P
     print(terminal, options.output, asked, () => `${name} was asked to drain`);
     return;
   }
-  const line = new ProgressLine(terminal);
+  const bar = new ProgressBar(terminal, name);
   try {
-    const show = options.watch ? watchLines(terminal) : onOneLine(terminal, line, name);
+    const show = options.watch ? watchLines(terminal) : onOneLine(terminal, bar);
     const { node, drain } = await untilDrained(terminal, client, name, options.timeout, show);
-    line.clear();
+    bar.clear();
     const ended = node === null ? "has been stopped" : "is drained: nothing runs there";
     const handed = drain && drain.owned > 0 ? `; ${drainText(drain)}` : "";
     print(terminal, options.output, node ?? asked, () => `${name} ${ended}${handed}`);
@@ -101,7 +98,7 @@ async function drain(terminal: Terminal, name: string, options: DrainOptions): P
       );
     }
   } finally {
-    line.clear();
+    bar.clear();
   }
 }
 
@@ -177,21 +174,12 @@ function watchLines(terminal: Terminal): Show {
 }
 
 /** A bar of what was there at first, on a terminal. */
-function onOneLine(terminal: Terminal, line: ProgressLine, name: string): Show {
-  const { err, clock } = terminal;
-  const since = clock.monotonic();
+function onOneLine({ err }: Terminal, bar: ProgressBar): Show {
   let most = 0;
   return (text, { left, note } = { left: 0, note: text }) => {
     most = Math.max(most, left);
-    if (!err.isTTY || most === 0) return line.show(text);
-    const progress = {
-      label: name,
-      done: most - left,
-      total: most,
-      elapsedMs: clock.monotonic() - since,
-      note,
-    };
-    line.show(progressLine(progress, (err.columns ?? 80) - 1));
+    if (err.isTTY && most > 0) bar.show(most - left, most, note);
+    else bar.say(text);
   };
 }
 

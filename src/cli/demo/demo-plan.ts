@@ -1,12 +1,15 @@
-/** The plan of the three nodes of `baton demo`: names, ports, directories, and a configuration file for each. */
+/**
+ * The plan of the three nodes of `baton demo`: names, ports, directories, a configuration file for each, and the first
+ * jobs and schedules.
+ */
 
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { silentLog } from "../../platform/log.ts";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stringify } from "yaml";
-import { SHOP } from "./demo-seed.ts";
-import type { DemoSeed } from "./demo-seed.ts";
 import { isRequested, SupervisedChild } from "../../supervisor/supervised-child.ts";
+import type { BatonClient, JobRequestBody, NamedScheduleRequest } from "../../client/baton-client.ts";
 import { choosePort } from "../process/port.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
@@ -81,8 +84,8 @@ export function demoChild({ plan, args, terminal, onEnd }: DemoChildOptions): Su
   // Settings for one node must not reach three.
   const kept = Object.entries(terminal.environment).filter(([name]) => !/^(?:BATON|LANGID)_/.test(name));
   const environment = { ...Object.fromEntries(kept), BATON_LAUNCHER: String(process.pid) };
-  const quiet = (): void => {};
-  const child: SupervisedChild = new SupervisedChild({
+  const platform = { clock: terminal.clock, log: silentLog };
+  const child: SupervisedChild = new SupervisedChild(platform, {
     name: plan.name,
     command: () => ({
       file: process.execPath,
@@ -93,9 +96,7 @@ export function demoChild({ plan, args, terminal, onEnd }: DemoChildOptions): Su
       logFile: plan.log,
     }),
     restarts: { firstDelayMs: DEMO_RESTART_MS, delayMsMax: DEMO_RESTART_MS, degradedAfter: Infinity },
-    clock: terminal.clock,
-    log: { info: quiet, warn: quiet, error: quiet },
-    onChange: quiet,
+    onChange: () => {},
     onExit: () => {
       const { lastExit } = child;
       if (lastExit === null || isRequested(lastExit)) return;
@@ -130,4 +131,41 @@ export function demoTasks(directory: string): DemoTasks {
     'export default async (payload) => `Hello, ${payload?.name ?? "world"}!`;\n',
   );
   return { folders: [folder], example: { task: "hello", payload: '{"name":"Ada"}' }, seed: null };
+}
+
+export interface DemoSeed {
+  readonly jobs: readonly JobRequestBody[];
+  readonly schedules: readonly NamedScheduleRequest[];
+}
+
+const mail = (to: string, subject: string): JobRequestBody => ({
+  task: "send-mail",
+  queue: "mail",
+  payload: { to, subject },
+  max_attempts: 1,
+});
+
+/** Chosen so that every state is visible: completed, running, failed, scheduled, and a job that waits for an unknown task. */
+const SHOP: DemoSeed = {
+  jobs: [
+    ...["ada", "grace", "edsger", "barbara", "donald", "leslie"].map((name) =>
+      mail(`${name}@example.org`, "Your order is on its way"),
+    ),
+    ...["old", "gone", "typo"].map((name) => mail(`customer@${name}.invalid`, "Your invoice")),
+    { task: "import-orders", payload: { shop: "berlin", pages: 45 } },
+    { task: "import-orders", payload: { shop: "oslo", pages: 180 } },
+    { task: "hello", payload: { name: "tomorrow" }, delay_ms: 24 * 3_600_000 },
+    // No node knows this task: it waits and says why.
+    { task: "print-invoice", payload: { order: 4711 } },
+  ],
+  schedules: [
+    { name: "greeting", task: "hello", every_ms: 20_000, payload: { name: "schedule" } },
+    { name: "lisbon-nightly", task: "import-orders", cron: "30 2 * * *", payload: { shop: "lisbon" } },
+  ],
+};
+
+export async function seedDemo(client: BatonClient, { jobs, schedules }: DemoSeed): Promise<void> {
+  // One by one: each is placed on the next node.
+  for (const job of jobs) await client.submit(job);
+  for (const schedule of schedules) await client.putSchedule(schedule);
 }

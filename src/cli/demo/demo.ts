@@ -8,28 +8,26 @@ import type { Command } from "commander";
 import type { BatonClient } from "../../client/baton-client.ts";
 import type { SupervisedChild } from "../../supervisor/supervised-child.ts";
 import { newSecret } from "../../platform/random.ts";
-import type { DemoNodePlan, DemoTasks } from "./demo-plan.ts";
 import {
   DEMO_DRAIN_MS,
   DEMO_NODES,
   DEMO_RESTART_MS,
   demoChild,
+  type DemoNodePlan,
   demoPorts,
   demoTasks,
+  type DemoTasks,
+  seedDemo,
   writeDemoFiles,
+  type DemoSeed,
 } from "./demo-plan.ts";
-import type { DemoSeed } from "./demo-seed.ts";
-import { seedDemo } from "./demo-seed.ts";
-import type { Change, Seen } from "./demo-view.ts";
-import { agreedLeader, changes, killCommand } from "./demo-view.ts";
 import { CliFailure, EXIT } from "../failure.ts";
-import { invocation } from "../invocation.ts";
+import { invocation } from "../process/banner.ts";
 import { DEFAULT_URL, portNumber } from "../node-options.ts";
 import type { Column } from "../terminal/columns.ts";
 import { table } from "../terminal/output.ts";
-import { untilSignalled } from "../process/shutdown.ts";
-import type { Terminal } from "../terminal/terminal.ts";
-import { say, styled } from "../terminal/terminal.ts";
+import { untilStopped } from "../process/shutdown.ts";
+import { say, styled, type Terminal } from "../terminal/terminal.ts";
 
 const FIRST_PORT = 8420;
 const POLL_MS = 200;
@@ -113,16 +111,13 @@ async function run(
     const killMs = hurry ? DEMO_DRAIN_MS : 2 * DEMO_DRAIN_MS;
     await Promise.all(nodes.map(({ child }) => child.turnOff({ hurryMs: hurry ? 0 : killMs, killMs })));
   };
-  const code = untilSignalled({
+  const code = untilStopped(terminal, {
     stop,
     leftovers: () =>
       nodes
         .flatMap(({ plan, child: { pid } }) => (pid === null ? [] : [`${plan.name} (${pid})`]))
         .join(", ") || null,
     drainTimeoutMs: 2 * DEMO_DRAIN_MS,
-    clock,
-    signals: process,
-    say: (text) => say(terminal, text),
   });
   try {
     say(terminal, `starting ${DEMO_NODES.join(", ")} in ${directory}`);
@@ -255,4 +250,57 @@ function logTail(plan: DemoNodePlan): string {
   } catch {
     return "";
   }
+}
+
+/** The output of `baton demo`: the state of each node, the leader that most of them report, and the changes. */
+
+export interface Seen {
+  readonly name: string;
+  readonly pid: number | null;
+  /** What the node says; null while it does not answer. */
+  readonly says: {
+    readonly role: string;
+    readonly leader: string | null;
+    readonly epoch: number | null;
+  } | null;
+}
+
+export interface AgreedLeader {
+  readonly name: string;
+  readonly epoch: number;
+}
+
+/** Whom more than half of all nodes follow under the same epoch; null if there is nobody. */
+export function agreedLeader(seen: readonly Seen[]): AgreedLeader | null {
+  const words = seen.flatMap(({ says }) =>
+    says?.leader && says.epoch !== null ? [{ name: says.leader, epoch: says.epoch }] : [],
+  );
+  const groups = Map.groupBy(words, ({ name, epoch }) => `${epoch} ${name}`);
+  for (const group of groups.values()) if (group.length > seen.length / 2) return group[0]!;
+  return null;
+}
+
+export interface Change {
+  readonly text: string;
+  /** The node that leads now, if that is the change. */
+  readonly leader?: string;
+}
+
+/** One for each thing that is not as it was. */
+export function changes(before: readonly Seen[], now: readonly Seen[]): Change[] {
+  const lines = now.flatMap((node) => {
+    const was = before.find(({ name }) => name === node.name);
+    if (!was || (was.says === null) === (node.says === null)) return [];
+    if (node.says !== null) return [{ text: `${node.name} answers` }];
+    return node.pid === null ? [] : [{ text: `${node.name} does not answer` }];
+  });
+  const [old, leader] = [agreedLeader(before), agreedLeader(now)];
+  if (leader === null)
+    return old === null ? lines : [...lines, { text: "no leader that most nodes agree on" }];
+  if (leader.name === old?.name && leader.epoch === old.epoch) return lines;
+  return [...lines, { text: `${leader.name} leads under epoch ${leader.epoch}`, leader: leader.name }];
+}
+
+export function killCommand(pid: number): string {
+  return process.platform === "win32" ? `taskkill /F /PID ${pid}` : `kill -9 ${pid}`;
 }

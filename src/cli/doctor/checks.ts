@@ -5,24 +5,20 @@
 
 import { resolve } from "node:path";
 import type { Loaded } from "../../config/load-settings.ts";
-import { asksCallers } from "../../config/checks/access-checks.ts";
+import { asksCallers } from "../../config/checks.ts";
 import { fabricOf } from "../../config/fabric.ts";
 import { mayBeFile } from "../../config/sources/environment.ts";
 import { secretAdvice } from "../../config/secrets/cluster-secret.ts";
-import type { Setting } from "../../config/settings.ts";
 import { environmentName, SETTINGS } from "../../config/settings.ts";
-import { isPostgresUrl } from "../../config/values/store-url.ts";
+import { isPostgresUrl } from "../../config/values/secret-url.ts";
 import type { BatonError } from "../../core/errors.ts";
 import { span } from "../../core/figures.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { mistakesOf } from "../failure.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { judgeClocks } from "./clocks.ts";
-import type { EtcdMember } from "./etcd.ts";
-import { judgeEtcd } from "./etcd.ts";
-import type { Finding, Judgement } from "./findings.ts";
-import { failed, ok, skipped, warning } from "./findings.ts";
-import type { SecretFile } from "./machine.ts";
+import { type EtcdMember, judgeEtcd } from "./etcd.ts";
+import { failed, type Finding, judged, type Judgement, skipped, warning } from "./findings.ts";
 import {
   directoryFacts,
   judgeDirectory,
@@ -33,36 +29,46 @@ import {
   judgeSecretFiles,
   modeOf,
   openFilesLimit,
+  type SecretFile,
 } from "./machine.ts";
-import type { NodesAnswer, NoNode } from "./nodes.ts";
-import { judgeCluster, judgeReach, judgeSettings } from "./nodes.ts";
-import type { PostgresAnswer } from "./postgres.ts";
-import { judgePostgres } from "./postgres.ts";
-import type { RedisAnswer } from "./redis.ts";
-import { judgeRedis } from "./redis.ts";
+import { judgeCluster, judgeReach, judgeSettings, type NodesAnswer, type NoNode } from "./nodes.ts";
+import { judgePostgres, type PostgresAnswer } from "./postgres.ts";
+import { judgeRedis, type RedisAnswer } from "./redis.ts";
 
 export interface DoctorContext {
   readonly terminal: Terminal;
-  /** Null when the configuration is wrong, or there is none to look at. */
+  /** Null when the configuration is wrong, or there is none to check. */
   readonly loaded: Loaded | null;
   /** What is wrong with it; null if nothing is. */
   readonly mistakes: BatonError | null;
-  /** Whether the settings are those of a node that is, or shall be, on this machine. */
-  readonly local: boolean;
   readonly nodes: () => Promise<NodesAnswer | NoNode | null>;
   readonly database: () => Promise<PostgresAnswer | null>;
   readonly redis: () => Promise<RedisAnswer | null>;
   readonly etcd: () => Promise<readonly EtcdMember[] | null>;
 }
 
+type Judgements = readonly Judgement[] | Promise<readonly Judgement[]>;
+
 export interface Check {
   readonly name: string;
-  readonly run: (patient: DoctorContext) => readonly Judgement[] | Promise<readonly Judgement[]>;
+  readonly run: (context: DoctorContext) => Judgements;
 }
 
-function noConfiguration({ mistakes }: DoctorContext): readonly Judgement[] {
-  if (mistakes) return [skipped("the configuration is wrong, and comes first")];
-  return [skipped("no configuration here", "run it where a node's file is, or name one with --config")];
+/** A check of the configuration, which is skipped where there is none. */
+function ofSettings(judge: (loaded: Loaded, context: DoctorContext) => Judgements): Check["run"] {
+  return (context) => {
+    if (context.loaded) return judge(context.loaded, context);
+    if (context.mistakes) return [skipped("the configuration is wrong, and comes first")];
+    return [skipped("no configuration here", "run it where a node's file is, or name one with --config")];
+  };
+}
+
+/** A check of the nodes, which is skipped where none answers. */
+function ofNodes(judge: (answer: NodesAnswer) => readonly Judgement[]): Check["run"] {
+  return async ({ nodes }) => {
+    const answer = await nodes();
+    return answer?.url ? judge(answer) : [skipped("no node answers")];
+  };
 }
 
 export const CHECKS: readonly Check[] = [
@@ -71,59 +77,63 @@ export const CHECKS: readonly Check[] = [
     name: "runtime",
     run: () => [...judgeRuntime(process.versions.node), ...judgeOpenFiles(openFilesLimit())],
   },
-  { name: "data", run: data },
-  { name: "secrets", run: secrets },
-  { name: "exposure", run: exposure },
-  { name: "port", run: port },
-  { name: "database", run: database },
-  { name: "redis", run: redis },
-  { name: "etcd", run: etcd },
+  { name: "data", run: ofSettings(data) },
+  {
+    name: "secrets",
+    run: ofSettings((loaded, { terminal }) => judgeSecretFiles(secretFiles(loaded, terminal))),
+  },
+  {
+    name: "exposure",
+    run: ofSettings(({ settings }) =>
+      judgeExposure({ host: settings.http.host, asks: asksCallers(settings) }),
+    ),
+  },
+  { name: "port", run: ofSettings(port) },
+  { name: "database", run: ofSettings(database) },
+  { name: "redis", run: ofSettings(redis) },
+  {
+    name: "etcd",
+    run: ofSettings(async ({ settings }, { etcd }) =>
+      settings.etcd.url === "" ? [skipped("none is configured")] : judgeEtcd((await etcd())!),
+    ),
+  },
   { name: "nodes", run: reach },
-  { name: "cluster", run: (patient) => withNodes(patient, ({ cluster }) => judgeCluster(cluster)) },
-  { name: "settings", run: (patient) => withNodes(patient, ({ settings }) => judgeSettings(settings)) },
+  { name: "cluster", run: ofNodes(({ cluster }) => judgeCluster(cluster)) },
+  { name: "settings", run: ofNodes(({ settings }) => judgeSettings(settings)) },
   { name: "clocks", run: clocks },
 ];
 
-function configuration(patient: DoctorContext): readonly Judgement[] {
-  const { loaded, mistakes, local } = patient;
+function configuration(context: DoctorContext): Judgements {
+  const { mistakes } = context;
   if (mistakes) {
-    return mistakesOf(mistakes).map((line) =>
-      failed(line, "correct it; docs/configuration.md has every setting"),
-    );
+    const remedy = "correct it; docs/configuration.md has every setting";
+    return mistakesOf(mistakes).map((line) => failed(line, remedy));
   }
-  if (loaded === null || !local) return noConfiguration(patient);
-  const wrong = secretAdvice(loaded.settings).map(({ message, remedy }) =>
-    failed(message, remedy ?? "`baton secret create` makes one"),
-  );
-  const warnings = loaded.warnings.map(({ message, remedy }) =>
-    warning(message, remedy ?? "see docs/configuration.md"),
-  );
-  if (wrong.length + warnings.length > 0) return [...wrong, ...warnings];
-  return [ok(`valid (${loaded.file ?? "no file: defaults and environment"})`)];
+  return ofSettings(({ settings, warnings, file }) =>
+    judged(
+      [
+        ...secretAdvice(settings).map(({ message, remedy }) =>
+          failed(message, remedy ?? "`baton secret create` makes one"),
+        ),
+        ...warnings.map(({ message, remedy }) => warning(message, remedy ?? "see docs/configuration.md")),
+      ],
+      `valid (${file ?? "no file: defaults and environment"})`,
+    ),
+  )(context);
 }
 
-async function data(patient: DoctorContext): Promise<readonly Judgement[]> {
-  const { loaded, local } = patient;
-  if (loaded === null || !local) return noConfiguration(patient);
-  if (isPostgresUrl(loaded.settings.store))
+async function data({ settings }: Loaded): Promise<readonly Judgement[]> {
+  if (isPostgresUrl(settings.store))
     return [skipped("jobs are in the database; the node keeps nothing here")];
-  if (loaded.settings.store === "memory") {
-    return [
-      warning("store is memory: all jobs end with the process", "use sqlite or a database for what matters"),
-    ];
-  }
-  return judgeDirectory(await directoryFacts(loaded.settings.data));
-}
-
-function secrets(patient: DoctorContext): readonly Judgement[] {
-  const { loaded, local, terminal } = patient;
-  if (loaded === null || !local) return noConfiguration(patient);
-  return judgeSecretFiles(secretFiles(loaded, terminal));
+  if (settings.store === "sqlite") return judgeDirectory(await directoryFacts(settings.data));
+  return [
+    warning("store is memory: all jobs end with the process", "use sqlite or a database for what matters"),
+  ];
 }
 
 /** The configuration file if a secret stands in it, and the files that `*_FILE` variables name. */
 function secretFiles({ file, sources, values }: Loaded, { environment, cwd }: Terminal): SecretFile[] {
-  const rows = (SETTINGS as readonly Setting[]).filter(mayBeFile);
+  const rows = SETTINGS.filter(mayBeFile);
   const inFile = rows.filter((row) => {
     const value = String(values.get(row.path) ?? "");
     const secret = row.secret ? value !== "" : /:\/\/[^/]*:[^/]*@/.test(value);
@@ -140,63 +150,40 @@ function secretFiles({ file, sources, values }: Loaded, { environment, cwd }: Te
   return [{ path: file, holds, mode: modeOf(resolve(cwd, file)) }, ...named];
 }
 
-function exposure(patient: DoctorContext): readonly Judgement[] {
-  const { loaded, local } = patient;
-  if (loaded === null || !local) return noConfiguration(patient);
-  return judgeExposure({ host: loaded.settings.http.host, asks: asksCallers(loaded.settings) });
-}
-
-async function port(patient: DoctorContext): Promise<readonly Judgement[]> {
-  const { loaded, local, nodes } = patient;
-  if (loaded === null || !local) return noConfiguration(patient);
-  const { http, name } = loaded.settings;
+async function port({ settings: { http, name } }: Loaded, { nodes }: DoctorContext) {
   const seen = await nodes();
   const known = seen?.url ? seen.nodes.find((node) => node.name === name && node.fromHere?.ok) : undefined;
   return judgePort({ ...http, name, ownUrl: known?.url ?? null });
 }
 
-async function database(patient: DoctorContext): Promise<readonly Judgement[]> {
-  const { loaded, database: ask, nodes } = patient;
-  if (loaded === null) return noConfiguration(patient);
-  if (!isPostgresUrl(loaded.settings.store)) return [skipped(`the store is ${loaded.settings.store}`)];
-  let answer: PostgresAnswer | null;
+async function database({ settings }: Loaded, context: DoctorContext): Promise<readonly Judgement[]> {
+  if (!isPostgresUrl(settings.store)) return [skipped(`the store is ${settings.store}`)];
+  return asked("the database", "--store", context.database, async (answer) => {
+    const seen = await context.nodes();
+    const alive = seen?.url ? seen.nodes.filter((node) => node.alive).length : 0;
+    return judgePostgres(answer.facts, { ...settings.postgres, nodes: Math.max(1, alive) });
+  });
+}
+
+async function redis({ settings }: Loaded, context: DoctorContext): Promise<readonly Judgement[]> {
+  if (settings.redis.url === "") return [skipped("none is configured")];
+  return asked("Redis", "--redis", context.redis, ({ facts }) => judgeRedis(facts));
+}
+
+async function asked<Answer>(
+  what: string,
+  flag: string,
+  ask: () => Promise<Answer | null>,
+  judge: (answer: Answer) => Judgements,
+): Promise<readonly Judgement[]> {
+  let answer: Answer | null;
   try {
     answer = await ask();
   } catch (error) {
-    return [
-      failed(
-        `the database cannot be asked: ${(error as Error).message}`,
-        "does it run, and can this machine reach it? see --store",
-      ),
-    ];
+    const remedy = `does it run, and can this machine reach it? see ${flag}`;
+    return [failed(`${what} cannot be asked: ${(error as Error).message}`, remedy)];
   }
-  const { connections, schema } = loaded.settings.postgres;
-  const seen = await nodes();
-  const alive = seen?.url ? seen.nodes.filter((node) => node.alive).length : 0;
-  return judgePostgres(answer!.facts, { connections, schema, nodes: Math.max(1, alive) });
-}
-
-async function redis(patient: DoctorContext): Promise<readonly Judgement[]> {
-  const { loaded, redis: ask } = patient;
-  if (loaded === null) return noConfiguration(patient);
-  if (loaded.settings.redis.url === "") return [skipped("none is configured")];
-  try {
-    return judgeRedis((await ask())!.facts);
-  } catch (error) {
-    return [
-      failed(
-        `Redis cannot be asked: ${(error as Error).message}`,
-        "does it run, and can this machine reach it? see --redis",
-      ),
-    ];
-  }
-}
-
-async function etcd(patient: DoctorContext): Promise<readonly Judgement[]> {
-  const { loaded, etcd: ask } = patient;
-  if (loaded === null) return noConfiguration(patient);
-  if (loaded.settings.etcd.url === "") return [skipped("none is configured")];
-  return judgeEtcd((await ask())!);
+  return judge(answer!);
 }
 
 async function reach({ nodes, loaded }: DoctorContext): Promise<readonly Judgement[]> {
@@ -217,27 +204,14 @@ async function reach({ nodes, loaded }: DoctorContext): Promise<readonly Judgeme
 const LET_IN =
   "show a token with the permission read: --token, BATON_TOKEN or BATON_TOKEN_FILE; `baton token create` makes one";
 
-async function withNodes(
-  { nodes }: DoctorContext,
-  judge: (answer: NodesAnswer) => readonly Judgement[],
-): Promise<readonly Judgement[]> {
-  const answer = await nodes();
-  return answer?.url ? judge(answer) : [skipped("no node answers")];
-}
-
-async function clocks({
-  nodes,
-  database: askDatabase,
-  redis: askRedis,
-}: DoctorContext): Promise<readonly Judgement[]> {
+async function clocks({ nodes, ...context }: DoctorContext): Promise<readonly Judgement[]> {
   const silent = (): null => null;
-  const [seen, stored, beside] = await Promise.all([
+  const [seen, ...servers] = await Promise.all([
     nodes(),
-    askDatabase().catch(silent),
-    askRedis().catch(silent),
+    context.database().catch(silent),
+    context.redis().catch(silent),
   ]);
-  const readings = [...(seen?.url ? seen.clocks : []), stored?.clock ?? [], beside?.clock ?? []].flat();
-  return judgeClocks(readings);
+  return judgeClocks([...(seen?.url ? seen.clocks : []), ...servers.flatMap((each) => each?.clock ?? [])]);
 }
 
 export interface RunChecksOptions {
@@ -250,14 +224,14 @@ export interface RunChecksOptions {
 /** In the order of the checks, whichever ends first. */
 export async function runChecks(
   checks: readonly Check[],
-  patient: DoctorContext,
+  context: DoctorContext,
   { clock, deadlineMs, onProgress }: RunChecksOptions,
 ): Promise<readonly Finding[]> {
   const under = new Set(checks.map(({ name }) => name));
   onProgress([...under], 0);
   const found = await Promise.all(
     checks.map(async ({ name, run }) => {
-      const judgements = await inTime(clock, deadlineMs, async () => run(patient));
+      const judgements = await inTime(clock, deadlineMs, async () => run(context));
       under.delete(name);
       onProgress([...under], checks.length - under.size);
       return judgements.map((judgement): Finding => ({ check: name, ...judgement }));

@@ -5,8 +5,7 @@
 
 import { span } from "../../core/figures.ts";
 import type { Clock } from "../../platform/clock.ts";
-import type { Judgement } from "./findings.ts";
-import { failed, ok, skipped, warning } from "./findings.ts";
+import { failed, judged, type Judgement, type Rule, skipped, warning } from "./findings.ts";
 
 export interface ClockSample {
   /** By our clock. */
@@ -48,31 +47,27 @@ export function judgeClocks(others: readonly ClockReading[]): readonly Judgement
 
   const all = others.length > 1 ? others : [...others, HERE];
   const middle = median(all.map(({ offsetMs }) => offsetMs));
-  const problems = others.flatMap((each) => judged(each, middle));
-  // With one other clock it cannot be known which of the two is wrong.
-  if (others.length > 1) problems.push(...judged(HERE, middle));
-  if (problems.length > 0) return problems;
   const offsets = [...all, HERE].map(({ offsetMs }) => offsetMs);
   const widest = Math.max(...offsets) - Math.min(...offsets);
   const uncertain = Math.max(...others.map(({ uncertainMs }) => uncertainMs));
   const names = others.map(({ name }) => name).join(", ");
-  return [
-    ok(`${names} and this machine agree within ${span(Math.ceil(widest))} (± ${span(Math.ceil(uncertain))})`),
-  ];
+  return judged(
+    // With one other clock it cannot be known which of the two is wrong.
+    [...others, ...(others.length > 1 ? [HERE] : [])].map((each) => judgeReading(each, middle)),
+    `${names} and this machine agree within ${span(Math.ceil(widest))} (± ${span(Math.ceil(uncertain))})`,
+  );
 }
 
-function judged(reading: ClockReading, middle: number): Judgement[] {
+function judgeReading(reading: ClockReading, middle: number): Rule {
   const { name, offsetMs, uncertainMs } = reading;
   const off = offsetMs - middle;
   const surely = Math.abs(off) - uncertainMs;
-  if (surely < SKEW_MS_WISHED) return [];
+  if (surely < SKEW_MS_WISHED) return false;
   const how = `the clock of ${name} is ${span(Math.abs(off))} ${off > 0 ? "ahead of" : "behind"} the others (± ${span(Math.ceil(uncertainMs))})`;
-  if (reading === HERE) return [warning(`${how}: "3m ago" means something else here`, REMEDY)];
-  return [
-    surely >= SKEW_MS_MAX
-      ? failed(`${how}: nodes refuse calls that are 30 s off, and schedules fire at the wrong time`, REMEDY)
-      : warning(`${how}: schedules fire by the clock of whoever leads`, REMEDY),
-  ];
+  if (reading === HERE) return warning(`${how}: "3m ago" means something else here`, REMEDY);
+  return surely >= SKEW_MS_MAX
+    ? failed(`${how}: nodes refuse calls that are 30 s off, and schedules fire at the wrong time`, REMEDY)
+    : warning(`${how}: schedules fire by the clock of whoever leads`, REMEDY);
 }
 
 function median(values: readonly number[]): number {

@@ -1,26 +1,22 @@
 /** `baton doctor`: checks everything that a cluster depends on, and says what to do. */
 
-import type { Command } from "commander";
-import { InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import { listenerOf } from "../../config/values/node-map.ts";
 import type { Loaded } from "../../config/load-settings.ts";
+import type { Settings } from "../../config/settings.ts";
 import { isEverywhere } from "../../config/values/address.ts";
-import { isPostgresUrl } from "../../config/values/store-url.ts";
+import { isPostgresUrl } from "../../config/values/secret-url.ts";
 import { hasCode, nearest } from "../../core/errors.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { below } from "../terminal/help-layout.ts";
-import type { NodeOptions } from "../node-options.ts";
-import { connectTo, DEFAULT_URL, nodeUrls, withNodeOptions } from "../node-options.ts";
+import { connectTo, DEFAULT_URL, type NodeOptions, nodeUrls, withNodeOptions } from "../node-options.ts";
 import { print } from "../terminal/output.ts";
-import { ProgressLine } from "../terminal/progress-bar.ts";
+import { ProgressBar } from "../terminal/progress-bar.ts";
 import { flagsOf, loadQuietly, withSettingsOptions } from "../settings-options.ts";
-import type { Terminal } from "../terminal/terminal.ts";
-import { say } from "../terminal/terminal.ts";
-import type { DoctorContext } from "./checks.ts";
-import { CHECKS, runChecks } from "./checks.ts";
+import { say, type Terminal } from "../terminal/terminal.ts";
+import { CHECKS, type DoctorContext, runChecks } from "./checks.ts";
 import { askEtcd } from "./etcd.ts";
-import type { Finding } from "./findings.ts";
-import { countsOf, reportText, summary } from "./findings.ts";
+import { countsOf, type Finding, type Question, reportText, summary } from "./findings.ts";
 import { askNodes, type NodesQuestion } from "./nodes.ts";
 import { askPostgres } from "./postgres.ts";
 import { askRedis } from "./redis.ts";
@@ -56,20 +52,20 @@ export function addDoctorCommand(program: Command, terminal: Terminal): void {
 async function doctor(terminal: Terminal, options: DoctorOptions): Promise<void> {
   const deadlineMs = options.timeout ?? DEADLINE_MS;
   const reached = new Map<string, boolean>();
-  const patient = patientOf(terminal, options, deadlineMs, reached);
-  const line = new ProgressLine(terminal);
+  const context = contextOf(terminal, options, deadlineMs, reached);
+  const line = new ProgressBar(terminal);
   let findings: readonly Finding[];
   try {
     findings = await runChecks(
       CHECKS.filter(({ name }) => options.only?.includes(name) ?? true),
-      patient,
+      context,
       {
         clock: terminal.clock,
         deadlineMs,
         // Where nobody watches, the report is enough.
         onProgress: (under, done) => {
           if (terminal.err.isTTY)
-            line.show(`${done} of ${done + under.length} checks, still: ${under.join(", ")}`);
+            line.say(`${done} of ${done + under.length} checks, still: ${under.join(", ")}`);
         },
       },
     );
@@ -92,28 +88,39 @@ async function doctor(terminal: Terminal, options: DoctorOptions): Promise<void>
 }
 
 /** Each part is asked once, however many checks need it. */
-function patientOf(
+function contextOf(
   terminal: Terminal,
   options: DoctorOptions,
   deadlineMs: number,
   reached: Map<string, boolean>,
 ): DoctorContext {
   const { clock } = terminal;
-  const { loaded, mistakes } = read(terminal, options);
+  const { loaded: found, mistakes } = read(terminal, options);
   const named = options.url !== undefined || !!terminal.environment["BATON_URL"];
-  const told = loaded !== null && (loaded.file !== null || flagsOf(options, []).length > 0 || !named);
-  const noted = <T>(name: string, asking: Promise<T>, was: (answer: T) => boolean): Promise<T> =>
-    asking.then(
-      (answer) => (reached.set(name, was(answer)), answer),
-      (error: unknown) => (reached.set(name, false), Promise.reject(error)),
-    );
+  // Settings that are nothing but defaults say nothing about a node that was named by its address.
+  const isTold = found !== null && (found.file !== null || flagsOf(options, []).length > 0 || !named);
+  const loaded = isTold ? found : null;
+  /** Null where the settings name no such server. */
+  const server = <Answer>(
+    name: string,
+    urlIn: (settings: Settings) => string,
+    ask: (question: Question, settings: Settings) => Promise<Answer>,
+    answered: (answer: Answer) => boolean = () => true,
+  ): (() => Promise<Answer | null>) =>
+    once(async () => {
+      const url = loaded === null ? "" : urlIn(loaded.settings);
+      if (url === "") return null;
+      reached.set(name, false);
+      const answer = await ask({ url, clock, deadlineMs: deadlineMs * 0.8 }, loaded!.settings);
+      reached.set(name, answered(answer));
+      return answer;
+    });
   return {
     terminal,
-    loaded: told ? loaded : null,
+    loaded,
     mistakes,
-    local: told,
     nodes: once(async () => {
-      const { urls, sure } = named ? { urls: nodeUrls(terminal, options), sure: true } : urlsOf(loaded);
+      const { urls, sure } = named ? { urls: nodeUrls(terminal, options), sure: true } : urlsOf(found);
       const timeout = Math.ceil(deadlineMs / CALLS_EACH);
       const { token } = options;
       const connect: NodesQuestion["connect"] = (url, as) =>
@@ -123,25 +130,18 @@ function patientOf(
       reached.set("nodes", answer.url !== null);
       return answer;
     }),
-    database: once(async () => {
-      if (!told || loaded === null || !isPostgresUrl(loaded.settings.store)) return null;
-      const { store: url, postgres } = loaded.settings;
-      return noted(
-        "the database",
-        askPostgres({ url, schema: postgres.schema, clock, deadlineMs: deadlineMs * 0.8 }),
-        () => true,
-      );
-    }),
-    redis: once(async () => {
-      if (!told || loaded === null || loaded.settings.redis.url === "") return null;
-      const { url } = loaded.settings.redis;
-      return noted("Redis", askRedis({ url, clock, deadlineMs: deadlineMs * 0.8 }), () => true);
-    }),
-    etcd: once(async () => {
-      if (!told || loaded === null || loaded.settings.etcd.url === "") return null;
-      const asking = askEtcd({ url: loaded.settings.etcd.url, clock, deadlineMs: deadlineMs * 0.8 });
-      return noted("etcd", asking, (members) => members.some(({ version }) => version !== null));
-    }),
+    database: server(
+      "the database",
+      ({ store }) => (isPostgresUrl(store) ? store : ""),
+      (question, { postgres: { schema } }) => askPostgres({ ...question, schema }),
+    ),
+    redis: server("Redis", ({ redis }) => redis.url, askRedis),
+    etcd: server(
+      "etcd",
+      ({ etcd }) => etcd.url,
+      askEtcd,
+      (members) => members.some(({ version }) => version !== null),
+    ),
   };
 }
 

@@ -1,9 +1,9 @@
 /** The results of checks: severity, one sentence, and what to do about it; and how they are printed. */
 
 import { several } from "../../core/figures.ts";
+import type { Clock } from "../../platform/clock.ts";
 import { wrapped } from "../terminal/plain-text.ts";
-import type { Style, Terminal } from "../terminal/terminal.ts";
-import { styled } from "../terminal/terminal.ts";
+import { type Style, styled, type Terminal } from "../terminal/terminal.ts";
 
 export const VERDICTS = ["ok", "warning", "failed", "skipped"] as const;
 /** `skipped`: it could not or need not be looked at, and the message says why. */
@@ -35,9 +35,26 @@ export function skipped(message: string, remedy: string | null = null): Judgemen
   return { verdict: "skipped", message, remedy };
 }
 
-/** The sentence that is told when nothing is wrong, or what is. */
-export function unless(problems: readonly Judgement[], fine: string): readonly Judgement[] {
+/** A row of a table of rules: what is wrong, or false where the rule is kept. */
+export type Rule = Judgement | false;
+
+/** What is wrong by the rules, or the sentence that says that all is well. */
+export function judged(rules: readonly Rule[], fine: string): readonly Judgement[] {
+  const problems = rules.filter((rule) => rule !== false);
   return problems.length > 0 ? problems : [ok(fine)];
+}
+
+/** A server to read, with one connection that changes nothing. */
+export interface Question {
+  readonly url: string;
+  readonly clock: Clock;
+  readonly deadlineMs: number;
+}
+
+/** Whether a version such as `24.16.0` is at least the one that is needed. */
+export function isAtLeast(version: string, [major, minor]: readonly [number, number]): boolean {
+  const [first = 0, second = 0] = version.replace(/^v/, "").split(".").map(Number);
+  return first > major || (first === major && second >= minor);
 }
 
 const STYLES: Readonly<Record<Verdict, Style>> = {

@@ -7,21 +7,21 @@ import { isEverywhere } from "../../config/values/address.ts";
 import { bytes } from "../../core/figures.ts";
 import { CliFailure } from "../failure.ts";
 import { choosePort } from "../process/port.ts";
-import type { Judgement } from "./findings.ts";
-import { failed, ok, skipped, unless, warning } from "./findings.ts";
+import { failed, isAtLeast, judged, type Judgement, ok, skipped, warning } from "./findings.ts";
 
 const NODE_NEEDED = [24, 16] as const;
 
 export function judgeRuntime(version: string): readonly Judgement[] {
-  const [major = 0, minor = 0] = version.replace(/^v/, "").split(".").map(Number);
-  const enough = major > NODE_NEEDED[0] || (major === NODE_NEEDED[0] && minor >= NODE_NEEDED[1]);
-  if (enough) return [ok(`Node ${version}`)];
-  return [
-    failed(
-      `Node ${version} is too old: ${NODE_NEEDED.join(".")} is needed`,
-      "install a newer Node, or run npm install without --omit=optional: it brings one along",
-    ),
-  ];
+  return judged(
+    [
+      !isAtLeast(version, NODE_NEEDED) &&
+        failed(
+          `Node ${version} is too old: ${NODE_NEEDED.join(".")} is needed`,
+          "install a newer Node, or run npm install without --omit=optional: it brings one along",
+        ),
+    ],
+    `Node ${version}`,
+  );
 }
 
 /** A node has a file for every connection: callers, peers, the database. Below this a busy gateway runs out. */
@@ -56,39 +56,36 @@ const FREE_WISHED = 2 * 2 ** 30;
 const SHARE_WISHED = 0.05;
 
 export function judgeDirectory(facts: DirectoryFacts): readonly Judgement[] {
-  const { path, exists, writable, mode, freeBytes, totalBytes, network } = facts;
-  const problems: Judgement[] = [];
-  if (!writable) {
-    problems.push(
-      failed(
-        `${path} ${exists ? "cannot be written" : "is not there and cannot be made"} by this user`,
-        `give it to the user of the node (chown), or name another with --data`,
-      ),
-    );
-  }
-  if (exists && mode !== null && (mode & 0o077) !== 0) {
-    problems.push(
-      warning(`other users can look into ${path}, where payloads and results are`, `type: chmod 700 ${path}`),
-    );
-  }
-  if (network !== null) {
-    problems.push(
-      warning(
-        `${path} is on a network file system (${network}), where locks and fsync do not keep what they promise`,
-        "put it on a local disk, or use PostgreSQL (--store)",
-      ),
-    );
-  }
-  if (freeBytes !== null && totalBytes !== null) {
-    const low = freeBytes < FREE_WISHED && freeBytes < totalBytes * 0.5;
-    const message = `${bytes(freeBytes)} of ${bytes(totalBytes)} are free where ${path} is`;
-    const remedy =
-      "make room: a full disk refuses every submit; retention.* says how long finished jobs are kept";
-    if (freeBytes < FREE_NEEDED) problems.push(failed(message, remedy));
-    else if (low || freeBytes < totalBytes * SHARE_WISHED) problems.push(warning(message, remedy));
-  }
-  const room = freeBytes === null ? "" : `, ${bytes(freeBytes)} free`;
-  return unless(problems, `${path} ${exists ? "is there" : "can be made"}${room}`);
+  const { path, exists, writable, mode, freeBytes: free, totalBytes: total, network } = facts;
+  return judged(
+    [
+      !writable &&
+        failed(
+          `${path} ${exists ? "cannot be written" : "is not there and cannot be made"} by this user`,
+          `give it to the user of the node (chown), or name another with --data`,
+        ),
+      exists &&
+        mode !== null &&
+        (mode & 0o077) !== 0 &&
+        warning(
+          `other users can look into ${path}, where payloads and results are`,
+          `type: chmod 700 ${path}`,
+        ),
+      network !== null &&
+        warning(
+          `${path} is on a network file system (${network}), where locks and fsync do not keep what they promise`,
+          "put it on a local disk, or use PostgreSQL (--store)",
+        ),
+      free !== null &&
+        total !== null &&
+        (free < FREE_NEEDED || (free < FREE_WISHED && free < total * 0.5) || free < total * SHARE_WISHED) &&
+        (free < FREE_NEEDED ? failed : warning)(
+          `${bytes(free)} of ${bytes(total)} are free where ${path} is`,
+          "make room: a full disk refuses every submit; retention.* says how long finished jobs are kept",
+        ),
+    ],
+    `${path} ${exists ? "is there" : "can be made"}${free === null ? "" : `, ${bytes(free)} free`}`,
+  );
 }
 
 /** Null where the platform does not tell. */
@@ -159,20 +156,18 @@ export interface SecretFile {
 }
 
 export function judgeSecretFiles(files: readonly SecretFile[]): readonly Judgement[] {
-  const problems = files.flatMap(({ path, holds, mode }) => {
-    if (mode === null || (mode & 0o077) === 0) return [];
-    const everybody = (mode & 0o004) !== 0;
-    const who = everybody ? "every user of this machine" : "users of its group";
-    const say = everybody ? failed : warning;
-    return (mode & 0o044) === 0
-      ? []
-      : [say(`${path} has ${holds} and can be read by ${who}`, `type: chmod 600 ${path}`)];
-  });
-  const fine =
-    files.length === 0
-      ? "no secret lies in a file"
-      : `only their owner can read ${files.map(({ path }) => path).join(", ")}`;
-  return unless(problems, fine);
+  const paths = files.map(({ path }) => path).join(", ");
+  return judged(
+    files.map(({ path, holds, mode }) => {
+      if (mode === null || (mode & 0o044) === 0) return false;
+      const [who, say] =
+        (mode & 0o004) !== 0
+          ? (["every user of this machine", failed] as const)
+          : (["users of its group", warning] as const);
+      return say(`${path} has ${holds} and can be read by ${who}`, `type: chmod 600 ${path}`);
+    }),
+    files.length === 0 ? "no secret lies in a file" : `only their owner can read ${paths}`,
+  );
 }
 
 /** Of what the configuration says; whether it is so, see nodes.ts. */

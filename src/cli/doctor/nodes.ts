@@ -8,17 +8,13 @@ import { BatonClientError } from "../../client/client-error.ts";
 import { isLoopback } from "../../core/access/is-loopback.ts";
 import { several, span } from "../../core/figures.ts";
 import type { Clock } from "../../platform/clock.ts";
-import type { ClockReading } from "./clocks.ts";
-import { readingOf, sampleClock } from "./clocks.ts";
-import type { Judgement } from "./findings.ts";
-import { failed, skipped, unless, warning } from "./findings.ts";
+import { type ClockReading, readingOf, sampleClock } from "./clocks.ts";
+import { failed, judged, type Judgement, type Rule, skipped, warning } from "./findings.ts";
 
-export interface NodeFacts {
-  readonly name: string;
-  readonly alive: boolean;
+export type Reach = NodeBody["reach"][number];
+
+export interface NodeFacts extends Pick<NodeBody, "name" | "alive" | "version" | "url"> {
   readonly status: string;
-  readonly version: string;
-  readonly url: string | null;
   /** Asked from here; null if it has no address. */
   readonly fromHere: { readonly ok: boolean; readonly reason: string | null } | null;
   /** Whether it answers without a token; null if it was not asked. */
@@ -27,35 +23,11 @@ export interface NodeFacts {
   readonly reach: readonly Reach[] | null;
 }
 
-export interface Reach {
-  readonly node: string;
-  readonly ok: boolean;
-  readonly latency_ms: number | null;
-  readonly reason: string | null;
-}
-
 const WALLS =
   "look at firewalls, at http.host and at http.url of that node: it must be an address that the others can use";
 
 export function judgeReach(nodes: readonly NodeFacts[]): readonly Judgement[] {
   const alive = nodes.filter((node) => node.alive);
-  const problems: Judgement[] = [];
-  for (const { name, url, fromHere, answersAnybody } of alive) {
-    if (url === null) {
-      problems.push(warning(`${name} has no address that others could use`, "set http.url there"));
-    } else if (fromHere && !fromHere.ok) {
-      problems.push(warning(`${name} cannot be reached from here (${url}: ${fromHere.reason})`, WALLS));
-    }
-    // It listens to its own machine only and asks nobody, and something passes on to it what comes from elsewhere.
-    if (url !== null && answersAnybody && !isLoopback(hostOf(url))) {
-      problems.push(
-        failed(
-          `${name} answers at ${url} without a token: whoever reaches that can run tasks`,
-          "set access.required: always there, and restart it",
-        ),
-      );
-    }
-  }
   const names = new Set(alive.map(({ name }) => name));
   const pairs = alive.flatMap((from) =>
     (from.reach ?? []).filter(({ node }) => names.has(node)).map((to) => ({ from: from.name, ...to })),
@@ -64,19 +36,34 @@ export function judgeReach(nodes: readonly NodeFacts[]): readonly Judgement[] {
     pairs.filter((pair) => !pair.ok),
     ({ node, reason }) => `${node}${reason === null ? "" : ` (${reason})`}`,
   );
-  for (const [whom, those] of cut) {
-    const from = those.map((pair) => pair.from);
-    const verb = from.length === 1 ? "does" : "do";
-    problems.push(failed(`${from.join(", ")} ${verb} not reach ${whom}`, WALLS));
-  }
   const slowest = pairs.reduce((worst, pair) => Math.max(worst, pair.latency_ms ?? 0), 0);
-  const between =
-    pairs.length === 0
-      ? alive.length > 1
-        ? "; whether they reach each other is not told yet"
-        : ""
-      : `, and each other (${several(pairs.length, "way")}, the slowest ${span(slowest)})`;
-  return unless(problems, `${several(alive.length, "node")} can be reached from here${between}`);
+  const unknown = alive.length > 1 ? "; whether they reach each other is not told yet" : "";
+  const between = `, and each other (${several(pairs.length, "way")}, the slowest ${span(slowest)})`;
+  return judged(
+    [
+      ...alive.flatMap(judgeAddress),
+      ...[...cut].map(([whom, those]) => {
+        const from = those.map((pair) => pair.from).join(", ");
+        return failed(`${from} ${those.length === 1 ? "does" : "do"} not reach ${whom}`, WALLS);
+      }),
+    ],
+    `${several(alive.length, "node")} can be reached from here${pairs.length === 0 ? unknown : between}`,
+  );
+}
+
+function judgeAddress({ name, url, fromHere, answersAnybody }: NodeFacts): Rule[] {
+  if (url === null) return [warning(`${name} has no address that others could use`, "set http.url there")];
+  return [
+    fromHere?.ok === false &&
+      warning(`${name} cannot be reached from here (${url}: ${fromHere.reason})`, WALLS),
+    // It listens to its own machine only and asks nobody, and something passes on to it what comes from elsewhere.
+    answersAnybody === true &&
+      !isLoopback(hostOf(url)) &&
+      failed(
+        `${name} answers at ${url} without a token: whoever reaches that can run tasks`,
+        "set access.required: always there, and restart it",
+      ),
+  ];
 }
 
 function hostOf(url: string): string {
@@ -99,51 +86,45 @@ export interface ClusterFacts {
 
 export function judgeCluster(facts: ClusterFacts): readonly Judgement[] {
   const { formed, minimumNodes, leader, nodes, alerts, notes } = facts;
-  const problems: Judgement[] = [];
-  if (!formed) {
-    problems.push(
-      failed(
-        `the cluster has not formed: at least ${minimumNodes} nodes must gather`,
-        "start the others, or lower cluster.minimum_nodes",
-      ),
-    );
-  } else if (leader === null) {
-    problems.push(
-      failed(
-        "nobody leads: schedules do not fire, and jobs of dead nodes stay where they are",
-        "look at `baton leader --history`; a node with the role scheduler must be up",
-      ),
-    );
-  }
-  for (const { name, status } of nodes.filter((node) => node.status === "dead")) {
-    problems.push(
-      warning(
-        `${name} is ${status}`,
-        `start it again; it is forgotten by itself, in a cluster of peers with \`baton node remove ${name}\``,
-      ),
-    );
-  }
+  const dead = nodes.filter(({ status }) => status === "dead");
   const versions = [...new Set(nodes.filter(({ alive }) => alive).map(({ version }) => version))].sort();
-  if (versions.length > 1) {
-    problems.push(
-      warning(
-        `nodes of several versions work together: ${versions.join(", ")}`,
-        "bring the older ones up to date: docs/operations.md, Upgrade",
+  return judged(
+    [
+      !formed &&
+        failed(
+          `the cluster has not formed: at least ${minimumNodes} nodes must gather`,
+          "start the others, or lower cluster.minimum_nodes",
+        ),
+      formed &&
+        leader === null &&
+        failed(
+          "nobody leads: schedules do not fire, and jobs of dead nodes stay where they are",
+          "look at `baton leader --history`; a node with the role scheduler must be up",
+        ),
+      ...dead.map(({ name, status }) =>
+        warning(
+          `${name} is ${status}`,
+          `start it again; it is forgotten by itself, in a cluster of peers with \`baton node remove ${name}\``,
+        ),
       ),
-    );
-  }
-  // Those are said above already, in the doctor's own words.
-  const own = /^(?:no_leader|node_dead|node_unreachable|version_mix)$/;
-  for (const alert of alerts.filter((each) => !own.test((each as { code?: string }).code ?? ""))) {
-    const say = alert.severity === "critical" ? failed : warning;
-    problems.push(say(alert.message, alert.remedy));
-  }
-  for (const note of notes) problems.push(warning(note, "see docs/operations.md"));
-  return unless(
-    problems,
+      versions.length > 1 &&
+        warning(
+          `nodes of several versions work together: ${versions.join(", ")}`,
+          "bring the older ones up to date: docs/operations.md, Upgrade",
+        ),
+      ...alerts
+        .filter((alert) => !SAID_ABOVE.test((alert as { code?: string }).code ?? ""))
+        .map(({ severity, message, remedy }) =>
+          (severity === "critical" ? failed : warning)(message, remedy),
+        ),
+      ...notes.map((note) => warning(note, "see docs/operations.md")),
+    ],
     `${leader} leads ${several(nodes.length, "node")} of version ${versions[0] ?? "?"}`,
   );
 }
+
+/** Alerts that this command words itself. */
+const SAID_ABOVE = /^(?:no_leader|node_dead|node_unreachable|version_mix)$/;
 
 export interface NodeSettings {
   readonly node: string;
@@ -156,22 +137,21 @@ const OWN =
 
 export function judgeSettings(all: readonly NodeSettings[]): readonly Judgement[] {
   if (all.length < 2) return [skipped("the settings of fewer than two nodes could be read")];
-  const problems: Judgement[] = [];
   const paths = new Set(all.flatMap(({ settings }) => settings.map(({ path }) => path)));
-  for (const path of [...paths].filter((each) => !OWN.test(each))) {
-    const groups = new Map<string, string[]>();
-    for (const { node, settings } of all) {
-      const found = settings.find((each) => each.path === path);
-      const value = found === undefined ? "(not known)" : JSON.stringify(found.value);
-      groups.set(value, [...(groups.get(value) ?? []), node]);
-    }
-    if (groups.size < 2) continue;
-    const each = [...groups].map(([value, nodes]) => `${value} on ${nodes.join(", ")}`).join("; ");
-    problems.push(
-      warning(`${path} is ${each}`, `give all nodes the same ${path}, and restart those that differ`),
-    );
-  }
-  return unless(problems, `the settings of ${all.map(({ node }) => node).join(", ")} agree where they must`);
+  const rules = [...paths]
+    .filter((path) => !OWN.test(path))
+    .map((path) => {
+      const groups = Map.groupBy(all, ({ settings }) => {
+        const found = settings.find((each) => each.path === path);
+        return found === undefined ? "(not known)" : JSON.stringify(found.value);
+      });
+      const each = [...groups].map(
+        ([value, those]) => `${value} on ${those.map(({ node }) => node).join(", ")}`,
+      );
+      const remedy = `give all nodes the same ${path}, and restart those that differ`;
+      return groups.size > 1 && warning(`${path} is ${each.join("; ")}`, remedy);
+    });
+  return judged(rules, `the settings of ${all.map(({ node }) => node).join(", ")} agree where they must`);
 }
 
 /** Without a token for `anybody`. */
@@ -240,17 +220,13 @@ async function askThrough(
   };
 }
 
-interface AskedNode {
-  readonly facts: NodeFacts;
-  readonly clock: ClockReading | null;
-  readonly settings: NodeSettings | null;
-}
-
-async function askOne(node: NodeBody, connect: Connect, clock: Clock): Promise<AskedNode> {
+async function askOne(node: NodeBody, connect: Connect, clock: Clock) {
   const { name, alive, status, version, url } = node;
-  const reach = (node as { reach?: readonly Reach[] }).reach ?? null;
-  const facts = { name, alive, status, version, url, reach, answersAnybody: null };
-  if (url === null || !alive) return { facts: { ...facts, fromHere: null }, clock: null, settings: null };
+  const reach = (node as Partial<NodeBody>).reach ?? null;
+  const known = { name, alive, status, version, url, reach };
+  const asked = (more: Pick<NodeFacts, "fromHere" | "answersAnybody">): NodeFacts => ({ ...known, ...more });
+  const silent = { clock: null, settings: null };
+  if (url === null || !alive) return { facts: asked({ fromHere: null, answersAnybody: null }), ...silent };
   await using client = await connect(url);
   try {
     const samples = await sampleClock(clock, async () => {
@@ -259,17 +235,11 @@ async function askOne(node: NodeBody, connect: Connect, clock: Clock): Promise<A
     });
     const settings = await unlessRefused(client.settings());
     const answersAnybody = await letsIn(await connect(url, "anybody"));
-    return {
-      facts: { ...facts, answersAnybody, fromHere: { ok: true, reason: null } },
-      clock: readingOf(name, samples),
-      settings,
-    };
+    const facts = asked({ answersAnybody, fromHere: { ok: true, reason: null } });
+    return { facts, clock: readingOf(name, samples), settings };
   } catch (error) {
-    return {
-      facts: { ...facts, fromHere: { ok: false, reason: reasonOf(error) } },
-      clock: null,
-      settings: null,
-    };
+    const fromHere = { ok: false, reason: reasonOf(error) };
+    return { facts: asked({ fromHere, answersAnybody: null }), ...silent };
   }
 }
 

@@ -4,11 +4,8 @@
  */
 
 import { count, several, span } from "../../core/figures.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { ClockReading } from "./clocks.ts";
-import { readingOf, sampleClock } from "./clocks.ts";
-import type { Judgement } from "./findings.ts";
-import { failed, unless, warning } from "./findings.ts";
+import { type ClockReading, readingOf, sampleClock } from "./clocks.ts";
+import { failed, judged, type Judgement, type Question, type Rule, warning } from "./findings.ts";
 
 export interface PostgresFacts {
   /** As 180004. */
@@ -54,189 +51,147 @@ const SESSIONS_MORE = 7;
 export function judgePostgres(facts: PostgresFacts, needs: PostgresNeeds): readonly Judgement[] {
   const { version } = facts;
   const shown = `${Math.floor(version / 10_000)}.${version % 10_000}`;
-  const problems = [
-    ...identity(facts, shown),
-    ...durability(facts),
-    ...room(facts, needs),
-    ...limits(facts),
-    ...cleaning(facts),
-    ...rights(facts, needs),
-  ];
   const schema = facts.schemaOwner === null ? `; the schema ${needs.schema} is made by the first node` : "";
-  return unless(
-    problems,
+  return judged(
+    [
+      version < VERSION_MIN &&
+        failed(`PostgreSQL ${shown} is too old: 15 is needed`, "upgrade the server (pg_upgrade)"),
+      ...durability(facts),
+      room(facts, needs),
+      ...limits(facts),
+      ...cleaning(facts),
+      rights(facts, needs),
+    ],
     `PostgreSQL ${shown}: settings, connections and rights are as they should be${schema}`,
   );
 }
 
-function identity({ version, inRecovery, settings, pooled }: PostgresFacts, shown: string): Judgement[] {
-  const found: Judgement[] = [];
-  if (version < VERSION_MIN) {
-    found.push(failed(`PostgreSQL ${shown} is too old: 15 is needed`, "upgrade the server (pg_upgrade)"));
-  }
-  if (inRecovery || settings["default_transaction_read_only"] === "on") {
-    const what = inRecovery ? "this server is a standby" : "sessions of this user are read-only";
-    found.push(failed(`${what}, where nothing can be written`, "give the address of the primary in --store"));
-  }
-  if (pooled) {
-    found.push(
+/** Whether what is written is there, and stays there. */
+function durability({ inRecovery, pooled, settings }: PostgresFacts): Rule[] {
+  const off = (name: string, effect: string, more = ""): Rule =>
+    settings[name] === "off" && failed(`${name} is off: ${effect}`, `${switchOn(name)}${more}`);
+  return [
+    (inRecovery || settings["default_transaction_read_only"] === "on") &&
+      failed(
+        `${inRecovery ? "this server is a standby" : "sessions of this user are read-only"}, where nothing can be written`,
+        "give the address of the primary in --store",
+      ),
+    pooled &&
       warning(
         "a transaction pooler stands in between: a dead leader is replaced only when its lease runs out",
         "give the server's own address in --store, or a pool in session mode; docs/postgres.md has what differs",
       ),
-    );
-  }
-  return found;
+    off("fsync", "a loss of power can destroy the whole database"),
+    off("full_page_writes", "a loss of power can leave torn pages"),
+    off(
+      "synchronous_commit",
+      "jobs that were acknowledged may be gone after a crash",
+      " look also at ALTER ROLE and ALTER DATABASE",
+    ),
+  ];
 }
 
-function durability({ settings }: PostgresFacts): Judgement[] {
-  const found: Judgement[] = [];
-  const on = (name: string): string => `ALTER SYSTEM SET ${name} = on; SELECT pg_reload_conf();`;
-  if (settings["fsync"] === "off") {
-    found.push(failed("fsync is off: a loss of power can destroy the whole database", on("fsync")));
-  }
-  if (settings["full_page_writes"] === "off") {
-    found.push(
-      failed("full_page_writes is off: a loss of power can leave torn pages", on("full_page_writes")),
-    );
-  }
-  if (settings["synchronous_commit"] === "off") {
-    found.push(
-      failed(
-        "synchronous_commit is off: jobs that were acknowledged may be gone after a crash",
-        `${on("synchronous_commit")} look also at ALTER ROLE and ALTER DATABASE`,
-      ),
-    );
-  }
-  return found;
+function switchOn(name: string): string {
+  return `ALTER SYSTEM SET ${name} = on; SELECT pg_reload_conf();`;
 }
 
-function room(facts: PostgresFacts, { nodes, connections }: PostgresNeeds): Judgement[] {
-  const { settings, otherSessions, roleLimit, databaseLimit } = facts;
+/** Whether the nodes get their connections: the tightest limit is told. */
+function room(facts: PostgresFacts, { nodes, connections }: PostgresNeeds): Rule {
+  const { settings, otherSessions: others, roleLimit, databaseLimit, user } = facts;
   const needed = nodes * (connections + SESSIONS_MORE);
   const number = (name: string): number => Number(settings[name] ?? 0);
   const open =
     number("max_connections") - number("superuser_reserved_connections") - number("reserved_connections");
   const demand = `${several(nodes, "node")} may open ${count(needed)} connections`;
-  const remedy = `raise max_connections (ALTER SYSTEM SET max_connections = ${Math.ceil((needed + otherSessions + 20) / 50) * 50}, then restart), or lower postgres.connections`;
-  if (needed > open) return [failed(`${demand}, and the server has ${count(open)}`, remedy)];
+  const lower = "or lower postgres.connections";
+  const remedy = `raise max_connections (ALTER SYSTEM SET max_connections = ${Math.ceil((needed + others + 20) / 50) * 50}, then restart), ${lower}`;
+  if (needed > open) return failed(`${demand}, and the server has ${count(open)}`, remedy);
   for (const [limit, whose, how] of [
-    [roleLimit, `user ${facts.user}`, `ALTER ROLE ${facts.user} CONNECTION LIMIT -1`],
+    [roleLimit, `user ${user}`, `ALTER ROLE ${user} CONNECTION LIMIT -1`],
     [databaseLimit, "the database", "ALTER DATABASE … CONNECTION LIMIT -1"],
   ] as const) {
-    if (limit !== null && needed > limit) {
-      return [
-        failed(
-          `${demand}, and ${whose} is limited to ${count(limit)}`,
-          `${how}, or lower postgres.connections`,
-        ),
-      ];
-    }
+    if (limit !== null && needed > limit)
+      return failed(`${demand}, and ${whose} is limited to ${count(limit)}`, `${how}, ${lower}`);
   }
-  if (needed + otherSessions > open) {
-    return [
-      warning(`${demand}, others have ${count(otherSessions)}, and the server has ${count(open)}`, remedy),
-    ];
-  }
-  return [];
+  const all = `${demand}, others have ${count(others)}, and the server has ${count(open)}`;
+  return needed + others > open && warning(all, remedy);
 }
 
 /** Ours are set by each session for itself; these are not. */
-function limits({ settings, user, pooled }: PostgresFacts): Judgement[] {
+function limits({ settings, user, pooled }: PostgresFacts): Rule[] {
   const ms = (name: string): number => Number(settings[name] ?? 0);
-  const never = (name: string): string => `ALTER ROLE ${user} SET ${name} = 0`;
-  const found: Judgement[] = [];
-  const idle = ms("idle_session_timeout");
-  if (idle > 0) {
-    found.push(
+  const setting = (name: string, value: string): string => `ALTER ROLE ${user} SET ${name} = ${value}`;
+  const [idle, statement] = [ms("idle_session_timeout"), ms("statement_timeout")];
+  return [
+    idle > 0 &&
       warning(
         `idle_session_timeout is ${span(idle)}: standbys that wait for leadership and nodes that listen are cut off`,
-        never("idle_session_timeout"),
+        setting("idle_session_timeout", "0"),
       ),
-    );
-  }
-  for (const name of ["transaction_timeout", "lock_timeout"]) {
-    const limit = ms(name);
-    if (limit > 0 && limit < 30_000) {
-      found.push(
+    ...["transaction_timeout", "lock_timeout"].map(
+      (name) =>
+        ms(name) > 0 &&
+        ms(name) < 30_000 &&
         warning(
-          `${name} is ${span(limit)}: work of ours that takes longer is rolled back again and again`,
-          never(name),
+          `${name} is ${span(ms(name))}: work of ours that takes longer is rolled back again and again`,
+          setting(name, "0"),
         ),
-      );
-    }
-  }
-  const statement = ms("statement_timeout");
-  if (pooled && statement === 0) {
-    found.push(
+    ),
+    pooled &&
+      statement === 0 &&
       warning(
         "behind a pooler, a statement whose caller has given up goes on",
-        `ALTER ROLE ${user} SET statement_timeout = '15s'`,
+        setting("statement_timeout", "'15s'"),
       ),
-    );
-  } else if (statement > 0 && statement < 2_000) {
-    found.push(
+    statement > 0 &&
+      statement < 2_000 &&
       warning(
         `statement_timeout is ${span(statement)} for this user: migrations and clean-up may not get through`,
-        `ALTER ROLE ${user} SET statement_timeout = '15s'`,
+        setting("statement_timeout", "'15s'"),
       ),
-    );
-  }
-  return found;
+  ];
 }
 
-function cleaning({ settings, longTransactions, bloated }: PostgresFacts): Judgement[] {
-  const found: Judgement[] = [];
-  for (const name of ["autovacuum", "track_counts"]) {
-    if (settings[name] !== "off") continue;
-    found.push(
-      failed(
-        `${name} is off: the tables of a queue grow and slow down within hours`,
-        `ALTER SYSTEM SET ${name} = on; SELECT pg_reload_conf();`,
-      ),
-    );
-  }
-  for (const { who, ageMs, remedy } of longTransactions) {
-    found.push(warning(`${who} is open for ${span(ageMs)} and keeps dead rows from being removed`, remedy));
-  }
-  for (const { table, dead, live } of bloated) {
-    found.push(
+function cleaning({ settings, longTransactions, bloated }: PostgresFacts): Rule[] {
+  return [
+    ...["autovacuum", "track_counts"].map(
+      (name) =>
+        settings[name] === "off" &&
+        failed(`${name} is off: the tables of a queue grow and slow down within hours`, switchOn(name)),
+    ),
+    ...longTransactions.map(({ who, ageMs, remedy }) =>
+      warning(`${who} is open for ${span(ageMs)} and keeps dead rows from being removed`, remedy),
+    ),
+    ...bloated.map(({ table, dead, live }) =>
       warning(
         `${table} has ${count(dead)} dead rows and ${count(live)} live ones`,
         `VACUUM (VERBOSE) ${table}; if they come back, something above holds them, or autovacuum is too slow`,
       ),
-    );
-  }
-  return found;
-}
-
-function rights(
-  { schemaOwner, mayCreate, user, superuser }: PostgresFacts,
-  { schema }: PostgresNeeds,
-): Judgement[] {
-  if (schemaOwner === null) {
-    if (mayCreate) return [];
-    return [
-      failed(
-        `${user} may not make the schema ${schema}, which is not there yet`,
-        `as a superuser: CREATE SCHEMA ${schema} AUTHORIZATION ${user}`,
-      ),
-    ];
-  }
-  if (superuser || schemaOwner === user) return [];
-  return [
-    warning(
-      `the schema ${schema} belongs to ${schemaOwner}, and ${user} cannot bring it up to date`,
-      `ALTER SCHEMA ${schema} OWNER TO ${user}, with its tables; or use ${schemaOwner} in --store`,
     ),
   ];
 }
 
-export interface PostgresQuestion {
-  readonly url: string;
+function rights(
+  { schemaOwner: owner, mayCreate, user, superuser }: PostgresFacts,
+  needs: PostgresNeeds,
+): Rule {
+  const { schema } = needs;
+  if (owner === null) {
+    const remedy = `as a superuser: CREATE SCHEMA ${schema} AUTHORIZATION ${user}`;
+    return !mayCreate && failed(`${user} may not make the schema ${schema}, which is not there yet`, remedy);
+  }
+  return (
+    !superuser &&
+    owner !== user &&
+    warning(
+      `the schema ${schema} belongs to ${owner}, and ${user} cannot bring it up to date`,
+      `ALTER SCHEMA ${schema} OWNER TO ${user}, with its tables; or use ${owner} in --store`,
+    )
+  );
+}
+
+export interface PostgresQuestion extends Question {
   readonly schema: string;
-  readonly clock: Clock;
-  readonly deadlineMs: number;
   /** From when on a transaction counts as long. */
   readonly longMs?: number;
 }

@@ -4,12 +4,9 @@
  */
 
 import { bytes } from "../../core/figures.ts";
-import type { Clock } from "../../platform/clock.ts";
 import { systemRandom } from "../../platform/random.ts";
-import type { ClockReading } from "./clocks.ts";
-import { readingOf, sampleClock } from "./clocks.ts";
-import type { Judgement } from "./findings.ts";
-import { failed, unless, warning } from "./findings.ts";
+import { type ClockReading, readingOf, sampleClock } from "./clocks.ts";
+import { failed, isAtLeast, judged, type Judgement, type Question, warning } from "./findings.ts";
 
 export interface RedisFacts {
   /** The fields of INFO. */
@@ -21,77 +18,52 @@ export interface RedisFacts {
 const VERSION_MIN = [6, 2] as const;
 const FULL = 0.9;
 
-export function judgeRedis({ info, idleTimeoutSeconds }: RedisFacts): readonly Judgement[] {
+export function judgeRedis({ info, idleTimeoutSeconds: idle }: RedisFacts): readonly Judgement[] {
   const version = info["redis_version"] ?? "?";
-  const [major = 0, minor = 0] = version.split(".").map(Number);
-  const problems: Judgement[] = [];
-  if (major < VERSION_MIN[0] || (major === VERSION_MIN[0] && minor < VERSION_MIN[1])) {
-    problems.push(
-      failed(`Redis ${version} is too old: ${VERSION_MIN.join(".")} is needed`, "upgrade the server"),
-    );
-  }
-  if (info["role"] === "slave") {
-    problems.push(
-      failed("this Redis is a replica, which takes no writes", "give the address of the primary in --redis"),
-    );
-  }
-  problems.push(...memory(info));
-  if (info["loading"] === "1") {
-    problems.push(warning("Redis is still loading its data and refuses commands", "wait until it is ready"));
-  }
-  if (info["rdb_last_bgsave_status"] === "err") {
-    problems.push(
-      failed(
-        "the last save to disk failed, and Redis refuses writes until one succeeds",
-        "look into its log; its disk may be full: CONFIG SET stop-writes-on-bgsave-error no lets it go on",
-      ),
-    );
-  }
-  if (idleTimeoutSeconds !== null && idleTimeoutSeconds > 0) {
-    problems.push(
-      warning(
-        `timeout is ${idleTimeoutSeconds} s: connections that wait are cut off, and nodes look dead for a moment`,
-        "CONFIG SET timeout 0, and the same in redis.conf",
-      ),
-    );
-  }
+  const max = Number(info["maxmemory"] ?? 0);
+  const used = Number(info["used_memory"] ?? 0);
+  const policy = info["maxmemory_policy"] ?? "noeviction";
+  const evicts = max > 0 ? `at ${bytes(max)}` : "as soon as it gets a limit";
   const kept =
     info["aof_enabled"] === "1"
       ? "kept in an append-only file"
       : "not kept over a restart, which costs an election only";
-  return unless(problems, `Redis ${version}: its memory policy is fine; data is ${kept}`);
-}
-
-function memory(info: RedisFacts["info"]): Judgement[] {
-  const max = Number(info["maxmemory"] ?? 0);
-  const used = Number(info["used_memory"] ?? 0);
-  const policy = info["maxmemory_policy"] ?? "noeviction";
-  const found: Judgement[] = [];
-  if (policy !== "noeviction") {
-    const say = max > 0 ? failed : warning;
-    const when = max > 0 ? `at ${bytes(max)}` : "as soon as it gets a limit";
-    found.push(
-      say(
-        `maxmemory-policy is ${policy}: ${when} Redis throws away messages and leases that are in use`,
-        "CONFIG SET maxmemory-policy noeviction, and the same in redis.conf",
-      ),
-    );
-  }
-  if (max > 0 && used > max * FULL) {
-    found.push(
-      warning(
-        `${bytes(used)} of ${bytes(max)} memory are in use; when it is full, writes are refused`,
-        "raise maxmemory, or find out who fills it: MEMORY STATS, redis-cli --bigkeys",
-      ),
-    );
-  }
-  return found;
-}
-
-export interface RedisQuestion {
-  readonly url: string;
-  readonly clock: Clock;
-  readonly deadlineMs: number;
+  return judged(
+    [
+      !isAtLeast(version, VERSION_MIN) &&
+        failed(`Redis ${version} is too old: ${VERSION_MIN.join(".")} is needed`, "upgrade the server"),
+      info["role"] === "slave" &&
+        failed(
+          "this Redis is a replica, which takes no writes",
+          "give the address of the primary in --redis",
+        ),
+      policy !== "noeviction" &&
+        (max > 0 ? failed : warning)(
+          `maxmemory-policy is ${policy}: ${evicts} Redis throws away messages and leases that are in use`,
+          "CONFIG SET maxmemory-policy noeviction, and the same in redis.conf",
+        ),
+      max > 0 &&
+        used > max * FULL &&
+        warning(
+          `${bytes(used)} of ${bytes(max)} memory are in use; when it is full, writes are refused`,
+          "raise maxmemory, or find out who fills it: MEMORY STATS, redis-cli --bigkeys",
+        ),
+      info["loading"] === "1" &&
+        warning("Redis is still loading its data and refuses commands", "wait until it is ready"),
+      info["rdb_last_bgsave_status"] === "err" &&
+        failed(
+          "the last save to disk failed, and Redis refuses writes until one succeeds",
+          "look into its log; its disk may be full: CONFIG SET stop-writes-on-bgsave-error no lets it go on",
+        ),
+      idle !== null &&
+        idle > 0 &&
+        warning(
+          `timeout is ${idle} s: connections that wait are cut off, and nodes look dead for a moment`,
+          "CONFIG SET timeout 0, and the same in redis.conf",
+        ),
+    ],
+    `Redis ${version}: its memory policy is fine; data is ${kept}`,
+  );
 }
 
 export interface RedisAnswer {
@@ -99,10 +71,10 @@ export interface RedisAnswer {
   readonly clock: ClockReading | null;
 }
 
-export async function askRedis({ url, clock, deadlineMs }: RedisQuestion): Promise<RedisAnswer> {
+export async function askRedis({ url, clock, deadlineMs }: Question): Promise<RedisAnswer> {
   const [{ RedisSession }, { parseRedisUrl }] = await Promise.all([
     import("../../platform/drivers/redis/session.ts"),
-    import("../../platform/drivers/redis/url.ts"),
+    import("../../platform/drivers/server-url.ts"),
   ]);
   await using session = new RedisSession({
     address: parseRedisUrl(url),

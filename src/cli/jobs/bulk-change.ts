@@ -1,16 +1,14 @@
 /** Changes many jobs, page by page: counts and confirms first, and shows a progress bar. */
 
 import type { BatonClient } from "../../client/baton-client.ts";
-import type { ConfirmOptions } from "../terminal/confirm.ts";
-import { confirm } from "../terminal/confirm.ts";
+import { confirm, type ConfirmOptions } from "../terminal/confirm.ts";
 import { count, several } from "../../core/figures.ts";
 import type { AnswerOf, BodyOf } from "../../api/operation-table.ts";
 import type { NodeOptions } from "../node-options.ts";
 import { print } from "../terminal/output.ts";
 import { plain } from "../terminal/plain-text.ts";
 import { ProgressBar } from "../terminal/progress-bar.ts";
-import type { Terminal } from "../terminal/terminal.ts";
-import { say } from "../terminal/terminal.ts";
+import { say, type Terminal } from "../terminal/terminal.ts";
 
 export type BulkAction = "retry" | "cancel" | "delete";
 

@@ -1,8 +1,7 @@
 /** Options that select jobs, for lists and for changes to many jobs. */
 
-import type { Command } from "commander";
-import { InvalidArgumentError, Option } from "commander";
-import { parseDuration } from "../../config/values/duration.ts";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { parseDuration } from "../../config/values/units.ts";
 import { JOB_STATUSES } from "../../core/jobs/job.ts";
 import { FILTER_FIELDS, filtersIn, type FieldFilters } from "../../core/jobs/job-fields.ts";
 import { instant } from "../node-options.ts";

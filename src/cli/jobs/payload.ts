@@ -1,9 +1,9 @@
-/** Reads a payload from the command line: from an argument, a file, or stdin. */
+/** Reads a payload from the command line: from an argument, a file, or stdin. A mistake in its JSON is shown in its place. */
 
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
+import { whyUnreadable } from "../../config/mistake.ts";
 import { CliFailure, EXIT } from "../failure.ts";
-import { parseTypedJson } from "../terminal/typed-json.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
 /** Undefined when there is none. */
@@ -25,8 +25,7 @@ async function readText(path: string, shown: string): Promise<string> {
   try {
     return await readFile(path, "utf8");
   } catch (error) {
-    const why = (error as NodeJS.ErrnoException).code === "ENOENT" ? "there is no such file" : String(error);
-    throw new CliFailure(EXIT.usage, `--payload-file ${shown} cannot be read: ${why}`);
+    throw new CliFailure(EXIT.usage, `--payload-file ${shown} cannot be read: ${whyUnreadable(error)}`);
   }
 }
 
@@ -34,4 +33,62 @@ async function readAll(input: Terminal["input"]): Promise<string> {
   const parts: Uint8Array[] = [];
   for await (const part of input) parts.push(typeof part === "string" ? Buffer.from(part) : part);
   return Buffer.concat(parts).toString("utf8");
+}
+
+/** `what` names it in the message: "the payload". */
+export function parseTypedJson(text: string, what: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    const at = mistakePosition(text);
+    const before = text.slice(0, at);
+    const line = before.split("\n").length;
+    const column = at - (before.lastIndexOf("\n") + 1) + 1;
+    const found =
+      at >= text.length
+        ? "it ends too early"
+        : `unexpected ${JSON.stringify(String.fromCodePoint(text.codePointAt(at)!))}`;
+    throw new CliFailure(
+      EXIT.usage,
+      `${what} is not valid JSON at line ${line}, column ${column}: ${found}\n${excerpt(text, at)}`,
+      text.trim() === "" ? null : 'in a shell, put it in single quotes: \'{"name": "value"}\'',
+    );
+  }
+}
+
+/**
+ * The length of the longest beginning that could still become JSON, found by halving, because V8 does not always tell.
+ * The price of a second look is paid only for text that is wrong anyway.
+ */
+export function mistakePosition(text: string): number {
+  let good = 0;
+  let bad = text.length + 1;
+  while (bad - good > 1) {
+    const middle = (good + bad) >> 1;
+    if (mayGoOn(text.slice(0, middle))) good = middle;
+    else bad = middle;
+  }
+  return good;
+}
+
+function mayGoOn(beginning: string): boolean {
+  try {
+    JSON.parse(beginning);
+    return true;
+  } catch (error) {
+    const message = (error as Error).message;
+    const position = /at position (\d+)/.exec(message)?.[1];
+    return position === undefined
+      ? message.startsWith("Unexpected end")
+      : Number(position) === beginning.length;
+  }
+}
+
+/** The line at fault, cut to a readable length, with a mark below. */
+function excerpt(text: string, at: number): string {
+  const start = text.lastIndexOf("\n", at - 1) + 1;
+  const end = text.indexOf("\n", at);
+  const from = Math.max(start, at - 40);
+  const shown = text.slice(from, Math.min(end === -1 ? text.length : end, at + 30));
+  return `  ${shown.replaceAll("\t", " ")}\n  ${" ".repeat(at - from)}^`;
 }

@@ -3,11 +3,9 @@
 import type { Command } from "commander";
 import type { QueueBody } from "../../api/operations/jobs/queues.ts";
 import { addClientCommand } from "../client-command.ts";
-import type { Column } from "../terminal/columns.ts";
-import { piece } from "../terminal/columns.ts";
+import { type Column, piece } from "../terminal/columns.ts";
 import { count, perSecond, short, since } from "../../core/figures.ts";
-import { table } from "../terminal/output.ts";
-import { sayPartial } from "../terminal/partial-answer.ts";
+import { sayPartial, table } from "../terminal/output.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
 export function addQueuesCommands(program: Command, terminal: Terminal): void {

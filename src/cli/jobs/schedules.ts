@@ -1,21 +1,21 @@
 /** `baton schedules`: manages schedules, which submit jobs at given times. */
 
-import type { Command } from "commander";
-import { Option } from "commander";
+import { type Command, Option } from "commander";
 import type { OccurrenceBody, ScheduleBody } from "../../api/bodies/schedule-body.ts";
-import { formatDuration } from "../../config/values/duration.ts";
-import { MISSED_POLICIES, OVERLAP_POLICIES } from "../../core/schedules/schedule.ts";
-import type { MissedPolicy, OverlapPolicy } from "../../core/schedules/schedule.ts";
-import type { ClientCall } from "../client-command.ts";
-import { addClientCommand } from "../client-command.ts";
+import { formatDuration } from "../../config/values/units.ts";
+import {
+  MISSED_POLICIES,
+  type MissedPolicy,
+  OVERLAP_POLICIES,
+  type OverlapPolicy,
+} from "../../core/schedules/schedule.ts";
+import { addClientCommand, type ClientCall } from "../client-command.ts";
 import { CliFailure, EXIT } from "../failure.ts";
-import type { NodeOptions } from "../node-options.ts";
-import { connect, duration, wholeNumber, withNodeOptions } from "../node-options.ts";
+import { connect, duration, type NodeOptions, wholeNumber, withNodeOptions } from "../node-options.ts";
 import { ago } from "../../core/figures.ts";
 import { facts, print, section, table } from "../terminal/output.ts";
 import { readPayload } from "./payload.ts";
-import type { JobOptions } from "./submit.ts";
-import { jobFields, withJobOptions } from "./submit.ts";
+import { jobFields, type JobOptions, withJobOptions } from "./submit.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
 interface TimingOptions {

@@ -11,11 +11,10 @@ import type { BatonClient, JobRequestBody } from "../../client/baton-client.ts";
 import { BatonClientError } from "../../client/client-error.ts";
 import { asFailure, CliFailure, EXIT } from "../failure.ts";
 import { count, several, span } from "../../core/figures.ts";
-import { parseTypedJson } from "../terminal/typed-json.ts";
+import { parseTypedJson } from "./payload.ts";
 import type { OutputFormat } from "../terminal/output.ts";
 import { ProgressBar } from "../terminal/progress-bar.ts";
-import type { Terminal } from "../terminal/terminal.ts";
-import { say } from "../terminal/terminal.ts";
+import { say, type Terminal } from "../terminal/terminal.ts";
 
 /** Larger ones are no faster, and one bad line costs more of its neighbours. */
 const BATCH = 500;

@@ -1,11 +1,11 @@
 /** Waits for the end of a job, and shows its progress. */
 
 import type { BatonClient, FollowEvent } from "../../client/baton-client.ts";
-import { formatDuration } from "../../config/values/duration.ts";
+import { formatDuration } from "../../config/values/units.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import type { NodeOptions } from "../node-options.ts";
 import { print } from "../terminal/output.ts";
-import { ProgressLine } from "../terminal/progress-bar.ts";
+import { ProgressBar } from "../terminal/progress-bar.ts";
 import { progressText } from "./job-text.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
@@ -22,11 +22,11 @@ export async function waitForResult(
   options: NodeOptions,
   first: string,
 ): Promise<void> {
-  const line = new ProgressLine(terminal);
+  const line = new ProgressBar(terminal);
   const explaining = terminal.clock.after(EXPLAIN_AFTER_MS, () => void explain(client, id, line));
   let end: EndEvent | null;
   try {
-    line.show(first);
+    line.say(first);
     end = await untilEnd(terminal, client, id, options.timeout, line);
   } finally {
     explaining();
@@ -50,13 +50,13 @@ async function untilEnd(
   client: BatonClient,
   id: string,
   timeoutMs: number | undefined,
-  line: ProgressLine,
+  line: ProgressBar,
 ): Promise<EndEvent | null> {
   const patience = new AbortController();
   const cancel = timeoutMs === undefined ? () => {} : terminal.clock.after(timeoutMs, () => patience.abort());
   try {
     for await (const event of client.followLogs(id, { signal: patience.signal })) {
-      if (event.event === "progress") line.show(`${id} ${progressText(event.progress, event.message) ?? ""}`);
+      if (event.event === "progress") line.say(`${id} ${progressText(event.progress, event.message) ?? ""}`);
       if (event.event === "end") return event;
     }
     return null;
@@ -66,7 +66,7 @@ async function untilEnd(
 }
 
 /** Only a courtesy: if it cannot be had, the wait goes on without it. */
-async function explain(client: BatonClient, id: string, line: ProgressLine): Promise<void> {
+async function explain(client: BatonClient, id: string, line: ProgressBar): Promise<void> {
   const job = await client.job(id).catch(() => null);
-  if (job?.waiting_for) line.show(`${id} waits: ${job.waiting_for.message}`);
+  if (job?.waiting_for) line.say(`${id} waits: ${job.waiting_for.message}`);
 }

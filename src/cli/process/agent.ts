@@ -1,7 +1,6 @@
 /** `baton agent`: runs an agent, which needs only the HTTP API of a cluster, until a signal. */
 
-import type { Command } from "commander";
-import { InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import { loadSettings } from "../../config/load-settings.ts";
 import { AGENT_NAME } from "../../core/agent.ts";
 import { THING_NAME } from "../../core/ids.ts";
@@ -10,9 +9,8 @@ import { TOKEN_OPTION, tokenFrom } from "../admin/credential.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { below } from "../terminal/help-layout.ts";
 import { DEFAULT_URL, nodeUrl } from "../node-options.ts";
-import { untilSignalled } from "./shutdown.ts";
-import type { Terminal } from "../terminal/terminal.ts";
-import { say } from "../terminal/terminal.ts";
+import { leftoverText, reportUncaught, untilStopped } from "./shutdown.ts";
+import { say, type Terminal } from "../terminal/terminal.ts";
 
 interface AgentCommandOptions {
   readonly url?: readonly string[];
@@ -82,18 +80,15 @@ async function runAgent(terminal: Terminal, options: AgentCommandOptions): Promi
     clock: terminal.clock,
     onDied: (error) => die(log, error),
   });
-  reportUncaught(log);
+  reportUncaught(log, () => agent.list());
   // Before the start: a signal that comes early must find us listening.
-  const code = untilSignalled({
+  const code = untilStopped(terminal, {
     stop: ({ hurry }) => {
       if (hurry) agent.hurry();
       return agent.stop();
     },
-    leftovers: () => leftovers(agent.list()),
+    leftovers: () => leftoverText(agent.list()),
     drainTimeoutMs: settings.drain.timeoutMs,
-    clock: terminal.clock,
-    signals: process,
-    say: (text) => say(terminal, text),
   });
   await agent.start();
   say(terminal, `agent ${name} runs ${[...tasks.names()].join(", ")} for ${urls.join(", ")}`);
@@ -110,25 +105,6 @@ function agentUrls(terminal: Terminal, { url }: AgentCommandOptions): string[] {
 function die(log: Log, error: unknown): void {
   log.error({ err: error }, "the link to the controllers died; the process ends, and its leases run out");
   process.exit(EXIT.failure);
-}
-
-/** As for a node: a forgotten promise is told of, an exception ends the process, and its leases run out. */
-function reportUncaught(log: Log): void {
-  process.on("unhandledRejection", (reason) => {
-    log.error(
-      { err: reason },
-      "a promise was rejected and nobody was waiting for it; is an await missing in a task?",
-    );
-  });
-  process.on("uncaughtException", (error) => {
-    log.error({ err: error }, "an exception was not caught; the process ends, and its leases run out");
-    process.exit(EXIT.failure);
-  });
-}
-
-function leftovers(running: readonly { readonly id: string; readonly task: string }[]): string | null {
-  if (running.length === 0) return null;
-  return running.map(({ id, task }) => `${id} (${task})`).join(", ");
 }
 
 // Readers of option values. Commander puts the name of the option before the message.

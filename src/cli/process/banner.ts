@@ -4,8 +4,7 @@ import { relative } from "node:path";
 import type { TaskInfo } from "../../jobs/tasks/task-registry.ts";
 import type { Guarantees } from "../../store/store.ts";
 import { VERSION } from "../../platform/version.ts";
-import type { Terminal } from "../terminal/terminal.ts";
-import { say, styled } from "../terminal/terminal.ts";
+import { say, styled, type Terminal } from "../terminal/terminal.ts";
 
 export interface Started {
   readonly name: string;
@@ -101,4 +100,12 @@ function curlCommand(started: Started): string {
   const body = JSON.stringify({ task, payload: {} });
   const token = started.access === null ? "" : ' -H "authorization: Bearer $BATON_TOKEN"';
   return `curl ${started.url}/jobs${token} -H 'content-type: application/json' -d '${body}'`;
+}
+
+/** What to type for another command: people in a checkout have no `baton` on their path. */
+export function invocation(terminal: Terminal): string {
+  const script = relative(terminal.cwd, process.argv[1] ?? "");
+  return script.endsWith("baton.mjs") && !script.startsWith("..") && !script.includes("node_modules")
+    ? `node ${script}`
+    : "baton";
 }

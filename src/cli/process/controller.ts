@@ -4,11 +4,8 @@
  */
 
 import { resolve } from "node:path";
-import type { Command } from "commander";
-import { Option } from "commander";
-import type { Loaded } from "../../config/load-settings.ts";
-import { secretMistakes } from "../../config/secrets/cluster-secret.ts";
-import { BatonError } from "../../core/errors.ts";
+import { type Command, Option } from "commander";
+import type { Settings } from "../../config/settings.ts";
 import { systemRandom } from "../../platform/random.ts";
 import type { SupervisorReport } from "../../supervisor/supervisor-report.ts";
 import { childTable } from "../cluster/node-text.ts";
@@ -16,12 +13,10 @@ import { tokenFrom } from "../admin/credential.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { below } from "../terminal/help-layout.ts";
 import { ago } from "../../core/figures.ts";
-import type { OutputFormat } from "../terminal/output.ts";
-import { facts, OUTPUT_FORMATS, print } from "../terminal/output.ts";
-import { flagsOf, loadFrom, withSettingsOptions } from "../settings-options.ts";
-import { untilSignalled } from "./shutdown.ts";
-import type { Terminal } from "../terminal/terminal.ts";
-import { say } from "../terminal/terminal.ts";
+import { facts, OUTPUT_FORMATS, type OutputFormat, print } from "../terminal/output.ts";
+import { flagsOf, loadForStart, loadFrom, withSettingsOptions } from "../settings-options.ts";
+import { untilStopped } from "./shutdown.ts";
+import { say, type Terminal } from "../terminal/terminal.ts";
 
 type Options = Readonly<Record<string, unknown>>;
 
@@ -48,9 +43,11 @@ export function addControllerCommands(program: Command, terminal: Terminal): voi
 }
 
 async function control(terminal: Terminal, options: Options): Promise<void> {
-  const { settings } = withoutAgent(loadFrom(terminal, options), options);
-  const mistakes = secretMistakes(settings);
-  if (mistakes.length > 0) throw new BatonError("BAD_CONFIG", mistakes.join("\n"), { mistakes });
+  const loaded = loadForStart(terminal, options).settings;
+  const settings: Settings =
+    options["agent"] === false
+      ? { ...loaded, controller: { ...loaded.controller, moonlight: false } }
+      : loaded;
   const [{ Supervisor }, { controllerRoles }, { createLog }] = await Promise.all([
     import("../../supervisor/supervisor.ts"),
     import("../../supervisor/child-commands.ts"),
@@ -58,7 +55,9 @@ async function control(terminal: Terminal, options: Options): Promise<void> {
   ]);
   controllerRoles(settings.roles);
   const config = options["config"] as string | undefined;
-  const supervisor = new Supervisor({
+  const log = createLog({ ...settings.log, name: settings.name });
+  const platform = { clock: terminal.clock, random: systemRandom, log };
+  const supervisor = new Supervisor(platform, {
     settings,
     commands: {
       runtime: [process.execPath, ...process.execArgv, process.argv[1]!],
@@ -71,18 +70,12 @@ async function control(terminal: Terminal, options: Options): Promise<void> {
       pid: process.pid,
     },
     token: tokenFrom(terminal, {}) ?? null,
-    clock: terminal.clock,
-    random: systemRandom,
-    log: createLog({ ...settings.log, name: settings.name }),
   });
   // Before the start: a signal that comes early must find us listening.
-  const code = untilSignalled({
+  const code = untilStopped(terminal, {
     stop: (options) => supervisor.stop(options),
     leftovers: () => leftovers(supervisor.report()),
     drainTimeoutMs: 2 * (settings.drain.timeoutMs + CHILD_SLACK_MS),
-    clock: terminal.clock,
-    signals: process,
-    say: (text) => say(terminal, text),
   });
   await supervisor.start();
   say(
@@ -90,12 +83,6 @@ async function control(terminal: Terminal, options: Options): Promise<void> {
     `node-controller of ${settings.name} (pid ${process.pid}); its state: baton controller status`,
   );
   process.exit((await code) || supervisor.exitCode);
-}
-
-function withoutAgent(loaded: Loaded, options: Options): Loaded {
-  if (options["agent"] !== false) return loaded;
-  const { settings } = loaded;
-  return { ...loaded, settings: { ...settings, controller: { ...settings.controller, moonlight: false } } };
 }
 
 function leftovers(report: SupervisorReport): string | null {

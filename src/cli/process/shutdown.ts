@@ -12,7 +12,9 @@
  */
 
 import type { Clock } from "../../platform/clock.ts";
+import type { Log } from "../../platform/log.ts";
 import { EXIT } from "../failure.ts";
+import { say, type Terminal } from "../terminal/terminal.ts";
 
 /** SIGBREAK is Ctrl-Break on Windows, where it is all that a process in another group can be sent. */
 export const STOP_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK"] as const;
@@ -107,5 +109,44 @@ export function untilSignalled(options: ShutdownOptions): Promise<number> {
       } else giveUp(`${signal}: exiting at once`);
     };
     for (const signal of STOP_SIGNALS) options.signals.on(signal, onSignal);
+  });
+}
+
+/** The same for a command: by signals of this process, with messages on the terminal. */
+export function untilStopped(
+  terminal: Terminal,
+  options: Omit<ShutdownOptions, "clock" | "signals" | "say">,
+): Promise<number> {
+  const { clock } = terminal;
+  return untilSignalled({ ...options, clock, signals: process, say: (text) => say(terminal, text) });
+}
+
+type Running = readonly { readonly id: string; readonly task: string }[];
+
+/** The jobs that a process leaves behind, in words; null if there are none. */
+export function leftoverText(running: Running): string | null {
+  if (running.length === 0) return null;
+  const shown = running.slice(0, 5).map((job) => `${job.id} (${job.task})`);
+  const more = running.length > shown.length ? ` and ${running.length - shown.length} more` : "";
+  return `${running.length} running ${running.length === 1 ? "job" : "jobs"}, which will be run again: ${shown.join(", ")}${more}`;
+}
+
+/**
+ * A promise that some handler forgot says nothing about the others: it is logged and the process goes on. An exception
+ * that was not caught leaves the process in an unknown state: it ends, and the jobs that ran are counted as crashed.
+ */
+export function reportUncaught(log: Log, running: () => Running): void {
+  process.on("unhandledRejection", (reason) => {
+    log.error(
+      { err: reason, running: running() },
+      "a promise was rejected and nobody was waiting for it; is an await missing in a task?",
+    );
+  });
+  process.on("uncaughtException", (error) => {
+    log.error(
+      { err: error, running: running() },
+      "an exception was not caught; the process ends, and what runs is counted as crashed",
+    );
+    process.exit(EXIT.failure);
   });
 }

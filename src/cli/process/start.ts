@@ -6,37 +6,30 @@ import type { NodeServices } from "../../api/node-services.ts";
 import { fabricOf, isPushed } from "../../config/fabric.ts";
 import { withPort, type Loaded } from "../../config/load-settings.ts";
 import { ADMIN_TOKEN_FILE } from "../../config/secrets/secret-file.ts";
-import { insecurities, secretMistakes } from "../../config/secrets/cluster-secret.ts";
+import { insecurities } from "../../config/secrets/cluster-secret.ts";
 import type { Settings } from "../../config/settings.ts";
-import { maskedUrl } from "../../config/values/server-url.ts";
-import { maskedStore } from "../../config/values/store-url.ts";
-import { BatonError } from "../../core/errors.ts";
+import { maskedUrl } from "../../config/values/secret-url.ts";
 import type { DrainProgress } from "../../core/node.ts";
-import type { Log } from "../../platform/log.ts";
 import type { Guarantees } from "../../store/store.ts";
-import { showBanner } from "./banner.ts";
+import { invocation, showBanner } from "./banner.ts";
 import { trimMemoryWhenIdle } from "./memory-trimmer.ts";
 import { below } from "../terminal/help-layout.ts";
-import { invocation } from "../invocation.ts";
 import { drainText } from "../cluster/node-text.ts";
 import { choosePort, portInUse } from "./port.ts";
-import { loadFrom, withSettingsOptions } from "../settings-options.ts";
-import { untilSignalled } from "./shutdown.ts";
-import type { Terminal } from "../terminal/terminal.ts";
-import { say } from "../terminal/terminal.ts";
+import { loadForStart, withSettingsOptions } from "../settings-options.ts";
+import { leftoverText, reportUncaught, untilStopped } from "./shutdown.ts";
+import { say, type Terminal } from "../terminal/terminal.ts";
 
 export function addStartCommand(program: Command, terminal: Terminal): void {
   withSettingsOptions(program.command("start"))
     .description("start a node")
     .addHelpText("after", below(terminal, "All settings: docs/configuration.md, or `baton config print`."))
     .action(async (options: Readonly<Record<string, unknown>>) =>
-      start(terminal, loadFrom(terminal, options)),
+      start(terminal, loadForStart(terminal, options)),
     );
 }
 
 async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
-  const mistakes = secretMistakes(loaded.settings);
-  if (mistakes.length > 0) throw new BatonError("BAD_CONFIG", mistakes.join("\n"), { mistakes });
   const { settings, explicitPort } = await withFreePort(terminal, loaded);
   // Loaded here and not above: the other commands start in half the time without the whole server.
   const [{ createNode }, { createLog }, { openControlChannel }] = await Promise.all([
@@ -55,21 +48,18 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
   reportUncaught(log, () => node.runningJobs());
   let unwanted = false;
   // Before the start: a signal that comes early must find us listening.
-  const code = untilSignalled({
+  const code = untilStopped(terminal, {
     stop: (options) => {
       unwanted = true;
       return node.stop(options);
     },
-    leftovers: () => leftovers(node.runningJobs()),
+    leftovers: () => leftoverText(node.runningJobs()),
     released: () => node.released > 0,
     progress: () => handoverText(node.drainProgress()),
     drainTimeoutMs: Math.max(
       settings.drain.timeoutMs,
       isPushed(settings) ? settings.handoff.hardTimeoutMs : 0,
     ),
-    clock: terminal.clock,
-    signals: process,
-    say: (text) => say(terminal, text),
   });
   try {
     await node.start();
@@ -87,7 +77,7 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
     name: settings.name,
     url: node.url,
     data: settings.data,
-    store: maskedStore(settings.store),
+    store: maskedUrl(settings.store),
     redis: maskedUrl(settings.redis.url),
     etcd: maskedUrl(settings.etcd.url),
     gateway: settings.roles.includes("gateway"),
@@ -103,29 +93,6 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
   process.exit(await code);
 }
 
-/**
- * A promise that some handler forgot says nothing about the others: it is told and life goes on. An exception that nobody
- * caught leaves the process in an unknown state: it ends, and the crash budget of the jobs that ran finds the culprit.
- */
-function reportUncaught(
-  log: Log,
-  running: () => readonly { readonly id: string; readonly task: string }[],
-): void {
-  process.on("unhandledRejection", (reason) => {
-    log.error(
-      { err: reason, running: running() },
-      "a promise was rejected and nobody was waiting for it; is an await missing in a task?",
-    );
-  });
-  process.on("uncaughtException", (error) => {
-    log.error(
-      { err: error, running: running() },
-      "an exception was not caught; the process ends, and what runs is counted as crashed",
-    );
-    process.exit(1);
-  });
-}
-
 async function withFreePort(
   terminal: Terminal,
   { settings, sources }: Loaded,
@@ -136,13 +103,6 @@ async function withFreePort(
   if (chosen === port) return { settings, explicitPort };
   say(terminal, `port ${port} is in use, taking ${chosen} instead (choose one with --port)`);
   return { settings: withPort(settings, chosen, `free, while ${port} was in use`), explicitPort };
-}
-
-function leftovers(running: readonly { readonly id: string; readonly task: string }[]): string | null {
-  if (running.length === 0) return null;
-  const shown = running.slice(0, 5).map((job) => `${job.id} (${job.task})`);
-  const more = running.length > shown.length ? ` and ${running.length - shown.length} more` : "";
-  return `${running.length} running ${running.length === 1 ? "job" : "jobs"}, which will be run again: ${shown.join(", ")}${more}`;
 }
 
 /** What a drain has done with the jobs that this node owned; null if it owned none. */

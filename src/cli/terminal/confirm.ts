@@ -1,8 +1,7 @@
 /** Asks for confirmation before an action that cannot easily be undone. */
 
 import { CliFailure, EXIT } from "../failure.ts";
-import type { Terminal } from "./terminal.ts";
-import { isAttended, questionStreams } from "./terminal.ts";
+import { isAttended, questionStreams, type Terminal } from "./terminal.ts";
 
 export interface ConfirmOptions {
   readonly yes?: boolean;

@@ -1,14 +1,11 @@
 /** Writes data to stdout: a table for people, JSON or YAML for programs. */
 
 import type * as Yaml from "yaml";
-import type { Tone } from "../../core/status-tones.ts";
-import { toneOf } from "../../core/status-tones.ts";
+import { type Tone, toneOf } from "../../core/status-tones.ts";
 import { loadPackage } from "../../platform/load-package.ts";
-import type { Column, Line, Piece, Shown } from "./columns.ts";
-import { columnLines, piece, pieceOf } from "./columns.ts";
+import { type Column, columnLines, type Line, piece, type Piece, pieceOf, type Shown } from "./columns.ts";
 import { wrapped } from "./plain-text.ts";
-import type { Style, Terminal } from "./terminal.ts";
-import { styled } from "./terminal.ts";
+import { say, type Style, styled, type Terminal } from "./terminal.ts";
 
 export const OUTPUT_FORMATS = ["table", "json", "yaml"] as const;
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
@@ -113,4 +110,24 @@ export function statusPiece(status: string, note = ""): Piece {
 export function statusText(terminal: Terminal, status: string): string {
   const style = toneStyle(toneOf(status));
   return style ? styled(terminal.out, style, status) : status;
+}
+
+/** Says whose part is missing, where every node keeps its own jobs and some were not reached. */
+export function sayPartial(
+  terminal: Pick<Terminal, "err">,
+  nodes: readonly { readonly name: string; readonly reachable: boolean }[] | undefined,
+): void {
+  sayUnreachable(
+    terminal,
+    (nodes ?? []).flatMap(({ name, reachable }) => (reachable ? [] : [name])),
+  );
+}
+
+export function sayUnreachable(terminal: Pick<Terminal, "err">, names: readonly string[]): void {
+  if (names.length === 0) return;
+  const which = names.join(", ");
+  say(
+    terminal,
+    `${styled(terminal.err, "yellow", "partial:")} ${which} could not be reached, so what ${which} has is missing here`,
+  );
 }

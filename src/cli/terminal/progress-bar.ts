@@ -2,8 +2,7 @@
 
 import { count, perSecond, span } from "../../core/figures.ts";
 import { plain, shorten } from "./plain-text.ts";
-import type { Terminal } from "./terminal.ts";
-import { say } from "./terminal.ts";
+import { say, type Terminal } from "./terminal.ts";
 
 export interface Progress {
   /** What is done, as "retrying". */
@@ -45,16 +44,33 @@ export function progressLine({ label, done, total, elapsedMs, note }: Progress, 
   return `${label}  [${"=".repeat(full)}${full < room ? ">" : ""}${" ".repeat(Math.max(0, room - full - 1))}] ${text}`;
 }
 
-/** One line that changes on a terminal, a line for each change elsewhere. */
-export class ProgressLine {
+/** One line that changes on a terminal: a text, or a bar. Elsewhere a line for each text, and for a bar one every five seconds. */
+export class ProgressBar {
   readonly #terminal: Terminal;
+  readonly #label: string;
+  readonly #startedAt: number;
   #shown = "";
+  #drawnAt: number;
 
-  constructor(terminal: Terminal) {
+  constructor(terminal: Terminal, label = "") {
     this.#terminal = terminal;
+    this.#label = label;
+    this.#startedAt = terminal.clock.monotonic();
+    // What takes no time needs no line of its own in a log.
+    this.#drawnAt = terminal.err.isTTY ? -Infinity : this.#startedAt;
   }
 
-  show(text: string): void {
+  /** A bar, redrawn at most ten times a second. */
+  show(done: number, total: number | null, note?: string): void {
+    const { err, clock } = this.#terminal;
+    const now = clock.monotonic();
+    if (now - this.#drawnAt < (err.isTTY ? REDRAW_MS : LINE_MS)) return;
+    this.#drawnAt = now;
+    const progress = { label: this.#label, done, total, elapsedMs: now - this.#startedAt, note };
+    this.say(progressLine(progress, err.isTTY ? (err.columns ?? 80) - 1 : 100));
+  }
+
+  say(text: string): void {
     if (text === this.#shown) return;
     this.#shown = text;
     const { err } = this.#terminal;
@@ -67,36 +83,5 @@ export class ProgressLine {
   clear(): void {
     if (this.#terminal.err.isTTY && this.#shown !== "") this.#terminal.err.write(BACK_AND_CLEAR);
     this.#shown = "";
-  }
-}
-
-/** A bar that is redrawn at most ten times a second, or printed every five seconds where there is no terminal. */
-export class ProgressBar {
-  readonly #line: ProgressLine;
-  readonly #terminal: Terminal;
-  readonly #label: string;
-  readonly #startedAt: number;
-  #shownAt: number;
-
-  constructor(terminal: Terminal, label: string) {
-    this.#line = new ProgressLine(terminal);
-    this.#terminal = terminal;
-    this.#label = label;
-    this.#startedAt = terminal.clock.monotonic();
-    // What takes no time needs no line of its own in a log.
-    this.#shownAt = terminal.err.isTTY ? -Infinity : this.#startedAt;
-  }
-
-  show(done: number, total: number | null, note?: string): void {
-    const { err, clock } = this.#terminal;
-    const now = clock.monotonic();
-    if (now - this.#shownAt < (err.isTTY ? REDRAW_MS : LINE_MS)) return;
-    this.#shownAt = now;
-    const progress = { label: this.#label, done, total, elapsedMs: now - this.#startedAt, note };
-    this.#line.show(progressLine(progress, err.isTTY ? (err.columns ?? 80) - 1 : 100));
-  }
-
-  clear(): void {
-    this.#line.clear();
   }
 }

@@ -3,8 +3,7 @@
 import type { Readable, Writable } from "node:stream";
 import { styleText } from "node:util";
 import type { Environment } from "../../config/sources/environment.ts";
-import type { Clock } from "../../platform/clock.ts";
-import { systemClock } from "../../platform/clock.ts";
+import { type Clock, systemClock } from "../../platform/clock.ts";
 
 export type Output = NodeJS.WritableStream & {
   readonly isTTY?: boolean;

@@ -3,13 +3,11 @@
 import { Writable } from "node:stream";
 import type { Command } from "commander";
 import { BatonClientError } from "../../client/client-error.ts";
-import { formatDuration } from "../../config/values/duration.ts";
+import { formatDuration } from "../../config/values/units.ts";
 import { asFailure, EXIT } from "../failure.ts";
-import type { NodeOptions } from "../node-options.ts";
-import { duration } from "../node-options.ts";
+import { duration, type NodeOptions } from "../node-options.ts";
 import { columnsOf, shorten } from "./plain-text.ts";
-import type { Output, Terminal } from "./terminal.ts";
-import { say, styled } from "./terminal.ts";
+import { type Output, say, styled, type Terminal } from "./terminal.ts";
 
 const EVERY_MS = 2_000;
 /** Faster, and the looking itself is what keeps a node busy. */

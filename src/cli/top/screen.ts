@@ -1,14 +1,9 @@
 /** Renders the whole screen for a state, a size and a time: as many lines as there are rows. */
 
-import { alertsInFull, detailLines } from "./detail-view.ts";
-import { headerLines } from "./header-view.ts";
-import type { ScreenSize } from "./header-view.ts";
-import type { Line } from "../terminal/columns.ts";
-import { edges, piece } from "../terminal/columns.ts";
-import type { Model, Pane } from "./top-model.ts";
-import { PANES } from "./top-model.ts";
-import type { PaneView } from "./list-panes.ts";
-import { paneView } from "./list-panes.ts";
+import { alertsInFull, detailLines, paneView, type PaneView } from "./panes.ts";
+import { headerLines, type ScreenSize } from "./header-view.ts";
+import { edges, type Line, piece } from "../terminal/columns.ts";
+import { type Model, type Pane, PANES } from "./top-model.ts";
 
 /** Smaller, and there is nothing to be seen. */
 const WIDTH_MIN = 40;

@@ -16,8 +16,6 @@ export interface FeedOptions {
 
 /** More often, and looking is work for the node; less, and a progress bar seems stuck. */
 const LISTS_MS = 1_000;
-const FIRST_PAUSE_MS = 250;
-const PAUSE_MS_MAX = 2_000;
 /** More rows than the largest screen has. */
 const JOBS_MAX = 200;
 const EVENTS_MAX = 100;
@@ -28,21 +26,11 @@ export async function topFeed(options: FeedOptions): Promise<void> {
   await Promise.all([stream(options), ...beside]);
 }
 
-async function stream({ client, clock, signal, tell }: FeedOptions): Promise<void> {
-  for (let pauseMs = FIRST_PAUSE_MS; !signal.aborted;) {
-    try {
-      // Given up at once, so that the screen can tell; we try again ourselves.
-      for await (const event of client.cluster.live({ signal, giveUpAfterMs: 0 })) {
-        pauseMs = FIRST_PAUSE_MS;
-        if (event.event === "overview") tell({ kind: "overview", overview: event.overview });
-        else tell({ kind: "journal", entries: [event.entry] });
-      }
-    } catch (error) {
-      if (!mayPass(error)) throw error;
-      tell({ kind: "trouble", reason: error.message });
-    }
-    await clock.sleep(pauseMs, signal);
-    pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX);
+async function stream({ client, signal, tell }: FeedOptions): Promise<void> {
+  const onTrouble = (error: BatonClientError): void => tell({ kind: "trouble", reason: error.message });
+  for await (const event of client.cluster.live({ signal, giveUpAfterMs: Infinity, onTrouble })) {
+    if (event.event === "overview") tell({ kind: "overview", overview: event.overview });
+    else tell({ kind: "journal", entries: [event.entry] });
   }
 }
 
@@ -76,9 +64,4 @@ async function quietly<T>(call: Promise<T>): Promise<T | null> {
     if (error instanceof BatonClientError) return null;
     throw error;
   }
-}
-
-function mayPass(error: unknown): error is BatonClientError {
-  if (!(error instanceof BatonClientError)) return false;
-  return error.status === null || error.status >= 500 || error.status === 429;
 }

@@ -12,10 +12,10 @@
 import type { JobSummaryBody } from "../../api/bodies/job-body.ts";
 import type { NodeBody } from "../../api/bodies/node-body.ts";
 import type { QueueBody } from "../../api/operations/jobs/queues.ts";
-import type { JournalEntryBody } from "../../api/bodies/journal-body.ts";
+import type { JournalEntryBody } from "../../api/operations/cluster/journal.ts";
 import type { OverviewBody } from "../../api/bodies/overview-body.ts";
 import { several } from "../../core/figures.ts";
-import type { Key } from "./keys.ts";
+import type { Key } from "./tty-session.ts";
 
 export const PANES = ["nodes", "queues", "jobs", "events"] as const;
 export type Pane = (typeof PANES)[number];

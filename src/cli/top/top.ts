@@ -4,22 +4,17 @@ import type { Command } from "commander";
 import type { BatonClient } from "../../client/baton-client.ts";
 import { BatonClientError } from "../../client/client-error.ts";
 import { CliFailure, EXIT } from "../failure.ts";
-import type { NodeOptions } from "../node-options.ts";
-import { connectForLong, withNodeOptions } from "../node-options.ts";
+import { connectForLong, type NodeOptions, withNodeOptions } from "../node-options.ts";
 import { journalText } from "../../core/journal-text.ts";
 import { print } from "../terminal/output.ts";
 import { plain } from "../terminal/plain-text.ts";
-import type { Terminal } from "../terminal/terminal.ts";
-import { styled } from "../terminal/terminal.ts";
+import { styled, type Terminal } from "../terminal/terminal.ts";
 import { topFeed } from "./top-feed.ts";
-import type { ScreenSize } from "./header-view.ts";
-import { overviewLine } from "./header-view.ts";
+import { overviewLine, type ScreenSize } from "./header-view.ts";
 import { painted } from "../terminal/columns.ts";
-import type { Action, Model, TopEvent } from "./top-model.ts";
-import { FIRST, step } from "./top-model.ts";
+import { type Action, FIRST, type Model, step, type TopEvent } from "./top-model.ts";
 import { pageOf, screen } from "./screen.ts";
-import type { RawInput } from "./tty-session.ts";
-import { Frame, TtySession } from "./tty-session.ts";
+import { Frame, type RawInput, TtySession } from "./tty-session.ts";
 
 /** Ages on the screen are in seconds. */
 const REDRAW_MS = 1_000;

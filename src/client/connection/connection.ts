@@ -1,16 +1,15 @@
 /**
  * How the client reaches a node: one call and its answer, or a body that is read as it arrives. The client depends only
- * on the interface, so that another transport can replace this one.
+ * on the interface, so that another transport can replace this one. HTTP is that of Node itself: a client that is
+ * loaded for one call should not load a library for it.
  */
 
-import type * as Undici from "undici";
-import type { Dispatcher, Pool } from "undici";
+import type * as Http from "node:http";
+import type { Socket } from "node:net";
 import type { Method } from "../../api/operation.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { loadPackage } from "../../platform/load-package.ts";
-import { DEFAULT_URL, isAddress } from "./node-addresses.ts";
+import { DEFAULT_URL, isAddress } from "./node-list.ts";
 import { BatonClientError } from "../client-error.ts";
-import { HttpExchange } from "./http-exchange.ts";
 
 export interface Call {
   readonly method: Method;
@@ -43,159 +42,203 @@ export interface Connection {
   close(): Promise<void>;
 }
 
-export interface UndiciConnectionOptions {
-  readonly clock: Clock;
-  /** Sent as `Authorization: Bearer`. */
-  readonly token?: string | undefined;
-}
-
 /** Three heartbeats of the server: a connection that is silent for longer is dead. */
 const SILENCE_MS = 45_000;
-
 /** A machine that is switched off answers nothing at all. Longer, and it eats the deadline of a call that another node could answer. */
 const CONNECT_MS = 3_000;
-const CALLED_OFF = "it was called off";
-const TOO_LATE = "it took too long";
 /** It has to fit into memory. */
 const ANSWER_BYTES_MAX = 256 * 1_048_576;
+const CONNECTIONS_MAX = 32;
 
-export class UndiciConnection implements Connection {
-  readonly #pool: Pool;
-  readonly #origin: string;
-  readonly #prefix: string;
+/** Why a request was given up by us. */
+type GivenUp = "late" | "called_off" | "no_connection" | "silent" | "too_large";
+
+export class HttpConnection implements Connection {
   readonly #clock: Clock;
   readonly #token: string | undefined;
+  readonly #url: URL;
+  readonly #prefix: string;
+  #http: Promise<{ readonly request: typeof Http.request; readonly agent: Http.Agent }> | null = null;
+  readonly #underWay = new Set<Exchange>();
+  #closed = false;
 
-  constructor(url: string, { clock, token }: UndiciConnectionOptions) {
+  /** The token is sent as `Authorization: Bearer`. */
+  constructor(url: string, clock: Clock, token?: string) {
     if (!isAddress(url)) {
       throw new BatonClientError(
         "BAD_URL",
         `"${url}" is not the address of a node; write it as ${DEFAULT_URL}`,
       );
     }
-    const parsed = new URL(url);
-    this.#origin = parsed.origin;
-    this.#prefix = parsed.pathname.replace(/\/+$/, "");
+    this.#url = new URL(url);
+    this.#prefix = this.#url.pathname.replace(/\/+$/, "");
     this.#clock = clock;
     this.#token = token;
-    // Loaded here, because a node that is embedded exports the client and may never use it.
-    const undici = loadPackage<typeof Undici>("undici");
-    this.#pool = new undici.Pool(parsed.origin, {
-      connections: 32,
-      connect: { timeout: CONNECT_MS },
-      // Our own deadline covers a call; undici's would start anew with every part of it.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-    });
   }
 
   async call(call: Call, timeoutMs: number, signal?: AbortSignal): Promise<Answer> {
-    if (signal?.aborted) throw this.#calledOff(false);
-    const exchange = new HttpExchange(ANSWER_BYTES_MAX);
-    const leave = (): void => exchange.giveUp(CALLED_OFF);
-    const callOff = this.#clock.after(timeoutMs, () => exchange.giveUp(TOO_LATE));
-    signal?.addEventListener("abort", leave, { once: true });
-    this.#pool.dispatch(this.#request(call), exchange);
-    const outcome = await exchange.outcome;
-    callOff();
-    signal?.removeEventListener("abort", leave);
-    if (!outcome.answered) throw this.#lost(outcome.why, outcome.sent, timeoutMs);
-    const { status, headers, body } = outcome;
-    return { status, body, retryAfterMs: retryAfterMs(headers["retry-after"]) };
+    const exchange = await this.#begin(call, timeoutMs, signal);
+    try {
+      const response = await exchange.response;
+      const chunks: Buffer[] = [];
+      let bytes = 0;
+      for await (const chunk of response as AsyncIterable<Buffer>) {
+        bytes += chunk.length;
+        if (bytes > ANSWER_BYTES_MAX) exchange.giveUp("too_large");
+        chunks.push(chunk);
+      }
+      const body = Buffer.concat(chunks).toString("utf8");
+      return {
+        status: response.statusCode!,
+        body,
+        retryAfterMs: retryAfterMs(response.headers["retry-after"]),
+      };
+    } catch (error) {
+      throw this.#failure(error, exchange, timeoutMs);
+    } finally {
+      exchange.end();
+    }
   }
 
   async open(call: Call, timeoutMs: number, signal: AbortSignal): Promise<OpenAnswer> {
-    const late = new AbortController();
-    const callOff = this.#clock.after(timeoutMs, () => late.abort());
+    const exchange = await this.#begin(call, timeoutMs, signal);
     try {
-      const answer = await this.#pool.request({
-        ...this.#request(call),
-        bodyTimeout: SILENCE_MS,
-        signal: AbortSignal.any([signal, late.signal]),
-      });
-      return { status: answer.statusCode, chunks: this.#chunks(answer.body) };
+      const response = await exchange.response;
+      return { status: response.statusCode!, chunks: this.#chunks(response, exchange) };
     } catch (error) {
-      throw this.#failure(error, late.signal.aborted ? timeoutMs : null);
-    } finally {
-      callOff();
+      exchange.end();
+      throw this.#failure(error, exchange, timeoutMs);
     }
   }
 
   async close(): Promise<void> {
-    await this.#pool.destroy();
+    this.#closed = true;
+    for (const exchange of this.#underWay) exchange.giveUp("called_off");
+    (await this.#http)?.agent.destroy();
   }
 
-  #request(call: Call): Dispatcher.RequestOptions {
-    const { method, headers, body } = call;
-    return {
-      method,
-      path: this.#prefix + call.path,
-      headers: {
-        ...(body !== undefined && { "content-type": "application/json" }),
-        ...(this.#token !== undefined && { authorization: `Bearer ${this.#token}` }),
-        ...headers,
-      },
-      body: body ?? null,
-    };
-  }
-
-  async *#chunks(body: Dispatcher.ResponseData["body"]): AsyncGenerator<string> {
+  async *#chunks(response: Http.IncomingMessage, exchange: Exchange): AsyncGenerator<string> {
     const decoder = new TextDecoder();
     try {
-      for await (const chunk of body) yield decoder.decode(chunk as Uint8Array, { stream: true });
+      exchange.expect(SILENCE_MS, "silent");
+      for await (const chunk of response as AsyncIterable<Uint8Array>) {
+        exchange.expect(SILENCE_MS, "silent");
+        yield decoder.decode(chunk, { stream: true });
+      }
     } catch (error) {
-      throw this.#failure(error, null);
+      throw this.#failure(error, exchange, SILENCE_MS);
+    } finally {
+      exchange.end();
+      response.destroy();
     }
   }
 
-  /** Of a call: whether its first byte may have left decides whether it may have been carried out. */
-  #lost(why: string, sent: boolean, timeoutMs: number): BatonClientError {
-    if (why === CALLED_OFF) return this.#calledOff(sent);
-    if (why === TOO_LATE) return this.#late(timeoutMs, sent);
-    return sent ? this.#broke(why) : this.#noConnection(why);
+  async #begin(call: Call, timeoutMs: number, signal?: AbortSignal): Promise<Exchange> {
+    const { request, agent } = await (this.#http ??= loadHttp(this.#url));
+    if (this.#closed || signal?.aborted) throw this.#calledOff(false);
+    const { method, headers, body } = call;
+    const sending = request(this.#url, {
+      method,
+      path: this.#prefix + call.path,
+      agent,
+      headers: {
+        ...(body !== undefined && {
+          "content-type": "application/json",
+          "content-length": Buffer.byteLength(body),
+        }),
+        ...(this.#token !== undefined && { authorization: `Bearer ${this.#token}` }),
+        ...headers,
+      },
+    });
+    const exchange = new Exchange(sending, this.#clock, signal, () => this.#underWay.delete(exchange));
+    this.#underWay.add(exchange);
+    exchange.expect(timeoutMs, "late");
+    sending.end(body);
+    return exchange;
   }
 
-  /** Of a stream, which only reads: whether anything was sent does not matter. */
-  #failure(error: unknown, timeoutMs: number | null): BatonClientError {
-    if (timeoutMs !== null) return this.#late(timeoutMs, false, error);
-    const code = (error as { code?: string }).code ?? UNKNOWN;
-    return NO_CONNECTION.has(code) ? this.#noConnection(code, error) : this.#broke(code, error);
+  /** Whether its first byte may have left decides whether a request may have been carried out. */
+  #failure(error: unknown, { sent, givenUp }: Exchange, timeoutMs: number): BatonClientError {
+    const origin = this.#url.origin;
+    if (givenUp === "called_off") return this.#calledOff(sent);
+    if (givenUp === "late")
+      return new BatonClientError("TIMEOUT", `${origin} did not answer within ${Math.round(timeoutMs)} ms`, {
+        cause: error,
+        maybeDone: sent,
+      });
+    const code = givenUp === "no_connection" ? "ETIMEDOUT" : (givenUp ?? (error as { code?: string }).code);
+    const details = { cause: error, maybeDone: sent, ...(code !== undefined && { systemCode: code }) };
+    const message = sent
+      ? `the connection to ${origin} broke (${code ?? "unknown"})`
+      : `no connection to ${origin} (${code ?? "unknown"}); does a node run there?`;
+    return new BatonClientError("UNREACHABLE", message, details);
   }
 
   #calledOff(maybeDone: boolean): BatonClientError {
-    return new BatonClientError("ABORTED", `the call to ${this.#origin} was called off`, { maybeDone });
-  }
-
-  #late(timeoutMs: number, maybeDone: boolean, cause?: unknown): BatonClientError {
-    const message = `${this.#origin} did not answer within ${Math.round(timeoutMs)} ms`;
-    return new BatonClientError("TIMEOUT", message, { cause, maybeDone });
-  }
-
-  #noConnection(code: string, cause?: unknown): BatonClientError {
-    const message = `no connection to ${this.#origin} (${code}); does a node run there?`;
-    return new BatonClientError("UNREACHABLE", message, { cause, ...systemCode(code) });
-  }
-
-  #broke(code: string, cause?: unknown): BatonClientError {
-    const message = `the connection to ${this.#origin} broke (${code})`;
-    return new BatonClientError("UNREACHABLE", message, { cause, maybeDone: true, ...systemCode(code) });
+    return new BatonClientError("ABORTED", `the call to ${this.#url.origin} was called off`, { maybeDone });
   }
 }
 
-const UNKNOWN = "unknown";
+/** A request under way: what ends it early, and whether any of it may have been sent. */
+class Exchange {
+  readonly response: Promise<Http.IncomingMessage>;
+  givenUp: GivenUp | null = null;
+  /** Whether its first byte may have left. */
+  sent = false;
+  readonly #request: Http.ClientRequest;
+  readonly #clock: Clock;
+  readonly #signal: AbortSignal | undefined;
+  readonly #onEnd: () => void;
+  readonly #leave = (): void => this.giveUp("called_off");
+  #cancelLimit: () => void = () => {};
 
-function systemCode(code: string): { systemCode?: string } {
-  return code === UNKNOWN ? {} : { systemCode: code };
+  constructor(request: Http.ClientRequest, clock: Clock, signal: AbortSignal | undefined, onEnd: () => void) {
+    this.#onEnd = onEnd;
+    this.#request = request;
+    this.#clock = clock;
+    this.#signal = signal;
+    this.response = new Promise((resolve, reject) => {
+      request.on("response", resolve);
+      request.on("error", reject);
+    });
+    request.on("socket", (socket) => this.#connect(socket));
+    signal?.addEventListener("abort", this.#leave, { once: true });
+  }
+
+  giveUp(why: GivenUp): void {
+    this.givenUp ??= why;
+    this.#request.destroy(new Error(why));
+  }
+
+  #connect(socket: Socket): void {
+    this.sent = !socket.connecting;
+    if (this.sent) return;
+    const cancel = this.#clock.after(CONNECT_MS, () => this.giveUp("no_connection"));
+    socket.once("close", cancel);
+    socket.once("encrypted" in socket ? "secureConnect" : "connect", () => {
+      cancel();
+      this.sent = true;
+    });
+  }
+
+  /** Something must come within so long; replaces the limit before. */
+  expect(ms: number, otherwise: GivenUp): void {
+    this.#cancelLimit();
+    this.#cancelLimit = this.#clock.after(ms, () => this.giveUp(otherwise));
+  }
+
+  end(): void {
+    this.#onEnd();
+    this.#cancelLimit();
+    this.#signal?.removeEventListener("abort", this.#leave);
+  }
 }
 
-const NO_CONNECTION: ReadonlySet<string> = new Set([
-  "ECONNREFUSED",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "UND_ERR_CONNECT_TIMEOUT",
-]);
+/** Loaded with the first call, because a node that is embedded exports the client and may never use it. */
+async function loadHttp({ protocol }: URL) {
+  const { request, Agent } = protocol === "https:" ? await import("node:https") : await import("node:http");
+  return { request, agent: new Agent({ keepAlive: true, maxSockets: CONNECTIONS_MAX }) };
+}
 
 /** Seconds, as our nodes say it; a date is not waited for. */
 function retryAfterMs(header: string | string[] | undefined): number | null {

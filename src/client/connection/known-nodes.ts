@@ -21,7 +21,6 @@ export interface KnownNodesOptions {
   readonly discover: boolean;
   /** True: nodes that are not gateways are used too, for requests that only the leader answers. */
   readonly anyRole?: boolean;
-  readonly clock: Clock;
 }
 
 interface NodesBody {
@@ -41,6 +40,7 @@ const LEARN_EVERY_MS = 30_000;
 const LEARN_AGAIN_MS = 2_000;
 
 export class KnownNodes {
+  readonly #clock: Clock;
   readonly #o: KnownNodesOptions;
   readonly #connections = new Map<string, Connection>();
   #list: NodeList;
@@ -49,7 +49,8 @@ export class KnownNodes {
   #learning: Promise<void> = Promise.resolve();
   #closed = false;
 
-  constructor(options: KnownNodesOptions) {
+  constructor(clock: Clock, options: KnownNodesOptions) {
+    this.#clock = clock;
     this.#o = options;
     this.#list = nodeList(options.urls);
     // A text that is not an address is refused at once, and not by a call that fails later.
@@ -104,10 +105,9 @@ export class KnownNodes {
 
   /** Asks any node for the list of all. Does nothing when the list is young, and fails quietly: it is asked for again later. */
   learn(): Promise<void> {
-    const { clock, discover } = this.#o;
-    const young = clock.monotonic() - this.#learnedAt < LEARN_EVERY_MS;
-    if (!discover || this.#closed || young) return this.#learning;
-    this.#learnedAt = clock.monotonic();
+    const young = this.#clock.monotonic() - this.#learnedAt < LEARN_EVERY_MS;
+    if (!this.#o.discover || this.#closed || young) return this.#learning;
+    this.#learnedAt = this.#clock.monotonic();
     return (this.#learning = this.#learn());
   }
 
@@ -132,7 +132,7 @@ export class KnownNodes {
       }
       url = url === leader ? null : (this.next({ asked }) ?? leader);
     }
-    this.#learnedAt = this.#o.clock.monotonic() - LEARN_EVERY_MS + LEARN_AGAIN_MS;
+    this.#learnedAt = this.#clock.monotonic() - LEARN_EVERY_MS + LEARN_AGAIN_MS;
   }
 
   #remember(nodes: NodesBody["nodes"]): void {

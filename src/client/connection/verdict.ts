@@ -1,13 +1,14 @@
 /**
- * What an answer, or a missing answer, means for a call that may be sent to another node.
+ * What an answer, or a missing answer, means for a call that may be sent to another node, and the error of a call that
+ * no node answered.
  *
  *   take    it is the caller's answer, also if it is a refusal: another node would give the same
  *   next    this node cannot answer, and another may
  *   pause   the whole cluster is overloaded; calling the next node at once would make it worse
  */
 
-import type { Answer } from "./connection.ts";
-import type { BatonClientError } from "../client-error.ts";
+import { BatonClientError } from "../client-error.ts";
+import type { Answer, Call } from "./connection.ts";
 
 export interface Verdict {
   readonly do: "take" | "next" | "pause";
@@ -72,9 +73,13 @@ export function judgeAnswer({ status, body, retryAfterMs }: Answer): Verdict {
   return { ...NEXT, maybeDone, passes: PASSES.has(error), afterMs };
 }
 
-/** `wasThere`: some node has answered before, so that there is something to wait for. */
-export function judgeFailure(error: BatonClientError, wasThere: boolean): Verdict {
-  const lost = error.code === "UNREACHABLE" || error.code === "TIMEOUT";
+/**
+ * `wasThere`: some node has answered before, so that there is something to wait for. In a round over all nodes one that is not a
+ * Baton node is passed over as well.
+ */
+export function judgeFailure(error: BatonClientError, wasThere: boolean, inRound = false): Verdict {
+  const { code } = error;
+  const lost = code === "UNREACHABLE" || code === "TIMEOUT" || (inRound && code === "BAD_REPLY");
   return lost ? { ...NEXT, maybeDone: error.maybeDone, passes: wasThere } : TAKE;
 }
 
@@ -93,4 +98,39 @@ function refusalIn(body: string): Refusal {
 
 function texts(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
+}
+
+/** Of a call that was tried in vain. */
+export function unanswered(tried: {
+  readonly call: { readonly timeoutMs: number };
+  readonly error: BatonClientError | null;
+  readonly maybeDone: boolean;
+}): BatonClientError {
+  const { call, error, maybeDone } = tried;
+  if (error === null) {
+    return new BatonClientError("TIMEOUT", `no node answered within ${call.timeoutMs} ms`, { maybeDone });
+  }
+  if (error.maybeDone === maybeDone) return error;
+  const { status, body, cause, systemCode } = error;
+  const known = { ...(status !== null && { status }), ...(systemCode !== null && { systemCode }) };
+  return new BatonClientError(error.code, error.message, { ...known, body, cause, maybeDone });
+}
+
+export function outcomeUnknown({ method, path }: Call, cause: BatonClientError): BatonClientError {
+  return new BatonClientError(
+    "OUTCOME_UNKNOWN",
+    `${method} ${path} may have been carried out, and is not safe to repeat: ${cause.message}`,
+    { cause, maybeDone: true },
+  );
+}
+
+/** Of a round in which no node was the leader; `reasons` is what each of them said. */
+export function noLeader(
+  reasons: ReadonlyMap<string, BatonClientError>,
+  maybeDone: boolean,
+): BatonClientError {
+  const each = [...reasons].map(([url, { message }]) => `${url}: ${message}`).join("; ");
+  return [...reasons.values()].some(({ status }) => status !== null)
+    ? new BatonClientError("NO_LEADER", `no node leads at the moment (${each})`, { maybeDone })
+    : new BatonClientError("UNREACHABLE", `no node can be reached (${each})`, { maybeDone });
 }

@@ -2,7 +2,7 @@
 
 import type { EventName } from "../../controller/events/event-log.ts";
 import type { Role } from "../../core/leadership/role.ts";
-import { resumed, type EventSourceMessage, type ResumeOptions } from "./resumable-stream.ts";
+import type { EventSourceMessage, Resumable } from "./resumable-stream.ts";
 
 interface EventData {
   readonly ts: string;
@@ -48,13 +48,10 @@ interface HappenedEvent {
 
 export type ClusterEvent = HelloEvent | GapEvent | HappenedEvent;
 
-export interface EventsOptions extends ResumeOptions {
-  readonly open: (after: string | null, signal: AbortSignal) => Promise<AsyncIterable<string>>;
-  readonly after: string | null;
-}
+type Open = (after: string | null, signal: AbortSignal) => Promise<AsyncIterable<string>>;
 
-/** Each numbered event once and in order, with `gap` where some are missing. Ends silently when the signal fires. */
-export function clusterEvents({ open, after, ...options }: EventsOptions): AsyncGenerator<ClusterEvent> {
+/** Each numbered event once and in order, with `gap` where some are missing. */
+export function eventStream(open: Open, after: string | null): Resumable<ClusterEvent> {
   let seen = after;
   let greeted = false;
   const read = ({ event = "message", id, data }: EventSourceMessage): ClusterEvent[] => {
@@ -71,10 +68,7 @@ export function clusterEvents({ open, after, ...options }: EventsOptions): Async
     seen = parsed.id;
     return [parsed];
   };
-  return resumed<ClusterEvent>(
-    { open: (signal) => open(seen, signal), read, endedEarly: "the node ended the stream of events" },
-    options,
-  );
+  return { open: (signal) => open(seen, signal), read, endedEarly: "the node ended the stream of events" };
 }
 
 const UNSEEN: GapEvent = {

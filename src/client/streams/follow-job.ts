@@ -1,8 +1,8 @@
-/** Follows the log of a job across broken connections, restarts of the node, and changes to another node. */
+/** The log of a job as a stream that can be resumed, also at another node. */
 
 import type { JobErrorBody, LogLineBody } from "../../api/bodies/job-body.ts";
 import type { JobStatus } from "../../core/jobs/job.ts";
-import { resumed, type EventSourceMessage, type ResumeOptions } from "./resumable-stream.ts";
+import type { EventSourceMessage, Resumable } from "./resumable-stream.ts";
 
 interface ProgressEvent {
   readonly event: "progress";
@@ -18,14 +18,11 @@ interface EndEvent {
 
 export type FollowEvent = { readonly event: "log"; readonly line: LogLineBody } | ProgressEvent | EndEvent;
 
-export interface FollowOptions extends ResumeOptions {
-  /** Opens the stream behind a sequence number; rejects with what the node said. */
-  readonly open: (after: number, signal: AbortSignal) => Promise<AsyncIterable<string>>;
-  readonly after: number;
-}
+/** Opens the stream behind a sequence number; rejects with what the node said. */
+type Open = (after: number, signal: AbortSignal) => Promise<AsyncIterable<string>>;
 
-/** Each log line once and in order; ends with `end`, or silently when the signal fires. */
-export function follow({ open, after, ...options }: FollowOptions): AsyncGenerator<FollowEvent> {
+/** Each log line once and in order; ends with `end`. */
+export function jobStream(open: Open, after: number): Resumable<FollowEvent> {
   let seen = after;
   let progress = "";
   const read = (message: EventSourceMessage): FollowEvent[] => {
@@ -40,15 +37,12 @@ export function follow({ open, after, ...options }: FollowOptions): AsyncGenerat
     }
     return [event];
   };
-  return resumed<FollowEvent>(
-    {
-      open: (signal) => open(seen, signal),
-      read,
-      isEnd: ({ event }) => event === "end",
-      endedEarly: "the node ended the stream before the job was finished",
-    },
-    options,
-  );
+  return {
+    open: (signal) => open(seen, signal),
+    read,
+    isEnd: ({ event }) => event === "end",
+    endedEarly: "the node ended the stream before the job was finished",
+  };
 }
 
 /** What the node says of the job is taken at its word; null for kinds of a newer version. */

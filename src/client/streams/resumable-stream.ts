@@ -1,8 +1,13 @@
-/** Reads a stream of server-sent events across broken connections, and resumes it each time after the last event. */
+/**
+ * Reads a stream of server-sent events across broken connections, and resumes it each time after the last event. A
+ * refusal such as 401 ends it; a node that is dead, stops or has trouble means another try, at another node if there is
+ * one. Client, command line and dashboard read all their streams with it, so it knows nothing of Node.
+ */
 
 import { createParser } from "eventsource-parser";
 import type { EventSourceMessage } from "eventsource-parser";
 import type { Clock } from "../../platform/clock.ts";
+import { Backoff } from "../../platform/loop.ts";
 import { BatonClientError } from "../client-error.ts";
 
 export type { EventSourceMessage } from "eventsource-parser";
@@ -22,7 +27,9 @@ export interface ResumeOptions {
   readonly signal?: AbortSignal | undefined;
   /** How long to go on trying while nothing gets through. */
   readonly giveUpAfterMs: number;
-  readonly clock: Clock;
+  /** The stream broke and is tried again; once for each reason. */
+  readonly onTrouble?: ((error: BatonClientError) => void) | undefined;
+  readonly clock: Pick<Clock, "monotonic" | "sleep">;
 }
 
 const FIRST_DELAY_MS = 100;
@@ -31,21 +38,22 @@ const DELAY_MS_MAX = 2_000;
 /** Ends with the last event, or silently when the signal fires. */
 export async function* resumed<Event>(
   stream: Resumable<Event>,
-  { signal, giveUpAfterMs, clock }: ResumeOptions,
+  { signal, giveUpAfterMs, onTrouble, clock }: ResumeOptions,
 ): AsyncGenerator<Event> {
   const stop = new AbortController();
   const forward = (): void => stop.abort();
   signal?.addEventListener("abort", forward, { once: true });
   if (signal?.aborted) forward();
   let troubleSince: number | null = null;
-  let delayMs = FIRST_DELAY_MS;
+  let told: string | null = null;
+  const backoff = new Backoff(FIRST_DELAY_MS, DELAY_MS_MAX);
   try {
     while (!stop.signal.aborted) {
-      let trouble = new BatonClientError("UNREACHABLE", stream.endedEarly);
+      let failure = new BatonClientError("UNREACHABLE", stream.endedEarly);
       try {
         for await (const message of messages(await stream.open(stop.signal))) {
-          troubleSince = null;
-          delayMs = FIRST_DELAY_MS;
+          troubleSince = told = null;
+          backoff.reset();
           for (const event of stream.read(message)) {
             yield event;
             if (stream.isEnd?.(event)) return;
@@ -54,12 +62,14 @@ export async function* resumed<Event>(
       } catch (error) {
         if (stop.signal.aborted) return;
         if (!mayPass(error)) throw error;
-        trouble = error;
+        failure = error;
       }
+      if (stop.signal.aborted) return;
       troubleSince ??= clock.monotonic();
-      if (clock.monotonic() - troubleSince >= giveUpAfterMs) throw trouble;
-      await clock.sleep(delayMs, stop.signal);
-      delayMs = Math.min(delayMs * 2, DELAY_MS_MAX);
+      if (clock.monotonic() - troubleSince >= giveUpAfterMs) throw failure;
+      if (told !== failure.message) onTrouble?.(failure);
+      told = failure.message;
+      await clock.sleep(backoff.next(), stop.signal);
     }
   } finally {
     signal?.removeEventListener("abort", forward);
@@ -67,7 +77,8 @@ export async function* resumed<Event>(
   }
 }
 
-function mayPass(error: unknown): error is BatonClientError {
+/** Whether another try may succeed: not after a refusal such as 401, nor after the client was closed. */
+export function mayPass(error: unknown): error is BatonClientError {
   if (!(error instanceof BatonClientError)) return false;
   const { code, status } = error;
   if (status === null) return code === "UNREACHABLE" || code === "TIMEOUT";

@@ -1,4 +1,10 @@
-/** The declaration of a setting, as used in the tables of settings. */
+/**
+ * The declaration of a setting: its kind, its default and what it is for. One function for each kind. The path of a
+ * setting follows from its place in the tables, see ../settings.ts.
+ */
+
+import type { NodeMap } from "../values/node-map.ts";
+import type { StoreSetting } from "../values/secret-url.ts";
 
 export type Kind =
   | "string"
@@ -18,32 +24,83 @@ export type Kind =
   | "duration"
   | "size";
 
-export interface Setting {
-  /** As in the file: `http.port` is `port` under `http`. At most one level deep. */
-  readonly path: string;
-  readonly kind: Kind;
-  /** As a person would write it; null where it is worked out at start, and then `defaultIs` says how. */
-  readonly default: string | number | boolean | readonly string[] | Readonly<Record<string, string>> | null;
+interface About {
+  readonly about: string;
+  /** What breaks if it is smaller. */
+  readonly smaller?: string;
+  /** In words, where the default itself says nothing. */
   readonly defaultIs?: string;
   readonly flag?: string;
+  /** A shorter name of its variable, in addition to the one made of its path. */
+  readonly variable?: string;
+}
+
+interface TextAbout extends About {
+  readonly pattern?: RegExp;
+  /** What the pattern asks for, after "must …"; without it, what a node's name must be. */
+  readonly patternIs?: string;
+}
+
+export interface Definition extends TextAbout {
+  readonly kind: Kind;
+  /** As a person would write it; null where it is determined at the start, and then `defaultIs` says how. */
+  readonly default: string | number | boolean | readonly string[] | NodeMap | null;
   /** What an enum may be; for a list, what its entries may be, and then it must have one. */
   readonly values?: readonly string[];
   /** Written like the value itself. */
   readonly min?: string | number;
   readonly max?: string | number;
-  readonly pattern?: RegExp;
-  /** What the pattern asks for, after "must …"; without it, what a node's name must be. */
-  readonly patternIs?: string;
   /** Never shown: not in what is printed, not in mistakes. Its variable with `_FILE` behind it names a file that has it. */
   readonly secret?: true;
   /** With `secret`: a file that others can read is refused, not only warned of. */
   readonly ownerOnly?: true;
-  /** A shorter name of its variable, beside the one made of its path. */
-  readonly variable?: string;
-  readonly about: string;
-  /** What breaks if it is smaller. */
-  readonly smaller?: string;
 }
 
+/** Also says, for the compiler alone, which value is read and which unit ends its name in `Settings`. */
+export type Declared<Value, Unit extends string = ""> = Definition & {
+  readonly is?: Value;
+  readonly unit?: Unit;
+};
+
 /** Timers of the runtime overflow at 24.8 days and would fire at once. */
-export const TIMER_MAX = "24d";
+const TIMER_MAX = "24d";
+
+type Range<Limit> = readonly [min: Limit, max: Limit];
+
+const declare = <Value, Unit extends string = "">(
+  kind: Kind,
+  value: Definition["default"],
+  rest: Omit<Definition, "kind" | "default">,
+): Declared<Value, Unit> => ({ kind, default: value, ...rest });
+
+export const text = (value: string | null, about: TextAbout) => declare<string>("string", value, about);
+export const secret = (about: TextAbout & Pick<Definition, "ownerOnly">) =>
+  declare<string>("string", "", { defaultIs: "empty", secret: true, ...about });
+export const path = (value: string, about: About) => declare<string>("path", value, about);
+export const paths = (about: About) => declare<readonly string[]>("paths", [], about);
+export const list = (about: TextAbout) => declare<readonly string[]>("list", [], about);
+/** All of them unless some are named. */
+export const someOf = <Choice extends string>(values: readonly Choice[], about: About) =>
+  declare<readonly Choice[]>("list", values, { values, ...about });
+export const oneOf = <const Choice extends string>(value: Choice, values: readonly Choice[], about: About) =>
+  declare<Choice>("enum", value, { values, ...about });
+export const map = (about: About) => declare<NodeMap>("map", {}, about);
+export const address = (about: About) => declare<string>("address", "", { defaultIs: "empty", ...about });
+export const addresses = (about: About) => declare<readonly string[]>("addresses", [], about);
+export const store = (value: StoreSetting, about: About) => declare<StoreSetting>("store", value, about);
+/** A server that need not be there. */
+export const server = (kind: "redis" | "etcd", about: About) =>
+  declare<string>(kind, "", { defaultIs: "none", ...about });
+export const integer = (value: number, [min, max]: Range<number>, about: About) =>
+  declare<number>("integer", value, { min, max, ...about });
+export const number = (value: number, [min, max]: Range<number>, about: About) =>
+  declare<number>("number", value, { min, max, ...about });
+export const boolean = (value: boolean, about: About) => declare<boolean>("boolean", value, about);
+export const size = (value: string, [min, max]: Range<string>, about: About) =>
+  declare<number, "Bytes">("size", value, { min, max, ...about });
+/** At most what a timer can wait. */
+export const duration = (value: string, min: string, about: About) =>
+  declare<number, "Ms">("duration", value, { min, max: TIMER_MAX, ...about });
+/** A duration that is compared with the times of records, and may be longer than a timer. */
+export const age = (value: string, min: string, about: About) =>
+  declare<number, "Ms">("duration", value, { min, ...about });

@@ -11,12 +11,15 @@
  */
 
 import { scryptSync } from "node:crypto";
+import { homedir } from "node:os";
+import { join } from "node:path";
 import { BatonError } from "../../core/errors.ts";
 import { isLoopback } from "../../core/access/is-loopback.ts";
+import { newSecret } from "../../platform/random.ts";
 import { isEverywhere, parseAddress } from "../values/address.ts";
 import type { Environment } from "../sources/environment.ts";
 import { fabricOf } from "../fabric.ts";
-import { machineSecret } from "./machine-secret.ts";
+import { createOwnSecret, readOwnSecret, UntrustedFile } from "./secret-file.ts";
 import type { Settings } from "../settings.ts";
 import { adviceText, type Advice } from "../mistake.ts";
 
@@ -61,9 +64,10 @@ export function weakness(secret: string): string | null {
   return null;
 }
 
-/** What forbids the start, each in one sentence with the line to type. */
-export function secretMistakes(settings: SecretSettings): string[] {
-  return secretAdvice(settings).map(adviceText);
+/** Throws BAD_CONFIG for what forbids the start, each in one sentence with the line to type. */
+export function checkSecret(settings: SecretSettings): void {
+  const mistakes = secretAdvice(settings).map(adviceText);
+  if (mistakes.length > 0) throw new BatonError("BAD_CONFIG", mistakes.join("\n"), { mistakes });
 }
 
 export function secretAdvice(settings: SecretSettings): Advice[] {
@@ -79,7 +83,7 @@ export function secretAdvice(settings: SecretSettings): Advice[] {
 }
 
 /**
- * Throws BAD_CONFIG for what `secretMistakes` tells, and when the machine's own secret cannot be read or kept. Null in a
+ * Throws BAD_CONFIG for what `checkSecret` finds, and when the machine's own secret cannot be read or kept. Null in a
  * cluster that needs none, or of a node alone.
  */
 export function openClusterSecret(
@@ -87,8 +91,7 @@ export function openClusterSecret(
   environment: Environment = process.env,
 ): ClusterSecret | null {
   if (fabricOf(settings) !== "peers") return null;
-  const mistakes = secretMistakes(settings);
-  if (mistakes.length > 0) throw new BatonError("BAD_CONFIG", mistakes.join("\n"), { mistakes });
+  checkSecret(settings);
   const warnings = insecurities(settings);
   const secrets = secretsIn(settings);
   if (secrets.length > 0) return { secrets, from: "settings", warnings };
@@ -151,4 +154,35 @@ export function isWellKnown(secret: string): boolean {
 /** The user is part of the salt, so that one password in two clusters makes two keys; the label keeps other uses apart. */
 function derived(user: string, pass: string): string {
   return scryptSync(pass, `baton/cluster-secret/1:${user}`, 32, SCRYPT).toString("base64url");
+}
+
+export function machineSecretFile(environment: Environment): string {
+  const home = environment["HOME"] || homedir();
+  const state =
+    process.platform === "win32"
+      ? environment["LOCALAPPDATA"] || join(home, "AppData", "Local")
+      : environment["XDG_STATE_HOME"] || join(home, ".local", "state");
+  return join(state, "baton", "secret");
+}
+
+/**
+ * The secret of nodes that listen only on their own machine: generated once, stored in the user's own directory,
+ * readable by that user only. It keeps out other users of the machine; the loopback address keeps out other machines.
+ * Throws BAD_CONFIG with the remedy when it cannot be kept, or others could have read or written it.
+ */
+function machineSecret(environment: Environment): string {
+  const file = machineSecretFile(environment);
+  try {
+    return readOwnSecret(file) ?? createOwnSecret(file, newSecret());
+  } catch (error) {
+    if (error instanceof UntrustedFile) throw bad(file, error.message);
+    throw bad(file, `cannot be read or kept (${String((error as NodeJS.ErrnoException).code)})`);
+  }
+}
+
+function bad(file: string, why: string): BatonError {
+  return new BatonError(
+    "BAD_CONFIG",
+    `the secret of this machine's nodes, ${file}, ${why}; remove it, or set BATON_SECRET (\`baton secret create\`)`,
+  );
 }

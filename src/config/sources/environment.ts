@@ -7,10 +7,8 @@
 import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { nearest } from "../../core/errors.ts";
-import type { Setting } from "../definitions/setting-definition.ts";
-import { environmentName, SETTINGS } from "../settings.ts";
-import type { Found } from "./source.ts";
-import { adviceText, type Advice } from "../mistake.ts";
+import { environmentName, type Setting, SETTINGS } from "../settings.ts";
+import { type Advice, adviceText, type Found, whyUnreadable } from "../mistake.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -28,7 +26,7 @@ interface Variable {
 }
 
 const VARIABLES: ReadonlyMap<string, Variable> = new Map(
-  (SETTINGS as readonly Setting[]).flatMap((row) => {
+  SETTINGS.flatMap((row) => {
     const names = [environmentName(row.path), ...(row.variable ? [row.variable] : [])];
     return names.flatMap((name): [string, Variable][] => [
       [name, { path: row.path, file: false }],
@@ -103,9 +101,6 @@ function readSecretFile(variable: string, path: string, ownerOnly = false): Secr
       ? { mistake: `${adviceText(warning)} (in Kubernetes, defaultMode: 0440)` }
       : { text, warning };
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code;
-    const why =
-      code === "ENOENT" ? "there is no such file" : code === "EISDIR" ? "it is a directory" : String(code);
-    return { mistake: `${variable} cannot be read (${path}): ${why}` };
+    return { mistake: `${variable} cannot be read (${path}): ${whyUnreadable(error)}` };
   }
 }

@@ -3,8 +3,7 @@
 import type * as Yaml from "yaml";
 import type { Document, LineCounter, YAMLMap } from "yaml";
 import { loadPackage } from "../../platform/load-package.ts";
-import type { Found } from "./source.ts";
-import type { Advice } from "../mistake.ts";
+import type { Found, Advice } from "../mistake.ts";
 
 const yaml = (): typeof Yaml => loadPackage("yaml");
 

@@ -3,11 +3,9 @@
 import { nearest } from "../../core/errors.ts";
 import { GHOTI } from "./dialects/ghoti.ts";
 import { LANGID } from "./dialects/langid.ts";
-import type { Entry } from "./settings-document.ts";
-import { SettingsDocument } from "./settings-document.ts";
+import { type Entry, SettingsDocument } from "./settings-document.ts";
 import { SETTING_BY_PATH, SETTINGS } from "../settings.ts";
-import type { Found } from "./source.ts";
-import type { Advice } from "../mistake.ts";
+import type { Found, Advice } from "../mistake.ts";
 
 export interface FileContent {
   readonly found: readonly Found[];

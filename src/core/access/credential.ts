@@ -90,7 +90,7 @@ export const SESSION_IDLE_MS = 12 * 3_600_000;
 /** However often it is used, somebody who took it away has it no longer than this. */
 export const SESSION_MS_MAX = 7 * 24 * 3_600_000;
 /** How exactly the last use is known. Smaller, and each busy token costs more writes. */
-export const USE_STEP_MS = 600_000;
+const USE_STEP_MS = 600_000;
 
 /** When it ends by itself; null for never. */
 export function endsAt({ kind, expiresAt, lastUsedAt, createdAt }: Credential): number | null {

@@ -43,7 +43,7 @@ export interface ScalingAnswer {
 /** So much too many are left as they are. Less, and a queue that breathes makes workers come and go. */
 export const SURPLUS_KEPT = 0.3;
 /** When it is not known how long jobs run, or what waits is late all the same, no more than so many times what there is. */
-export const GROWTH_MAX = 2;
+const GROWTH_MAX = 2;
 /** Places that are in use when the line is taken for too long for them, and not for something else that keeps jobs waiting. */
 const BUSY_SHARE = 0.8;
 

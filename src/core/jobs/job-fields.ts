@@ -50,8 +50,8 @@ export const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 /** A year: a longer delay is a mistake in the unit more often than intended. */
 export const DELAY_MS_MAX = 366 * 24 * 3_600_000;
 export const IDEMPOTENCY_KEY_LENGTH_MAX = 255;
-export const TAGS_MAX = 16;
-export const TAG_LENGTH_MAX = 64;
+const TAGS_MAX = 16;
+const TAG_LENGTH_MAX = 64;
 
 const A_NAME =
   "a name of 1 to 128 letters, digits or . _ : / - that begins and ends with a letter or a digit";
@@ -237,18 +237,8 @@ export function listedFilter(query: object): { readonly name: string; readonly t
   return null;
 }
 
-/** Whether a stored job passes the filters of a query. */
-export function passesFilters(job: object, query: object): boolean {
-  return FILTER_FIELDS.every(({ name, kind, filter }) => {
-    const [wanted, value] = [(query as Fields)[filter.name], (job as Fields)[name]];
-    return (
-      wanted === undefined || (kind === "texts" ? (value as unknown[]).includes(wanted) : value === wanted)
-    );
-  });
-}
-
 /** In words: "of task resize in queue images". */
-export function filterPhrases(query: object): string[] {
+function filterPhrases(query: object): string[] {
   const given = filtersIn(query) as Fields;
   return FILTER_FIELDS.flatMap(({ filter: { name, phrase } }) =>
     given[name] === undefined ? [] : [`${phrase} ${String(given[name])}`],
@@ -265,13 +255,6 @@ export function rareIn(input: object): Partial<RareFields> | null {
     else if ((value as string[]).length > 0) (found ??= {})[name] = [...new Set(value as string[])];
   }
   return found;
-}
-
-/** The rare fields of a stored job, empty ones too. */
-export function rareOf(stored: object): RareFields {
-  return Object.fromEntries(
-    RARE_FIELDS.map(({ name, kind }) => [name, (stored as Fields)[name] ?? (kind === "texts" ? [] : null)]),
-  ) as RareFields;
 }
 
 export interface FieldMistake {

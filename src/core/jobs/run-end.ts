@@ -75,7 +75,7 @@ const BACK: RunChange = {
   killed: null,
 };
 
-export function cancelError({ reason }: NonNullable<CancelRequest>, otherwise = "cancelled"): JobError {
+function cancelError({ reason }: NonNullable<CancelRequest>, otherwise = "cancelled"): JobError {
   return { code: "CANCELLED", message: reason ?? otherwise };
 }
 
@@ -123,7 +123,7 @@ export function afterOutcome(outcome: Outcome, cancel: CancelRequest): RunChange
  */
 export type Abandoned =
   | { readonly by: "expiry"; readonly unheard?: boolean }
-  | { readonly by: "lives"; readonly incarnations: readonly string[] }
+  | { readonly by: "incarnations"; readonly incarnations: readonly string[] }
   | { readonly by: "everybody"; readonly except: string }
   | { readonly by: "holders"; readonly names: readonly string[] }
   | { readonly by: "overdue"; readonly graceMs: number };
@@ -148,7 +148,7 @@ export interface Recovered {
 export function isLeftBehind(lease: LeaseId, which: Exclude<Dead, { by: "expiry" }>): boolean {
   const [holder, next] = lease.split("/") as [string, string];
   switch (which.by) {
-    case "lives":
+    case "incarnations":
       return which.incarnations.includes(next);
     case "everybody":
       return next !== which.except && leaseholder(lease) === null;

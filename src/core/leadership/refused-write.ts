@@ -10,8 +10,7 @@ import type { JobId } from "../ids.ts";
 export const LEADER_WRITES = {
   "jobs.submit": "new jobs",
   "jobs.claim": "a claim of jobs",
-  "jobs.settle": "results",
-  "jobs.report": "logs and progress",
+  "jobs.record": "results, logs and progress",
   "jobs.renew": "a lease",
   "jobs.recover": "the recovery of jobs",
   "jobs.purge": "the removal of old jobs",

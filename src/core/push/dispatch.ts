@@ -98,7 +98,7 @@ export function dispatchLimit(
 }
 
 /** Who asks for more than it can run at once expects to be done with the first of them soon. */
-export function isShort(group: WorkerGroup): boolean {
+function isShort(group: WorkerGroup): boolean {
   return group.wants > group.runningMax;
 }
 

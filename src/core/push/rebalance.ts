@@ -13,7 +13,7 @@ export interface RebalanceRules {
 }
 
 /** Smaller, and a few jobs wander about in a cluster that has hardly any. */
-export const DIFFERENCE_MIN = 10;
+const DIFFERENCE_MIN = 10;
 /** What one move takes at most. More, and choosing it keeps the event loop busy for longer than an event may wait. */
 export const MOVE_MAX = 5_000;
 

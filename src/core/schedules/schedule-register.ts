@@ -10,6 +10,8 @@
  * same id and target.
  *
  * So if a note lacks a run that a lower version had, that run needs no further action.
+ *
+ * The pause of a queue is a note in the same table, under a key that no schedule can have.
  */
 
 import type { JobId, NodeName } from "../ids.ts";
@@ -69,6 +71,8 @@ export interface ScheduleNote {
   /** No later occurrence has been noted. Outlives a removal, as the occurrences do. */
   readonly notedThrough: number | null;
   readonly open: readonly OpenRuns[];
+  /** Only in the note of a queue, which has no schedule. */
+  readonly queue?: { readonly name: string; readonly paused: boolean };
 }
 
 /** A note before it has its version. */
@@ -137,6 +141,27 @@ export function pauseNote(note: ScheduleNote, paused: boolean, nextAt: number | 
 /** What was intended stays as it was intended. */
 function pinned({ open, schedule }: ScheduleNote): readonly OpenRuns[] {
   return open.map((group) => (group.template ? group : { ...group, template: templateOf(schedule!) }));
+}
+
+// ---------------------------------------------------------------- queues
+
+/** The name of a schedule has no blank. */
+export const QUEUE_KEYS = "queue ";
+
+export function queueNote(queue: string, paused: boolean, now: number): Draft {
+  return {
+    name: `${QUEUE_KEYS}${queue}`,
+    queue: { name: queue, paused },
+    schedule: null,
+    changedAt: now,
+    notedThrough: null,
+    open: [],
+  };
+}
+
+/** Whether a note only says that there is nothing any more: a schedule that was removed, a queue that was resumed. */
+export function isTombstone({ schedule, queue, open }: Draft): boolean {
+  return !schedule && !queue?.paused && open.length === 0;
 }
 
 /** A note of what a store had before anybody noted it. */

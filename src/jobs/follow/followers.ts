@@ -1,5 +1,5 @@
 /**
- * Follows jobs that run on other nodes. A follower announces itself to all nodes (`job.followed`, repeated while it
+ * Follows jobs, here and on other nodes. A follower announces itself to all nodes (`job.followed`, repeated while it
  * lasts). A node publishes changes (`job.changed`) only of jobs that are followed, so that a million jobs without
  * followers cost no messages.
  *
@@ -11,93 +11,140 @@ import type { JobChange } from "../../channels/messages.ts";
 import { topics } from "../../channels/channel-names.ts";
 import type { JobId } from "../../core/ids.ts";
 import type { Clock } from "../../platform/clock.ts";
+import { Loop, Pause } from "../../platform/loop.ts";
+import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
-import type { JobWatchers } from "./job-watchers.ts";
-
-export interface FollowersOptions {
-  readonly channels: Channels;
-  readonly watchers: JobWatchers;
-  readonly clock: Clock;
-}
 
 const REMIND_MS = 5_000;
 /** Two reminders may be lost. */
 const FORGET_MS = 3 * REMIND_MS;
+/** The net under the hints: a change made elsewhere is seen after this long at the latest. */
+const READ_AGAIN_MS = 1_000;
+
+interface Reminder {
+  followers: number;
+  readonly loop: Loop;
+}
 
 export class Followers extends Lifecycle {
-  readonly #o: FollowersOptions;
-  /** Jobs that somebody follows elsewhere, and until when that is believed. */
+  readonly #clock: Clock;
+  readonly #channels: Channels;
+  readonly #watchers: JobWatchers;
+  /** Jobs that are followed elsewhere, and until when that is believed. */
   readonly #followed = new Map<JobId, number>();
+  /** Jobs that are followed here. However many follow one, the other nodes are reminded of it once. */
+  readonly #reminders = new Map<JobId, Reminder>();
   #subscriptions: Subscription[] = [];
-  #stopping = new AbortController();
 
-  constructor(options: FollowersOptions) {
+  constructor({ clock }: Pick<Platform, "clock">, channels: Channels) {
     super();
-    this.#o = options;
+    this.#clock = clock;
+    this.#channels = channels;
+    this.#watchers = new JobWatchers(clock);
   }
 
-  /** A job changed here: our own followers look at once, others are told. */
+  /** A job changed here: our own followers read it at once, others are notified. */
   changed(id: JobId): void {
-    const { watchers, channels, clock } = this.#o;
-    watchers.changed(id);
+    this.#watchers.changed(id);
     if (this.#followed.size === 0) return;
     const until = this.#followed.get(id);
     if (until === undefined) return;
-    if (clock.monotonic() > until) this.#followed.delete(id);
+    if (this.#clock.monotonic() > until) this.#followed.delete(id);
     else {
       const change: JobChange = { id, status: null };
-      void channels.publish(topics.jobChanged, [{ key: id, body: change }]).catch(() => {});
+      void this.#channels.publish(topics.jobChanged, [{ key: id, body: change }]).catch(() => {});
     }
   }
 
   async *changes(id: JobId, signal: AbortSignal): AsyncGenerator<void> {
-    const over = new AbortController();
-    const end = (): void => over.abort();
-    signal.addEventListener("abort", end, { once: true });
-    void this.#remind(id, AbortSignal.any([over.signal, this.#stopping.signal]));
+    const reminder = this.#reminders.get(id) ?? this.#remind(id);
+    reminder.followers++;
     try {
-      yield* this.#o.watchers.changes(id, signal);
+      yield* this.#watchers.changes(id, signal);
     } finally {
-      signal.removeEventListener("abort", end);
-      end();
+      reminder.followers--;
+      if (reminder.followers === 0) {
+        if (this.#reminders.get(id) === reminder) this.#reminders.delete(id);
+        void reminder.loop.stop();
+      }
     }
   }
 
   protected onStart(): void {
-    this.#stopping = new AbortController();
-    const { channels, watchers, clock } = this.#o;
     this.#subscriptions = [
-      channels.subscribe(topics.jobFollowed, ({ body }) => {
+      this.#channels.subscribe(topics.jobFollowed, ({ body }) => {
         const { id } = body as { id: JobId };
         this.#forgetOld();
         this.#followed.delete(id); // the map stays in the order of time
-        this.#followed.set(id, clock.monotonic() + FORGET_MS);
+        this.#followed.set(id, this.#clock.monotonic() + FORGET_MS);
       }),
-      channels.subscribe(topics.jobChanged, ({ body }) => watchers.changed((body as JobChange).id)),
+      this.#channels.subscribe(topics.jobChanged, ({ body }) =>
+        this.#watchers.changed((body as JobChange).id),
+      ),
     ];
   }
 
   protected async onStop(): Promise<void> {
-    this.#stopping.abort();
+    for (const { loop } of this.#reminders.values()) void loop.stop();
+    this.#reminders.clear();
     this.#followed.clear();
     await Promise.all(this.#subscriptions.map((subscription) => subscription.close()));
   }
 
-  async #remind(id: JobId, signal: AbortSignal): Promise<void> {
-    const { channels, watchers, clock } = this.#o;
-    while (!signal.aborted) {
-      await channels.publish(topics.jobFollowed, [{ key: id, body: { id } }]).catch(() => {});
-      // What happened before the others heard of us was not told.
-      watchers.changed(id);
-      await clock.sleep(REMIND_MS, signal);
-    }
+  #remind(id: JobId): Reminder {
+    const loop = new Loop(this.#clock, async () => {
+      await this.#channels.publish(topics.jobFollowed, [{ key: id, body: { id } }]).catch(() => {});
+      // Changes before the other nodes knew of the followers were not published.
+      this.#watchers.changed(id);
+      return REMIND_MS;
+    });
+    const reminder = { followers: 0, loop };
+    this.#reminders.set(id, reminder);
+    if (this.running) loop.start();
+    return reminder;
   }
 
   #forgetOld(): void {
-    const now = this.#o.clock.monotonic();
+    const now = this.#clock.monotonic();
     for (const [id, until] of this.#followed) {
       if (now <= until) break;
       this.#followed.delete(id);
+    }
+  }
+}
+
+/** The followers of jobs in this process. Costs nothing for jobs without followers. */
+export class JobWatchers {
+  readonly #clock: Clock;
+  readonly #byJob = new Map<JobId, Set<Pause>>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get size(): number {
+    return this.#byJob.size;
+  }
+
+  changed(id: JobId): void {
+    if (this.#byJob.size === 0) return;
+    for (const pause of this.#byJob.get(id) ?? []) pause.wake();
+  }
+
+  /** Yields at once, then whenever the job may have changed and now and then regardless. */
+  async *changes(id: JobId, signal: AbortSignal): AsyncGenerator<void> {
+    const pause = new Pause(this.#clock);
+    const watchers = this.#byJob.get(id) ?? new Set();
+    this.#byJob.set(id, watchers.add(pause));
+    try {
+      while (!signal.aborted) {
+        pause.clear();
+        yield;
+        await pause.sleep(READ_AGAIN_MS, signal);
+      }
+    } finally {
+      watchers.delete(pause);
+      if (watchers.size === 0 && this.#byJob.get(id) === watchers) this.#byJob.delete(id);
     }
   }
 }

@@ -5,33 +5,27 @@
 
 import type { Budgets } from "../../core/jobs/job.ts";
 import type { Term } from "../../core/leadership/term.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Log } from "../../platform/log.ts";
-import type { NodeEvents } from "../../platform/node-events.ts";
+import { repeat } from "../../platform/loop.ts";
+import type { Platform } from "../../platform/platform.ts";
 import type { Abandoned, Store, Recovered } from "../../store/store.ts";
 
 export interface LeaseReaperOptions {
   readonly store: Pick<Store, "jobs">;
-  readonly clock: Clock;
   readonly budgets: Budgets;
   readonly intervalMs: number;
   /**
    * How long after its timeout a run may go on before its job is taken away. Shorter than what a worker gives its own
-   * handlers to end, and a run that was about to be stopped runs twice. Null: it is not looked for.
+   * handlers to end, and a run that was about to be stopped runs twice. Null: such runs are not searched for.
    */
   readonly overdueGraceMs?: number | null;
-  /** Since when agents could renew their leases here, monotonic; null while they cannot. Left out where there are none. */
-  readonly agentsHeardSince?: () => number | null;
-  /** Of agents. */
+  /** The length of an agent's lease; left out where there are no agents. */
   readonly agentLeaseMs?: number;
-  readonly log: Log;
-  readonly events: NodeEvents;
 }
 
 const OVERDUE_GRACE_MS = 30_000;
 /**
- * A leader that has just begun does not know whether an agent whose lease runs out has died or found nobody to renew it at. So long it
- * has to find us; but never longer than a lease, so that what we have granted or renewed ourselves is not meant.
+ * A leader that has just begun does not know whether an agent whose lease runs out has died or found no leader to renew it. This is how
+ * long it has to find us; but never longer than a lease, so that what we have granted or renewed ourselves is not meant.
  */
 const HEARING_MS = 10_000;
 /** Oftener, and a look at all that runs takes time from the store for what happens once in a year. */
@@ -40,17 +34,17 @@ const OVERDUE_EVERY_MS = 5_000;
 const OVERDUE_SHARE = 1 / 50;
 
 export class LeaseReaper {
-  readonly #o: LeaseReaperOptions;
+  readonly #o: Platform & LeaseReaperOptions;
   /** Kept when a duty begins anew: one that failed at a look that took long would fail again at once. */
   #nextLookAt = -Infinity;
 
-  constructor(options: LeaseReaperOptions) {
-    this.#o = options;
+  constructor(platform: Platform, options: LeaseReaperOptions) {
+    this.#o = { ...platform, ...options };
   }
 
   async duty(term: Term, signal: AbortSignal, clock = this.#o.clock): Promise<void> {
     const { intervalMs, overdueGraceMs: graceMs = OVERDUE_GRACE_MS } = this.#o;
-    while (!signal.aborted) {
+    return repeat(clock, signal, async () => {
       await this.recover({ by: "expiry", unheard: this.#unheard() }, term);
       const startedAt = clock.monotonic();
       if (graceMs !== null && startedAt >= this.#nextLookAt) {
@@ -61,8 +55,8 @@ export class LeaseReaper {
           this.#nextLookAt = startedAt + Math.max(OVERDUE_EVERY_MS, tookMs / OVERDUE_SHARE);
         }
       }
-      await clock.sleep(intervalMs, signal);
-    }
+      return intervalMs;
+    });
   }
 
   async recover(which: Abandoned, term: Term): Promise<readonly Recovered[]> {
@@ -81,9 +75,9 @@ export class LeaseReaper {
   }
 
   #unheard(): boolean {
-    const { clock, agentsHeardSince, agentLeaseMs = 0 } = this.#o;
-    if (!agentsHeardSince) return false;
-    const since = agentsHeardSince();
+    const { clock, state, agentLeaseMs } = this.#o;
+    if (agentLeaseMs === undefined) return false;
+    const since = state.agentsHeardSince;
     return since === null || clock.monotonic() - since < Math.min(HEARING_MS, agentLeaseMs);
   }
 

@@ -7,6 +7,7 @@
 import type { JobId, LeaseId } from "../../core/ids.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { ClaimedJob } from "../../store/store.ts";
+import type { WorkerSettings } from "./worker-settings.ts";
 
 /** The window over which the rate of finished jobs decides how far to claim ahead. */
 const RATE_WINDOW_MS = 100;
@@ -17,15 +18,10 @@ const RATE_WINDOW_MS = 100;
  */
 const LOOK_MS = 500;
 
-export interface ClaimBufferOptions {
-  readonly clock: Clock;
-  readonly concurrency: number;
-  readonly prefetchMax: number;
-  readonly giveBack: (job: ClaimedJob) => void;
-}
-
 export class ClaimBuffer {
-  readonly #o: ClaimBufferOptions;
+  readonly #clock: Clock;
+  readonly #settings: Pick<WorkerSettings, "concurrency" | "prefetchMax">;
+  readonly #giveBack: (job: ClaimedJob) => void;
   #jobs: ClaimedJob[] = [];
   #next = 0;
   #finishedInWindow = 0;
@@ -33,8 +29,14 @@ export class ClaimBuffer {
   #lastWindow = 0;
   #cancelLook: (() => void) | null = null;
 
-  constructor(options: ClaimBufferOptions) {
-    this.#o = options;
+  constructor(
+    clock: Clock,
+    settings: Pick<WorkerSettings, "concurrency" | "prefetchMax">,
+    giveBack: (job: ClaimedJob) => void,
+  ) {
+    this.#clock = clock;
+    this.#settings = settings;
+    this.#giveBack = giveBack;
   }
 
   get size(): number {
@@ -48,7 +50,7 @@ export class ClaimBuffer {
 
   /** How many more to claim now. Asks only when half of what may be held is gone, to ask for many at once. */
   wanted(running: number): number {
-    const { concurrency, prefetchMax } = this.#o;
+    const { concurrency, prefetchMax } = this.#settings;
     const held = running + this.size;
     const capacity = concurrency + Math.min(prefetchMax, this.#recentlyFinished());
     const room = capacity - held;
@@ -101,15 +103,15 @@ export class ClaimBuffer {
   /** Also at few: the slots may be busy for hours with what came before them. */
   #lookLater(): void {
     if (this.#cancelLook || this.size === 0) return;
-    this.#cancelLook = this.#o.clock.after(LOOK_MS, () => {
+    this.#cancelLook = this.#clock.after(LOOK_MS, () => {
       this.#cancelLook = null;
-      for (const job of this.#jobs.splice(this.#next + this.#recentlyFinished())) this.#o.giveBack(job);
+      for (const job of this.#jobs.splice(this.#next + this.#recentlyFinished())) this.#giveBack(job);
       this.#lookLater();
     });
   }
 
   #recentlyFinished(): number {
-    const now = this.#o.clock.monotonic();
+    const now = this.#clock.monotonic();
     if (now - this.#windowFrom >= RATE_WINDOW_MS) {
       this.#lastWindow = now - this.#windowFrom < 2 * RATE_WINDOW_MS ? this.#finishedInWindow : 0;
       this.#finishedInWindow = 0;

@@ -10,7 +10,8 @@ import { traceHeaders } from "../../core/trace.ts";
 import type { Span } from "../../platform/tracing.ts";
 import { LOG_LEVELS } from "../../store/store.ts";
 import type { ClaimedJob, LogLevel, NewLogLine, Report } from "../../store/store.ts";
-import type { TaskContext, TaskJob, TaskLog } from "../tasks/task.ts";
+import type { Task, TaskContext, TaskJob, TaskLog } from "../tasks/task.ts";
+import type { ThreadPool } from "./thread-pool.ts";
 
 /** What `signal.reason` is, and what an aborted handler usually rejects with. */
 export class JobAborted extends Error {
@@ -36,7 +37,7 @@ export class JobRun implements TaskContext {
   readonly claimed: ClaimedJob;
   /** Monotonic. */
   readonly startedAt: number;
-  /** Where somebody records traces. */
+  /** Where traces are recorded. */
   span: Span | null = null;
   /** Monotonic; Infinity without a timeout. Moved on by an abort to the end of its grace. */
   deadline: number;
@@ -152,4 +153,19 @@ export function progressOf(percent: unknown, message: unknown): NonNullable<Repo
 
 export function cut(text: string): string {
   return text.length > LOG_MESSAGE_LENGTH_MAX ? `${text.slice(0, LOG_MESSAGE_LENGTH_MAX)}… (cut)` : text;
+}
+
+/** Calls the handler, here or on a thread, inside the span of its run if there is one. */
+export function invoke(task: Task, payload: unknown, run: JobRun, threads: Pick<ThreadPool, "run">): unknown {
+  if (run.span) return run.span.run(() => call(task, payload, run, threads));
+  return call(task, payload, run, threads);
+}
+
+function call(task: Task, payload: unknown, run: JobRun, threads: Pick<ThreadPool, "run">): unknown {
+  return task.isolation === "thread" ? threads.run(task, payload, run) : task.run(payload, run);
+}
+
+/** A handler may return a promise of any library. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }

@@ -55,7 +55,7 @@ export function outcomeOf(
   }
 }
 
-/** More is data for a file or a database; a result is kept with its job and sent whole to whoever asks. */
+/** More is data for a file or a database; a result is kept with its job and sent whole to each caller. */
 export const RESULT_LENGTH_MAX = 8 * 1_048_576;
 
 function completed(result: unknown): Outcome {
@@ -128,7 +128,7 @@ export function mayTryAgain(error: unknown): boolean {
   return readable(() => (error as { retryable?: unknown } | null)?.retryable) !== false;
 }
 
-/** Stacks help whoever wrote the task; ten lines are enough to find the place. */
+/** Stacks help the author of the task; ten lines are enough to find the place. */
 const STACK_LINES = 10;
 
 /** Handlers throw what they like. What cannot be read, or cannot be text, must not take the worker down. */

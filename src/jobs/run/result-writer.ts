@@ -7,18 +7,15 @@ import { hasCode } from "../../core/errors.ts";
 import type { JobId } from "../../core/ids.ts";
 import type { JobStatus } from "../../core/jobs/job.ts";
 import { traceFields } from "../../core/trace.ts";
-import type { Clock } from "../../platform/clock.ts";
 import { within } from "../../platform/loop.ts";
-import type { Log } from "../../platform/log.ts";
-import type { ClaimedJob, Outcome, Report, Settlement } from "../../store/store.ts";
+import type { Platform } from "../../platform/platform.ts";
+import type { ClaimedJob, Outcome, Report, RunBatch } from "../../store/store.ts";
 import type { JobRun } from "./job-run.ts";
 import type { ResultPort } from "./worker-ports.ts";
 import type { SettledRun, WorkerMonitor } from "./worker-monitor.ts";
 
 export interface ResultWriterOptions {
   readonly results: ResultPort;
-  readonly clock: Clock;
-  readonly log: Log;
   /** A write has been handed to the store: what is handed over now shares its commit. */
   readonly onSent: () => void;
   readonly onChange: (id: JobId, status: JobStatus | null, job?: ClaimedJob) => void;
@@ -30,7 +27,7 @@ const STORE_RETRY_MS = 250;
 const LAST_TRIES_MS = 2_000;
 
 export class ResultWriter {
-  readonly #o: ResultWriterOptions;
+  readonly #o: Pick<Platform, "clock" | "log"> & ResultWriterOptions;
   #settlements: SettledRun[] = [];
   readonly #reporting = new Set<JobRun>();
   /** Under way. */
@@ -41,8 +38,8 @@ export class ResultWriter {
   /** From then on results that the store does not take are let go. */
   #giveUpAt = Infinity;
 
-  constructor(options: ResultWriterOptions) {
-    this.#o = options;
+  constructor({ clock, log }: Pick<Platform, "clock" | "log">, options: ResultWriterOptions) {
+    this.#o = { clock, log, ...options };
   }
 
   /** The store refuses results at the moment: running more jobs would only pile them up. */
@@ -68,6 +65,7 @@ export class ResultWriter {
   /** Nothing more is to be said of this run. */
   forget(run: JobRun): void {
     this.#reporting.delete(run);
+    this.#o.results.forget?.(run.claimed);
   }
 
   /** Results are kept until the store takes them. */
@@ -80,13 +78,11 @@ export class ResultWriter {
     const { clock, results } = this.#o;
     results.hurry?.();
     if (this.#giveUpAt === Infinity) this.#giveUpAt = clock.monotonic() + LAST_TRIES_MS;
-    const over = new AbortController();
-    const late = clock.sleep(this.#giveUpAt - clock.monotonic(), over.signal);
-    while ((this.busy || claiming()) && clock.monotonic() < this.#giveUpAt) {
-      await Promise.race([late, claiming()]);
-      await Promise.race([late, this.flush()]);
+    const leftMs = (): number => this.#giveUpAt - clock.monotonic();
+    while ((this.busy || claiming()) && leftMs() > 0) {
+      await within(clock, leftMs(), Promise.resolve(claiming()));
+      await within(clock, leftMs(), this.flush());
     }
-    over.abort();
   }
 
   flush(): Promise<void> {
@@ -98,7 +94,7 @@ export class ResultWriter {
   #schedule(): void {
     if (this.#scheduled || this.#flushing) return;
     this.#scheduled = true;
-    setImmediate(() => void this.flush());
+    void this.#o.clock.turn().then(() => this.flush());
   }
 
   #unwritten(): boolean {
@@ -138,19 +134,16 @@ export class ResultWriter {
   async #write(reports: readonly Report[], settlements: readonly SettledRun[]): Promise<void> {
     const { clock, log, watch } = this.#o;
     const tell = watch.settling(settlements);
-    let unreported = reports;
     for (let tries = 1; ; tries++) {
-      const [reported, settled] = await this.#send(unreported, settlements);
-      if (reported.status === "fulfilled") unreported = [];
-      const failed = [reported, settled].find((answer) => answer.status === "rejected");
-      this.#failing = failed !== undefined;
+      const answer = await this.#send({ reports, settlements });
+      this.#failing = answer.failed;
       watch.results(!this.#failing);
-      if (settled.status === "fulfilled" && !failed) {
+      if (!answer.failed) {
         for (const { run } of reports) this.#o.onChange(run.id, null);
-        tell(settled.value);
-        return this.#announce(settlements, settled.value);
+        tell(answer.settled);
+        return this.#announce(settlements, answer.settled);
       }
-      const fields = { err: failed!.reason as unknown, results: settlements.length };
+      const fields = { err: answer.error, results: settlements.length };
       if (hasCode(fields.err, "STOPPED")) return;
       if (clock.monotonic() >= this.#giveUpAt)
         return log.error(fields, "could not store results before the end; their jobs will run again");
@@ -160,11 +153,13 @@ export class ResultWriter {
     }
   }
 
-  #send(reports: readonly Report[], settlements: readonly Settlement[]) {
-    // Async, so that also a store that refuses at once is a rejection.
-    const report = async () => (reports.length > 0 ? this.#o.results.report(reports) : []);
-    const settle = async () => (settlements.length > 0 ? this.#o.results.settle(settlements) : []);
-    return Promise.allSettled([report(), settle()] as const);
+  async #send(batch: RunBatch) {
+    try {
+      const { settled } = await this.#o.results.record(batch);
+      return { failed: false, settled } as const;
+    } catch (error) {
+      return { failed: true, error } as const;
+    }
   }
 
   #announce(settlements: readonly SettledRun[], verdicts: readonly string[]): void {

@@ -1,21 +1,19 @@
 import type { Clock } from "../../platform/clock.ts";
 import type { JobRun } from "./job-run.ts";
 
-export interface RunDeadlinesOptions {
-  readonly clock: Clock;
-  readonly runs: () => Iterable<JobRun>;
-  /** Moves the run's deadline on, or abandons it. */
-  readonly onDue: (run: JobRun) => void;
-}
-
 /** One timer for the deadlines of all runs: a timer for each would cost a short job more than its handler does. */
 export class RunDeadlines {
-  readonly #o: RunDeadlinesOptions;
+  readonly #clock: Clock;
+  readonly #runs: ReadonlyMap<unknown, JobRun>;
+  readonly #onDue: (run: JobRun) => void;
   #next = Infinity;
   #cancel: (() => void) | null = null;
 
-  constructor(options: RunDeadlinesOptions) {
-    this.#o = options;
+  /** `onDue` moves the run's deadline on, or abandons it. */
+  constructor(clock: Clock, runs: ReadonlyMap<unknown, JobRun>, onDue: (run: JobRun) => void) {
+    this.#clock = clock;
+    this.#runs = runs;
+    this.#onDue = onDue;
   }
 
   /** A run has this deadline now, on the monotonic clock. */
@@ -23,7 +21,7 @@ export class RunDeadlines {
     if (at >= this.#next) return;
     this.#cancel?.();
     this.#next = at;
-    this.#cancel = this.#o.clock.after(Math.ceil(at - this.#o.clock.monotonic()), () => this.#look());
+    this.#cancel = this.#clock.after(Math.ceil(at - this.#clock.monotonic()), () => this.#check());
   }
 
   stop(): void {
@@ -32,12 +30,12 @@ export class RunDeadlines {
     this.#next = Infinity;
   }
 
-  #look(): void {
-    const now = this.#o.clock.monotonic();
+  #check(): void {
+    const now = this.#clock.monotonic();
     this.#next = Infinity;
     let next = Infinity;
-    for (const run of this.#o.runs()) {
-      if (run.deadline <= now) this.#o.onDue(run);
+    for (const run of this.#runs.values()) {
+      if (run.deadline <= now) this.#onDue(run);
       if (!run.abandoned && run.deadline < next) next = run.deadline;
     }
     this.watch(next);

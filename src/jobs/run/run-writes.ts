@@ -8,43 +8,56 @@ import { isFinal } from "../../core/jobs/job.ts";
 import type { RefusedWrite } from "../../core/leadership/refused-write.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import type { NodeEvents } from "../../platform/node-events.ts";
-import type { ClaimedJob, JobStore, Report, Run, Settlement, Verdict } from "../../store/store.ts";
+import type {
+  ClaimedJob,
+  JobStore,
+  Recorded,
+  Report,
+  Run,
+  RunBatch,
+  Settlement,
+  Verdict,
+} from "../../store/store.ts";
 import { statusAfter } from "./result-writer.ts";
 
-export interface RunWriting<Method extends "settle" | "report"> {
-  readonly store: { readonly jobs: Pick<JobStore, Method> };
+export interface RunWriting {
+  readonly store: { readonly jobs: Pick<JobStore, "record"> };
   readonly events: NodeEvents;
 }
 
 type Verdicts = readonly Verdict[];
 
-export function settleRuns(
-  { store, events }: RunWriting<"settle">,
+export function recordRuns({ store, events }: RunWriting, batch: RunBatch, fence?: Term): Promise<Recorded> {
+  const recording = store.jobs.record(batch, fence);
+  recording.then(
+    (recorded) => emitRecorded(events, batch, recorded),
+    (error: unknown) => events.refused("jobs.record", error),
+  );
+  return recording;
+}
+
+export async function settleRuns(
+  writing: RunWriting,
   settlements: readonly Settlement[],
   fence?: Term,
 ): Promise<Verdicts> {
-  const settling = store.jobs.settle(settlements, fence);
-  settling.then(
-    (verdicts) => emitSettled(events, settlements, verdicts),
-    (error: unknown) => events.refused("jobs.settle", error),
-  );
-  return settling;
+  return (await recordRuns(writing, { reports: [], settlements }, fence)).settled;
 }
 
-export function reportRuns(
-  { store, events }: RunWriting<"report">,
+export async function reportRuns(
+  writing: RunWriting,
   reports: readonly Report[],
   fence?: Term,
 ): Promise<Verdicts> {
-  const reporting = store.jobs.report(reports, fence);
-  reporting.then(
-    (verdicts) => emitReported(events, reports, verdicts),
-    (error: unknown) => events.refused("jobs.report", error),
-  );
-  return reporting;
+  return (await recordRuns(writing, { reports, settlements: [] }, fence)).reported;
 }
 
-export function emitSettled(events: NodeEvents, ended: readonly Settlement[], verdicts: Verdicts): void {
+export function emitRecorded(events: NodeEvents, batch: RunBatch, { reported, settled }: Recorded): void {
+  emitReported(events, batch.reports, reported);
+  emitSettled(events, batch.settlements, settled);
+}
+
+function emitSettled(events: NodeEvents, ended: readonly Settlement[], verdicts: Verdicts): void {
   const finished: { readonly queue: string | undefined; readonly failed: boolean }[] = [];
   for (let at = 0; at < verdicts.length; at++) {
     const { run, outcome } = ended[at]!;
@@ -56,7 +69,7 @@ export function emitSettled(events: NodeEvents, ended: readonly Settlement[], ve
   if (finished.length > 0) events.emit("jobs.finished", finished);
 }
 
-export function emitReported(events: NodeEvents, reports: readonly Report[], verdicts: Verdicts): void {
+function emitReported(events: NodeEvents, reports: readonly Report[], verdicts: Verdicts): void {
   for (let at = 0; at < verdicts.length; at++)
     if (verdicts[at] === "stale") refuse(events, "run.report", reports[at]!.run);
 }

@@ -4,7 +4,7 @@ import { parentPort } from "node:worker_threads";
 import { JobAborted, progressOf } from "./job-run.ts";
 import { isAbort, mayTryAgain, resultText, toJobError } from "./outcome.ts";
 import type { Handler, Task, TaskContext } from "../tasks/task.ts";
-import type { FromThread, ThreadReport, ToThread } from "./thread-messages.ts";
+import type { FromThread, ThreadReport, ToThread } from "./thread-pool.ts";
 import type { LogLevel } from "../../store/store.ts";
 
 type Order = Extract<ToThread, { say: "run" }>;

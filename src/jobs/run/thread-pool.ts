@@ -5,17 +5,13 @@
 
 import { Worker as Thread } from "node:worker_threads";
 import type { Clock } from "../../platform/clock.ts";
+import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { JobAborted, JobRun } from "./job-run.ts";
 import { toJobError } from "./outcome.ts";
-import type { Task } from "../tasks/task.ts";
-import type { FromThread, ToThread } from "./thread-messages.ts";
-
-export interface ThreadPoolOptions {
-  readonly clock: Clock;
-  /** A thread that ignores an abort for so long is ended by force. */
-  readonly abortGraceMs: number;
-}
+import type { AbortReason, JobError } from "../../core/jobs/job.ts";
+import type { LogLevel } from "../../store/store.ts";
+import type { Task, TaskJob } from "../tasks/task.ts";
 
 /** Resolved relative to this module, with its own ending: `.ts` in a checkout, `.js` in the published package. */
 const ENTRY = new URL(
@@ -24,14 +20,17 @@ const ENTRY = new URL(
 );
 
 export class ThreadPool extends Lifecycle {
-  readonly #options: ThreadPoolOptions;
+  readonly #clock: Clock;
+  readonly #abortGraceMs: number;
   readonly #idle: Thread[] = [];
   readonly #all = new Set<Thread>();
   #runs = 0;
 
-  constructor(options: ThreadPoolOptions) {
+  /** A thread that ignores an abort for `abortGraceMs` is ended by force. */
+  constructor({ clock }: Pick<Platform, "clock">, abortGraceMs: number) {
     super();
-    this.#options = options;
+    this.#clock = clock;
+    this.#abortGraceMs = abortGraceMs;
   }
 
   /** Threads that are alive, idle ones among them. */
@@ -54,7 +53,7 @@ export class ThreadPool extends Lifecycle {
       const onAbort = (): void => {
         const reason = run.signal.reason as JobAborted;
         post(thread, { say: "abort", run: number, why: reason.why, message: reason.message });
-        endByForce = this.#options.clock.after(this.#options.abortGraceMs, () => void thread.terminate());
+        endByForce = this.#clock.after(this.#abortGraceMs, () => void thread.terminate());
       };
       const done = (reuse: boolean): void => {
         endByForce?.();
@@ -141,6 +140,41 @@ class NotForThreads extends Error {
     super(`the payload cannot be handed to a thread: ${why}`);
   }
 }
+
+/**
+ * The messages between a thread and its pool. Only plain values, because they are copied between threads. Every message
+ * names its run: output of an earlier handler (a timer that logs) must not be taken for output of the current one.
+ */
+export type ToThread =
+  | {
+      readonly say: "run";
+      readonly run: number;
+      readonly module: string;
+      readonly payload: unknown;
+      readonly job: TaskJob;
+      readonly attempt: number;
+      readonly traceparent: string | null;
+    }
+  | {
+      readonly say: "abort";
+      readonly run: number;
+      readonly why: AbortReason;
+      readonly message: string | null;
+    };
+
+export type FromThread = { readonly run: number } & ThreadReport;
+
+export type ThreadReport =
+  | { readonly say: "log"; readonly level: LogLevel; readonly message: string }
+  | { readonly say: "progress"; readonly value: number; readonly message: string | null }
+  /** As JSON text, so that what cannot be a result fails in the same way as on the main thread. */
+  | { readonly say: "returned"; readonly result: string }
+  | {
+      readonly say: "threw";
+      readonly error: JobError;
+      readonly retryable: boolean;
+      readonly aborted: boolean;
+    };
 
 function post(thread: Thread, message: ToThread): void {
   thread.postMessage(message);

@@ -13,26 +13,18 @@
  * unknown jobs are recovered.
  */
 
-import type { JobId, LeaseId } from "../../core/ids.ts";
-import type { NodeIdentity } from "../../core/node.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Log } from "../../platform/log.ts";
-import type { NodeEvents } from "../../platform/node-events.ts";
+import type { LeaseId } from "../../core/ids.ts";
+import type { Platform } from "../../platform/platform.ts";
 import type { Store } from "../../store/store.ts";
 import { emitNotRenewed } from "./run-writes.ts";
+import type { LeaseListener } from "./worker-ports.ts";
 
-export interface WorkerLeaseOptions {
+export type LeasePlatform = Pick<Platform, "clock" | "log" | "events" | "identity">;
+
+export interface WorkerLeaseOptions extends LeaseListener {
   readonly store: Pick<Store, "jobs">;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly events: NodeEvents;
-  readonly identity: NodeIdentity;
   readonly leaseMs: number;
   readonly renewMs: number;
-  /** Whether there is anything under this lease. */
-  readonly needed: (lease: LeaseId) => boolean;
-  readonly onLost: (lease: LeaseId, why: string) => void;
-  readonly onCancelRequest: (id: JobId, reason: string | null) => void;
 }
 
 interface Hold {
@@ -42,15 +34,15 @@ interface Hold {
 }
 
 export class WorkerLease {
-  readonly #o: WorkerLeaseOptions;
+  readonly #o: LeasePlatform & WorkerLeaseOptions;
   readonly #holds = new Map<LeaseId, Hold>();
   #id: LeaseId;
   #count = 0;
   #cancelRenewal: (() => void) | null = null;
   #cancelWatch: (() => void) | null = null;
 
-  constructor(options: WorkerLeaseOptions) {
-    this.#o = options;
+  constructor({ clock, log, events, identity }: LeasePlatform, options: WorkerLeaseOptions) {
+    this.#o = { clock, log, events, identity, ...options };
     this.#id = this.#next();
   }
 
@@ -64,7 +56,7 @@ export class WorkerLease {
     return !this.#holds.has(this.#id) || !this.#o.needed(this.#id);
   }
 
-  /** A claim sent then has given something. False when the lease was lost meanwhile: nobody will renew it. */
+  /** A claim sent then has given something. False when the lease was lost meanwhile: it is not renewed any more. */
   granted(lease: LeaseId, sentAt: number): boolean {
     const hold = this.#holds.get(lease);
     if (!hold && lease !== this.#id) return false;
@@ -73,12 +65,12 @@ export class WorkerLease {
     return true;
   }
 
-  /** A claim was told that the lease is not ours. */
+  /** A claim was refused because the lease is not ours. */
   refused(lease: LeaseId): void {
     if (lease === this.#id) this.#lose(lease, "it was taken away");
   }
 
-  /** A claim was not answered: it may have given something that nobody will run. */
+  /** A claim was not answered: it may have given jobs that no worker will run. */
   retire(lease: LeaseId): void {
     if (lease === this.#id) this.#id = this.#next();
   }

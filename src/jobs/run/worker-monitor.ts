@@ -4,12 +4,12 @@
  */
 
 import type { ClaimFacts } from "../../core/health/work-health.ts";
-import type { Clock } from "../../platform/clock.ts";
+import type { Platform } from "../../platform/platform.ts";
 import type { ClaimedJob, Outcome, Settlement, Verdict } from "../../store/store.ts";
 import type { JobRun } from "./job-run.ts";
 import type { JobSpans } from "../job-spans.ts";
 
-/** Whoever measures. Left out where nobody does. */
+/** Receives the measurements; left out where there are none. */
 export interface WorkerSink {
   /** A claim was answered, with so many jobs. */
   claimed(jobs: number, tookMs: number): void;
@@ -25,16 +25,17 @@ export interface WorkerSink {
 
 export type RunEnd = Exclude<Outcome["kind"], "released"> | "lease_lost";
 
-/** `trace` names the run, where somebody records. */
+/** `trace` names the run, where traces are recorded. */
 export interface SettledRun extends Settlement {
   readonly run: ClaimedJob;
   readonly trace?: string;
 }
 
 export interface WorkerMonitorOptions {
-  readonly clock: Clock;
   readonly slots: number;
   readonly spans?: JobSpans;
+  /** True where another process records claims and results. */
+  readonly runsOnly?: boolean;
   readonly sink?: WorkerSink;
 }
 
@@ -44,7 +45,7 @@ export interface ClaimState extends ClaimFacts {
 }
 
 export class WorkerMonitor {
-  readonly #o: WorkerMonitorOptions;
+  readonly #o: Pick<Platform, "clock"> & WorkerMonitorOptions;
   #sentAt: number | null = null;
   #underWay = false;
   #answeredAt = 0;
@@ -53,8 +54,8 @@ export class WorkerMonitor {
   #claimedFrom = 0;
   #resultsFailedAt: number | null = null;
 
-  constructor(options: WorkerMonitorOptions) {
-    this.#o = options;
+  constructor({ clock }: Pick<Platform, "clock">, options: WorkerMonitorOptions) {
+    this.#o = { clock, ...options };
   }
 
   /** The worker begins to take jobs. */
@@ -85,14 +86,14 @@ export class WorkerMonitor {
   }
 
   answered(jobs: readonly ClaimedJob[]): void {
-    const { clock, spans, sink } = this.#o;
+    const { clock, spans, runsOnly, sink } = this.#o;
     const now = clock.monotonic();
     this.#answeredAt = now;
     this.#underWay = false;
     this.#failure = null;
     if (jobs.length > 0) this.#busyAt = now;
     sink?.claimed(jobs.length, now - this.#sentAt!);
-    if (jobs.length > 0 && spans?.on) spans.claimed(jobs, this.#claimedFrom);
+    if (jobs.length > 0 && spans?.on && !runsOnly) spans.claimed(jobs, this.#claimedFrom);
   }
 
   /** Whether the one before it had failed as well. */
@@ -126,8 +127,8 @@ export class WorkerMonitor {
 
   /** Results are being written; answers with what is to be called when the store has spoken. */
   settling(results: readonly SettledRun[]): (verdicts: readonly Verdict[]) => void {
-    const { spans } = this.#o;
-    if (!spans?.on) return NOBODY;
+    const { spans, runsOnly } = this.#o;
+    if (!spans?.on || runsOnly) return NOBODY;
     const open = results.map(({ run, outcome, trace }) => trace && spans.settle(run, outcome, trace));
     return (verdicts) => open.forEach((span, at) => span && spans.settled(span, verdicts[at]));
   }

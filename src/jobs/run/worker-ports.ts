@@ -1,10 +1,18 @@
 /**
- * The interfaces by which a worker gets its jobs and delivers its results: the store itself, or its substitute under
- * push dispatch.
+ * The interfaces by which a worker gets its jobs, keeps its leases and delivers its results: the store itself, its
+ * substitute under push dispatch, or the HTTP API of the leader for an agent.
  */
 
-import type { Claimed, ClaimRequest, JobStore } from "../../store/store.ts";
-import { reportRuns, settleRuns, type RunWriting } from "./run-writes.ts";
+import type { JobId, LeaseId } from "../../core/ids.ts";
+import type { Claimed, ClaimRequest, Recorded, Run, RunBatch } from "../../store/store.ts";
+import { recordRuns, type RunWriting } from "./run-writes.ts";
+import { WorkerLease, type LeasePlatform, type WorkerLeaseOptions } from "./worker-lease.ts";
+
+export interface WorkerPorts {
+  readonly claims: ClaimPort;
+  readonly results: ResultPort;
+  readonly lease: (listener: LeaseListener) => LeasePort;
+}
 
 /** A claim of a worker, with its load: a store needs only the request. */
 export interface WorkerClaim extends ClaimRequest {
@@ -22,17 +30,43 @@ export interface ClaimPort {
   open?(): void;
 }
 
-export interface ResultPort extends Pick<JobStore, "report" | "settle"> {
+export interface ResultPort {
+  /** Reports first, then outcomes. What fails may be sent again: each run is known by its epoch. */
+  record(batch: RunBatch): Promise<Recorded>;
   /** How long one write holds up the next; left out when until its end, as for a store that is one thing and not many. */
   readonly patienceMs?: number;
   /** The worker is about to stop, and waits for answers. */
   hurry?(): void;
+  /** Nothing more will be written about this run: its lease is lost. */
+  forget?(run: Run): void;
 }
 
-/** Straight into the store, which need not be open yet. */
-export function storeResults(writing: RunWriting<"settle" | "report">): ResultPort {
+/** Keeps what was claimed from others for as long as it is needed. */
+export type LeasePort = Pick<
+  WorkerLease,
+  "id" | "opens" | "granted" | "refused" | "retire" | "start" | "stop"
+>;
+
+export interface LeaseListener {
+  /** Whether there is anything under this lease. */
+  readonly needed: (lease: LeaseId) => boolean;
+  readonly onLost: (lease: LeaseId, why: string) => void;
+  readonly onCancelRequest: (id: JobId, reason: string | null) => void;
+}
+
+/** Straight into the store. */
+export function storePorts(
+  platform: LeasePlatform,
+  options: Omit<WorkerLeaseOptions, keyof LeaseListener>,
+): WorkerPorts {
+  const { store } = options;
   return {
-    report: (reports) => reportRuns(writing, reports),
-    settle: (settlements) => settleRuns(writing, settlements),
+    claims: { claim: (request) => store.jobs.claim(request) },
+    results: storeResults({ store, events: platform.events }),
+    lease: (listener) => new WorkerLease(platform, { ...options, ...listener }),
   };
+}
+
+export function storeResults(writing: RunWriting): ResultPort {
+  return { record: (batch) => recordRuns(writing, batch) };
 }

@@ -27,7 +27,7 @@ export function queuesOf(
   return { queues, exceptQueues: new Set() };
 }
 
-/** As it is told to other nodes. */
+/** As it is reported to other nodes. */
 export function servedQueues({ queues, exceptQueues }: ReturnType<typeof queuesOf>): ServedQueues {
   return { queues: queues && [...queues], except: [...exceptQueues] };
 }
@@ -43,8 +43,8 @@ export interface DrainLimits {
   readonly timeoutMs: number;
   /** What handlers have for tidying up, of the above. */
   readonly cleanupMs: number;
-  /** Fires: what runs is told to stop now. */
+  /** Fires: what runs is to stop now. */
   readonly hurry?: AbortSignal;
-  /** Fires: work is wanted again. Too late when those that run have been told to stop. */
+  /** Fires: work is wanted again. Too late when what runs has been aborted. */
   readonly callOff?: AbortSignal;
 }

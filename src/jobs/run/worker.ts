@@ -1,5 +1,5 @@
 /**
- * Claims jobs from the store and runs them.
+ * Claims jobs and runs them. It knows neither stores nor leaders: jobs, leases and results go through its ports.
  *
  *   claim ──> buffer ──> running (up to `concurrency`) ──> settlements ──> settle
  *     ^                                                                      |
@@ -15,46 +15,36 @@ import type { CancelRequest } from "../../channels/messages.ts";
 import { hasCode } from "../../core/errors.ts";
 import type { JobId, LeaseId } from "../../core/ids.ts";
 import { isSuspect, type AbortReason, type JobStatus } from "../../core/jobs/job.ts";
-import type { NodeIdentity } from "../../core/node.ts";
 import { traceFields } from "../../core/trace.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Log } from "../../platform/log.ts";
-import type { NodeEvents } from "../../platform/node-events.ts";
+import { IdleWait } from "../../platform/in-flight.ts";
+import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
-import type { Author, Claimed, ClaimedJob, Store } from "../../store/store.ts";
+import type { Author, Claimed, ClaimedJob } from "../../store/store.ts";
 import { ClaimBuffer } from "./claim-buffer.ts";
-import { IdleWait } from "./idle-wait.ts";
-import { invoke, isThenable } from "./invoke.ts";
-import { JobRun } from "./job-run.ts";
+import { invoke, isThenable, JobRun } from "./job-run.ts";
 import { outcomeOf, type Ending, type OutcomeRules } from "./outcome.ts";
 import { ResultWriter } from "./result-writer.ts";
 import { RunDeadlines } from "./run-deadlines.ts";
 import { readPayload, type Task } from "../tasks/task.ts";
 import type { TaskRegistry } from "../tasks/task-registry.ts";
 import type { ThreadPool } from "./thread-pool.ts";
-import { WorkerLease } from "./worker-lease.ts";
-import { storeResults, type ClaimPort, type ResultPort } from "./worker-ports.ts";
+import type { LeasePort, WorkerPorts } from "./worker-ports.ts";
 import { servesQueue, type DrainLimits, type WorkerSettings } from "./worker-settings.ts";
 import { WorkerMonitor } from "./worker-monitor.ts";
 
 export type { WorkerSettings } from "./worker-settings.ts";
 
-export interface WorkerOptions {
-  readonly store: Pick<Store, "jobs">;
-  /** Where jobs come from and results go to; the store itself unless told otherwise. */
-  readonly claims?: ClaimPort;
-  readonly results?: ResultPort;
+type WorkerPlatform = Pick<Platform, "clock" | "log" | "identity">;
+
+export interface WorkerOptions extends WorkerPorts {
   readonly tasks: TaskRegistry;
   readonly threads: ThreadPool;
-  readonly channels: Channels;
-  readonly clock: Clock;
-  readonly identity: NodeIdentity;
+  /** Left out where no hints and no requests to cancel come by topics. */
+  readonly channels?: Pick<Channels, "subscribe">;
   readonly author: () => Author;
   readonly rules: OutcomeRules;
   readonly settings: WorkerSettings;
-  readonly log: Log;
-  readonly events: NodeEvents;
-  /** Counts and traces, if anybody does. */
+  /** Counts and traces; left out where nothing is measured. */
   readonly watch?: WorkerMonitor;
   /** A job changed in the store, for those who follow it. Without a status: only its logs or its progress. */
   readonly onChange: (id: JobId, status: JobStatus | null, job?: ClaimedJob) => void;
@@ -67,8 +57,8 @@ const STORE_RETRY_MS = 250;
 const HURRIED_CLEANUP_MS = 1_000;
 
 export class Worker extends Lifecycle {
-  readonly #o: WorkerOptions;
-  readonly #lease: WorkerLease;
+  readonly #o: WorkerPlatform & WorkerOptions;
+  readonly #lease: LeasePort;
   readonly #results: ResultWriter;
   readonly #buffer: ClaimBuffer;
   readonly #deadlines: RunDeadlines;
@@ -84,45 +74,31 @@ export class Worker extends Lifecycle {
   #subscriptions: Subscription[] = [];
   readonly #hooks;
 
-  constructor(options: WorkerOptions) {
+  constructor(platform: WorkerPlatform, options: WorkerOptions) {
     super();
-    this.#o = options;
-    const { store, clock, log, identity, settings, onChange } = options;
-    this.#watch = options.watch ?? new WorkerMonitor({ clock, slots: settings.concurrency });
-    this.#buffer = new ClaimBuffer({
-      clock,
-      prefetchMax: settings.prefetchMax,
-      concurrency: settings.concurrency,
-      giveBack: (job) => this.#results.settle(job, { kind: "released" }),
-    });
-    this.#results = new ResultWriter({
-      results: options.results ?? storeResults(options),
-      clock,
-      log,
+    const { clock, log, identity } = platform;
+    this.#o = { clock, log, identity, ...options };
+    const { settings, onChange } = options;
+    this.#watch = options.watch ?? new WorkerMonitor(platform, { slots: settings.concurrency });
+    const giveBack = (job: ClaimedJob): void => this.#results.settle(job, { kind: "released" });
+    this.#buffer = new ClaimBuffer(clock, settings, giveBack);
+    this.#results = new ResultWriter(platform, {
+      results: options.results,
       watch: this.#watch,
       onChange,
       onSent: () => {
         if (!this.#claiming && this.#wanted() > 0) this.wake();
       },
     });
-    this.#lease = new WorkerLease({
-      store,
-      clock,
-      log,
-      events: options.events,
-      identity,
-      leaseMs: settings.leaseMs,
-      renewMs: settings.renewMs,
+    this.#lease = options.lease({
       needed: (lease) => this.#holdsUnder(lease),
       onLost: (lease, why) => this.#leaseLost(lease, why),
       onCancelRequest: (id, reason) => this.#cancel(id, reason),
     });
-    this.#deadlines = new RunDeadlines({
-      clock,
-      runs: () => this.#running.values(),
-      onDue: (run) => (run.aborted ? this.#abandon(run) : this.#abort(run, "timeout", null)),
-    });
-    this.#idle = new IdleWait({ clock, busy: () => this.#running.size > 0 });
+    this.#deadlines = new RunDeadlines(clock, this.#running, (run) =>
+      run.aborted ? this.#abandon(run) : this.#abort(run, "timeout", null),
+    );
+    this.#idle = new IdleWait(clock, () => this.#running.size > 0);
     this.#hooks = {
       now: () => clock.now(),
       onReport: (run: JobRun) => {
@@ -153,13 +129,14 @@ export class Worker extends Lifecycle {
     this.#watch.begin();
     this.#results.open();
     const { channels } = this.#o;
-    this.#subscriptions = [
-      channels.subscribe(topics.jobsReady, () => this.wake()),
-      channels.subscribe(topics.jobCancel, ({ body }) => {
+    if (channels) {
+      const ready = channels.subscribe(topics.jobsReady, () => this.wake());
+      const cancel = channels.subscribe(topics.jobCancel, ({ body }) => {
         const request = body as CancelRequest;
         this.#cancel(request.id, request.reason);
-      }),
-    ];
+      });
+      this.#subscriptions = [ready, cancel];
+    }
     this.#lease.start();
     this.wake();
   }
@@ -186,19 +163,19 @@ export class Worker extends Lifecycle {
    */
   async drain(limits: DrainLimits): Promise<{ interrupted: number } | null> {
     this.#draining = true;
-    void this.#o.claims?.close?.();
+    void this.#o.claims.close?.();
     for (const job of this.#buffer.takeAll()) this.#results.settle(job, { kind: "released" });
     const { cleanupMs, hurry, callOff } = limits;
     const early = AbortSignal.any([hurry, callOff].filter((signal) => signal !== undefined));
     await this.#idle.within(limits.timeoutMs - cleanupMs, early);
     if (callOff?.aborted) {
       this.#draining = false;
-      this.#o.claims?.open?.();
+      this.#o.claims.open?.();
       this.wake();
       return null;
     }
     const interrupted = this.#running.size;
-    for (const run of this.#running.values()) this.#abort(run, "drain", "the node is being stopped");
+    for (const run of this.#running.values()) this.#abort(run, "drain", "the worker is being stopped");
     await this.#idle.within(cleanupMs, hurry);
     if (hurry?.aborted) await this.#idle.within(Math.min(cleanupMs, HURRIED_CLEANUP_MS));
     for (const run of this.#running.values()) this.#abandon(run);
@@ -250,7 +227,7 @@ export class Worker extends Lifecycle {
   }
 
   async #sendClaim(limit: number, lease: LeaseId, opens: boolean): Promise<Claimed> {
-    const { store, claims = store.jobs, settings, identity, tasks, author } = this.#o;
+    const { claims, settings, identity, tasks, author } = this.#o;
     try {
       return await claims.claim({
         author: author(),
@@ -283,7 +260,7 @@ export class Worker extends Lifecycle {
   }
 
   /**
-   * Runs that were told of the loss of their lease do not count. Results that the store has not taken yet need the lease as
+   * Runs that know of the loss of their lease do not count. Results that the store has not taken yet need the lease as
    * much as runs do; under a retired one, what is left of it must do for them.
    */
   #holdsUnder(lease: LeaseId): boolean {

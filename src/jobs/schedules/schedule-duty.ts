@@ -15,16 +15,14 @@ import type { Channels, Message } from "../../channels/channels.ts";
 import { topics } from "../../channels/channel-names.ts";
 import type { Duty } from "../../core/leadership/term.ts";
 import { hasCode } from "../../core/errors.ts";
-import type { JobId } from "../../core/ids.ts";
+import { jobId } from "../../core/ids.ts";
 import type { RetryPolicy } from "../../core/jobs/retry.ts";
 import { retryDelayMs } from "../../core/jobs/retry.ts";
 import type { DuePlan, Schedule } from "../../core/schedules/schedule.ts";
 import { planDue } from "../../core/schedules/schedule.ts";
 import type { Term } from "../../core/leadership/term.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Log } from "../../platform/log.ts";
-import type { NodeEvents } from "../../platform/node-events.ts";
-import type { Random } from "../../platform/random.ts";
+import { Pause } from "../../platform/loop.ts";
+import type { Platform } from "../../platform/platform.ts";
 import type { Author, Firing, FireVerdict, NewJob, ScheduleStore } from "../../store/store.ts";
 import { compileTiming } from "./cron.ts";
 import { DueQueue } from "./due-queue.ts";
@@ -32,20 +30,14 @@ import { DueQueue } from "./due-queue.ts";
 export interface ScheduleDutyOptions {
   readonly store: { readonly schedules: Pick<ScheduleStore, "list" | "get" | "fire"> };
   readonly channels: Pick<Channels, "publish" | "subscribe">;
-  readonly clock: Clock;
-  readonly random: Random;
-  /** A new job id of this node. */
-  readonly mintId: () => JobId;
   /** The numbers of this node; the leader epoch is taken from the term. */
   readonly author: () => Author;
-  readonly log?: Pick<Log, "info" | "warn" | "error">;
-  readonly events: NodeEvents;
   /** The schedules are replicated among peers: the nodes that store the jobs and compare the term emit what they refuse. */
   readonly replicated?: boolean;
   readonly sink?: ScheduleSink;
 }
 
-/** Whoever measures. */
+/** Receives the measurements. */
 export interface ScheduleSink {
   known(schedules: number): void;
   /** Wall time of the occurrence that comes next, or is overdue; null when there is none, or when the term is over. */
@@ -66,8 +58,8 @@ const NAMES_READ_MAX = 50;
 const FIRES_MAX = 16;
 const RETRY: RetryPolicy = { firstDelayMs: 100, factor: 2, delayMsMax: 5_000, jitter: 0.25 };
 
-export function scheduleDuty(options: ScheduleDutyOptions): Duty {
-  return (term, signal) => new ScheduleTerm(options, term, signal).run();
+export function scheduleDuty(platform: Platform, options: ScheduleDutyOptions): Duty {
+  return (term, signal) => new ScheduleTerm(platform, options, term, signal).run();
 }
 
 interface Known {
@@ -79,8 +71,9 @@ interface Known {
 }
 
 class ScheduleTerm {
+  readonly #platform: Platform;
   readonly #options: ScheduleDutyOptions;
-  readonly #clock: Clock;
+  readonly #clock: Platform["clock"];
   readonly #term: Term;
   readonly #signal: AbortSignal;
   readonly #known = new Map<string, Known>();
@@ -90,11 +83,13 @@ class ScheduleTerm {
   #readAllAt = -Infinity;
   #readFailures = 0;
   #superseded = false;
-  #wake: () => void = () => {};
+  readonly #pause: Pause;
 
-  constructor(options: ScheduleDutyOptions, term: Term, signal: AbortSignal) {
+  constructor(platform: Platform, options: ScheduleDutyOptions, term: Term, signal: AbortSignal) {
+    this.#platform = platform;
     this.#options = options;
-    this.#clock = options.clock;
+    this.#clock = platform.clock;
+    this.#pause = new Pause(platform.clock);
     this.#term = term;
     this.#signal = signal;
   }
@@ -105,8 +100,6 @@ class ScheduleTerm {
 
   async run(): Promise<void> {
     const { channels } = this.#options;
-    const wake = (): void => this.#wake();
-    this.#signal.addEventListener("abort", wake);
     const hints = channels.subscribe(topics.schedulesChanged, (message) => this.#hear(message));
     try {
       while (!this.#over) {
@@ -117,14 +110,13 @@ class ScheduleTerm {
     } finally {
       this.#options.sink?.known(0);
       this.#options.sink?.next(null);
-      this.#signal.removeEventListener("abort", wake);
       await hints.close();
     }
   }
 
   #hear(message: Message): void {
     this.#changed.add(message.key);
-    this.#wake();
+    this.#pause.wake();
   }
 
   async #read(): Promise<void> {
@@ -136,9 +128,9 @@ class ScheduleTerm {
       await (some ? this.#readSome(names) : this.#readAll());
       this.#readFailures = 0;
     } catch (error) {
-      const delayMs = retryDelayMs(++this.#readFailures, this.#options.random.chance(), RETRY);
+      const delayMs = retryDelayMs(++this.#readFailures, this.#platform.random.chance(), RETRY);
       this.#readAllAt = this.#clock.monotonic() + delayMs;
-      this.#options.log?.warn({ err: error, delayMs }, "schedules cannot be read; trying again");
+      this.#platform.log.warn({ err: error, delayMs }, "schedules cannot be read; trying again");
     }
   }
 
@@ -161,7 +153,7 @@ class ScheduleTerm {
     for (const name of gone) this.#forget(name);
     this.#options.sink?.known(schedules.length);
     if (this.#readAllAt === -Infinity) {
-      this.#options.log?.info({ schedules: schedules.length, epoch: this.#term.epoch }, "schedules loaded");
+      this.#platform.log.info({ schedules: schedules.length, epoch: this.#term.epoch }, "schedules loaded");
     }
     const now = this.#clock.monotonic();
     this.#readAllAt = now + Math.max(READ_EVERY_MS, (now - startedAt) / READING_SHARE_MAX);
@@ -195,14 +187,14 @@ class ScheduleTerm {
     this.#queue.delete(name);
   }
 
-  /** Out of the queue until somebody changes it; the others go on. */
+  /** Out of the queue until it is changed; the others go on. */
   #setAside(known: Known, error: unknown): void {
     const { name } = known.schedule;
     this.#takeOut(known);
     const complaint = error instanceof Error ? error.message : String(error);
     if (known.complaint === complaint) return;
     known.complaint = complaint;
-    this.#options.log?.error(
+    this.#platform.log.error(
       { schedule: name, err: error },
       "this schedule cannot be computed and does not fire; put it anew",
     );
@@ -226,7 +218,8 @@ class ScheduleTerm {
   async #fire(known: Known): Promise<void> {
     const { schedule } = known;
     const { name } = schedule;
-    const { sink, events, replicated = false } = this.#options;
+    const { events } = this.#platform;
+    const { sink, replicated = false } = this.#options;
     let plan: DuePlan;
     try {
       plan = planDue(schedule, this.#clock.now(), compileTiming(schedule.timing).following);
@@ -266,19 +259,19 @@ class ScheduleTerm {
       if (hasCode(error, "STALE_EPOCH")) {
         this.#superseded = true;
         if (!replicated) events.refused("schedules.fire", error);
-        this.#options.log?.warn({ epoch: this.#term.epoch, err: error }, "a newer term fires the schedules");
+        this.#platform.log.warn({ epoch: this.#term.epoch, err: error }, "a newer term fires the schedules");
         return;
       }
       const delayMs = this.#tryLater(known);
       sink?.fired("failed", 0);
-      this.#options.log?.warn(
+      this.#platform.log.warn(
         { schedule: name, err: error, delayMs },
         "a schedule could not be fired; trying again",
       );
       return;
     }
     if (plan.passedOver) {
-      this.#options.log?.warn({ schedule: name, ...plan.passedOver }, "missed occurrences were passed over");
+      this.#platform.log.warn({ schedule: name, ...plan.passedOver }, "missed occurrences were passed over");
     }
     known.failures = 0;
     known.schedule = { ...schedule, nextAt: plan.nextAt };
@@ -286,15 +279,16 @@ class ScheduleTerm {
   }
 
   #tryLater(known: Known): number {
-    const delayMs = retryDelayMs(++known.failures, this.#options.random.chance(), RETRY);
+    const delayMs = retryDelayMs(++known.failures, this.#platform.random.chance(), RETRY);
     this.#queue.set(known.schedule.name, this.#clock.now() + delayMs);
     return delayMs;
   }
 
   #jobOf(schedule: Schedule, at: number): NewJob {
     const { task, queue, priority, payload, maxAttempts, timeoutMs } = schedule;
+    const { identity, random } = this.#platform;
     return {
-      id: this.#options.mintId(),
+      id: jobId(identity.name, random.timedUuid()),
       task,
       queue,
       priority,
@@ -316,7 +310,7 @@ class ScheduleTerm {
     try {
       await this.#options.channels.publish(topics.jobsReady, messages);
     } catch (error) {
-      this.#options.log?.warn({ err: error }, "workers could not be told of scheduled jobs");
+      this.#platform.log.warn({ err: error }, "workers could not be notified of scheduled jobs");
     }
   }
 
@@ -326,14 +320,7 @@ class ScheduleTerm {
     this.#options.sink?.next(dueAt);
     const untilDueMs = dueAt === null ? Infinity : dueAt - this.#clock.now();
     const ms = Math.min(untilDueMs, this.#readAllAt - this.#clock.monotonic());
-    if (ms <= 0) return;
-    await new Promise<void>((resolve) => {
-      const cancel = this.#clock.after(ms, resolve);
-      this.#wake = () => {
-        cancel();
-        resolve();
-      };
-    });
-    this.#wake = () => {};
+    this.#pause.clear();
+    if (ms > 0) await this.#pause.sleep(ms, this.#signal);
   }
 }

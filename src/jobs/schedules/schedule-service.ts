@@ -19,8 +19,7 @@ import type {
   Timing,
 } from "../../core/schedules/schedule.ts";
 import { MISSED_POLICIES, OVERLAP_POLICIES } from "../../core/schedules/schedule.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Log } from "../../platform/log.ts";
+import type { Platform } from "../../platform/platform.ts";
 import type { NotedOccurrence, ScheduleStore } from "../../store/store.ts";
 import { compileTiming } from "./cron.ts";
 import { checkPayload, type AnyTask } from "../tasks/task.ts";
@@ -53,15 +52,13 @@ export interface ScheduleServiceOptions {
   /** What is known of tasks: their own defaults and schemas hold for scheduled jobs too. */
   readonly tasks?: { get(name: string): AnyTask | undefined };
   readonly channels: Pick<Channels, "publish">;
-  readonly clock: Clock;
   /** For schedules that do not say how often a run may be tried. */
   readonly maxAttempts: number;
   /** For those that do not say how long a run may take; null is for ever. */
   readonly timeoutMs?: number | null;
-  readonly log?: Pick<Log, "warn">;
 }
 
-/** `run_all` makes up in one transaction with as many jobs: more would hold up everybody else. */
+/** `run_all` makes up in one transaction with as many jobs: more would hold up all other callers. */
 export const MISSED_MAX_LIMIT = 10_000;
 export const PREVIEW_MAX = 1_000;
 const MISSED_MAX_DEFAULT = 100;
@@ -73,17 +70,21 @@ const MISSED_MAX_DEFAULT = 100;
 const ANCHOR = 0;
 
 export class ScheduleService {
+  readonly #platform: Pick<Platform, "clock" | "log">;
   readonly #options: ScheduleServiceOptions;
+  readonly #store: ScheduleStore;
 
-  constructor(options: ScheduleServiceOptions) {
+  constructor(platform: Pick<Platform, "clock" | "log">, options: ScheduleServiceOptions) {
+    this.#platform = platform;
     this.#options = options;
+    this.#store = options.store.schedules;
   }
 
   async put(
     request: ScheduleRequest,
   ): Promise<{ schedule: Schedule; outcome: "created" | "replaced" | "unchanged" }> {
-    const { clock } = this.#options;
-    const store = this.#options.store.schedules;
+    const { clock } = this.#platform;
+    const store = this.#store;
     const task = this.#options.tasks?.get(request.task);
     const definition = complete(request, task, this.#options);
     if (task) await checkSchema(task, request.payload);
@@ -94,40 +95,40 @@ export class ScheduleService {
     const keeps = present && !present.paused && sameTiming(present.timing, definition.timing);
     const nextAt = (keeps ? present.nextAt : null) ?? following(clock.now());
     const answer = await store.put(definition, nextAt);
-    if (answer.outcome !== "unchanged") await this.#tell(definition.name);
+    if (answer.outcome !== "unchanged") await this.#notify(definition.name);
     return answer;
   }
 
   get(name: string): Promise<Schedule | null> {
-    return this.#options.store.schedules.get(name);
+    return this.#store.get(name);
   }
 
   list(): Promise<readonly Schedule[]> {
-    return this.#options.store.schedules.list();
+    return this.#store.list();
   }
 
   async remove(name: string): Promise<boolean> {
-    const removed = await this.#options.store.schedules.remove(name);
-    if (removed) await this.#tell(name);
+    const removed = await this.#store.remove(name);
+    if (removed) await this.#notify(name);
     return removed;
   }
 
   /** What passes while it is paused is not made up: resumed, it counts on from now. */
   async setPaused(name: string, paused: boolean): Promise<Schedule | null> {
-    const { clock } = this.#options;
-    const store = this.#options.store.schedules;
+    const { clock } = this.#platform;
+    const store = this.#store;
     const present = await store.get(name);
     // Resuming one that is not paused must not pass over what is due.
     if (!present || present.paused === paused) return present;
     const nextAt = paused ? null : compileTiming(present.timing).following(clock.now());
     const schedule = await store.setPaused(name, paused, nextAt);
-    await this.#tell(name);
+    await this.#notify(name);
     return schedule;
   }
 
   /** Submits its job now, outside the schedule; null if there is no such schedule. */
   async trigger(name: string): Promise<JobId | null> {
-    const schedule = await this.#options.store.schedules.get(name);
+    const schedule = await this.#store.get(name);
     if (!schedule) return null;
     const { task, payload, queue, priority, maxAttempts, timeoutMs } = schedule;
     const [submitted] = await this.#options.submit([
@@ -148,24 +149,22 @@ export class ScheduleService {
     wholeNumber("count", count, 1, PREVIEW_MAX);
     const { following } = compileTiming(timingOf(timing));
     const instants: number[] = [];
-    let instant: number | null = this.#options.clock.now();
+    let instant: number | null = this.#platform.clock.now();
     while (instants.length < count && (instant = following(instant)) !== null) instants.push(instant);
     return instants;
   }
 
   history(name: string, limit: number): Promise<readonly NotedOccurrence[]> {
-    return this.#options.store.schedules.history(name, limit);
+    return this.#store.history(name, limit);
   }
 
   /** A hint; the leader also reads the store by itself, so a failure costs seconds and is no reason to refuse. */
-  async #tell(name: string): Promise<void> {
+  async #notify(name: string): Promise<void> {
     try {
       await this.#options.channels.publish(topics.schedulesChanged, [{ key: name, body: { name } }]);
     } catch (error) {
-      this.#options.log?.warn(
-        { schedule: name, err: error },
-        "the leader could not be told of a changed schedule",
-      );
+      const fields = { schedule: name, err: error };
+      this.#platform.log.warn(fields, "the leader could not be notified of a changed schedule");
     }
   }
 }

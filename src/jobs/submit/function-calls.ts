@@ -9,6 +9,8 @@ import type { SubmitOptions } from "./submitter.ts";
 import type { JobId } from "../../core/ids.ts";
 import { FUNCTIONS_QUEUE, isFinal, type Job } from "../../core/jobs/job.ts";
 import type { Clock } from "../../platform/clock.ts";
+import { Deadline } from "../../platform/loop.ts";
+import type { Platform } from "../../platform/platform.ts";
 
 export type FunctionAnswer =
   | { readonly ended: true; readonly job: Job; readonly result: string | null }
@@ -24,17 +26,12 @@ export class FunctionCalls {
   readonly #clock: Clock;
   readonly #closing: () => AbortSignal;
 
-  /** `closing` fires when the node drains: nobody is waited for then, and callers hear where to ask for the result. */
-  constructor(options: {
-    readonly jobs: Jobs;
-    readonly clock: Clock;
-    readonly timeoutMs: number;
-    readonly closing: () => AbortSignal;
-  }) {
-    this.timeoutMs = options.timeoutMs;
-    this.#closing = options.closing;
-    this.#jobs = options.jobs;
-    this.#clock = options.clock;
+  /** `closing` fires when the node drains: calls end then, and the answer says where to ask for the result. */
+  constructor({ clock }: Pick<Platform, "clock">, jobs: Jobs, timeoutMs: number, closing: () => AbortSignal) {
+    this.timeoutMs = timeoutMs;
+    this.#closing = closing;
+    this.#jobs = jobs;
+    this.#clock = clock;
   }
 
   /** Runs a task for a caller who waits. */
@@ -46,18 +43,11 @@ export class FunctionCalls {
     const request = { task, payload, queue: FUNCTIONS_QUEUE, maxAttempts: 1 };
     const [submitted] = await this.#jobs.submit([request], { trace });
     const { id } = submitted!;
-    const over = new AbortController();
-    const cancel = this.#clock.after(timeoutMs, () => over.abort());
-    const until = AbortSignal.any([over.signal, this.#closing()]);
-    try {
-      for await (const _ of this.#jobs.changes(id, until)) {
-        const job = await this.#jobs.get(id);
-        if (job && isFinal(job.status)) return { ended: true, job, result: await this.#jobs.result(id) };
-        if (!job) break;
-      }
-    } finally {
-      cancel();
-      over.abort();
+    using limit = new Deadline(this.#clock, timeoutMs, this.#closing());
+    for await (const _ of this.#jobs.changes(id, limit.signal)) {
+      const job = await this.#jobs.get(id);
+      if (job && isFinal(job.status)) return { ended: true, job, result: await this.#jobs.result(id) };
+      if (!job) break;
     }
     return { ended: false, id };
   }

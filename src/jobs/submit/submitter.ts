@@ -5,12 +5,11 @@
  */
 
 import { BatonError, nearest } from "../../core/errors.ts";
-import { jobId, THING_NAME, type JobId, type NodeName } from "../../core/ids.ts";
+import { jobId, THING_NAME, type JobId } from "../../core/ids.ts";
 import { mistakeIn, rareIn, type JobInput } from "../../core/jobs/job-fields.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import { Batcher } from "../../platform/batcher.ts";
-import type { NodeEvents } from "../../platform/node-events.ts";
-import type { Random } from "../../platform/random.ts";
+import type { Platform } from "../../platform/platform.ts";
 import type { Author, Store, NewJob, Submitted, TransactionClient } from "../../store/store.ts";
 import type { JobSpans } from "../job-spans.ts";
 import { checkPayload, type Task } from "../tasks/task.ts";
@@ -28,42 +27,38 @@ export interface SubmitOptions {
    * with whatever else it does.
    */
   readonly client?: TransactionClient;
-  /** The trace of whoever submits (core/trace.ts), unless one is active here: it goes with the jobs to whoever runs them. */
+  /** The trace of the caller (core/trace.ts), unless one is active here: it goes with the jobs to their runs. */
   readonly trace?: string | null;
 }
 
 export interface SubmitterOptions {
-  readonly node: NodeName;
   readonly store: Pick<Store, "jobs">;
   readonly tasks: TaskRegistry;
-  readonly random: Random;
   readonly author: () => Author;
   readonly defaults: { readonly maxAttempts: number; readonly timeoutMs: number | null };
   /** Most jobs that may wait for the store. A call of more is taken when nothing else waits. */
   readonly unstoredMax?: number;
-  /** Whether the store is to tell other nodes of these jobs. */
+  /** Whether the store is to notify other nodes of these jobs. */
   readonly wakes: (jobs: readonly NewJob[]) => boolean;
   readonly spans?: JobSpans;
-  readonly events: NodeEvents;
-  /** New work has been stored; the store has told other nodes of it, or not. */
-  readonly onStored: (jobs: readonly NewJob[], told: boolean) => void;
+  /** New work has been stored; `notified` when the store has notified other nodes of it. */
+  readonly onStored: (jobs: readonly NewJob[], notified: boolean) => void;
 }
 
+type SubmitterPlatform = Pick<Platform, "identity" | "clock" | "random" | "events">;
+
 export class Submitter {
-  readonly #options: SubmitterOptions;
+  readonly #options: SubmitterPlatform & SubmitterOptions;
   readonly #batcher: Batcher<NewJob, Submitted>;
   /** Jobs that were handed in and are not stored yet. */
   #unstored = 0;
   /** Of a leader, whose term goes along and is compared. */
   readonly #fenced: Batcher<{ readonly job: NewJob; readonly term: Term }, Submitted>;
 
-  constructor(options: SubmitterOptions) {
-    this.#options = options;
-    this.#batcher = new Batcher({
-      batchMax: 1_000,
-      flush: (jobs) => this.#store(jobs),
-    });
-    this.#fenced = new Batcher({ batchMax: 1_000, flush: (items) => this.#storeByTerm(items) });
+  constructor({ identity, clock, random, events }: SubmitterPlatform, options: SubmitterOptions) {
+    this.#options = { identity, clock, random, events, ...options };
+    this.#batcher = new Batcher({ clock, flush: (jobs) => this.#store(jobs) });
+    this.#fenced = new Batcher({ clock, flush: (items) => this.#storeByTerm(items) });
   }
 
   submit(requests: readonly SubmitRequest[], options: SubmitOptions = {}): Promise<readonly Submitted[]> {
@@ -91,7 +86,7 @@ export class Submitter {
     );
   }
 
-  /** In a span where somebody records; else the trace of the caller goes with the jobs as it is. */
+  /** In a span where traces are recorded; else the trace of the caller goes with the jobs as it is. */
   async #traced<T>(
     requests: readonly SubmitRequest[],
     { trace = null }: Pick<SubmitOptions, "trace">,
@@ -116,7 +111,7 @@ export class Submitter {
     return jobs;
   }
 
-  /** A store that is slower than its callers must not fill the memory with what they wait for: they are told to come again. */
+  /** A store that is slower than its callers must not fill the memory with what they wait for: they are asked to try again later. */
   async #admit<T>(count: number, store: () => Promise<T>): Promise<T> {
     const { unstoredMax = Infinity } = this.#options;
     if (this.#unstored > 0 && this.#unstored + count > unstoredMax) {
@@ -134,19 +129,19 @@ export class Submitter {
   }
 
   async #store(jobs: readonly NewJob[], term?: Term): Promise<readonly Submitted[]> {
-    const { node, store, author, wakes, onStored, events } = this.#options;
-    const told = wakes(jobs);
-    const under = term ? { node, ownerEpoch: term.epoch, leaderEpoch: term.epoch } : author();
+    const { identity, store, author, wakes, onStored, events } = this.#options;
+    const notified = wakes(jobs);
+    const under = term ? { node: identity.name, ownerEpoch: term.epoch, leaderEpoch: term.epoch } : author();
     let answers: readonly Submitted[];
     try {
-      answers = await store.jobs.submit(jobs, under, told, term);
+      answers = await store.jobs.submit(jobs, under, notified, term);
     } catch (error) {
       events.emit("jobs.submit_failed", error);
       events.refused("jobs.submit", error);
       throw error;
     }
     this.#emitNew(jobs, answers);
-    onStored(jobs, told);
+    onStored(jobs, notified);
     return answers;
   }
 
@@ -173,7 +168,7 @@ export class Submitter {
     return items.map(({ job }) => stored.get(job)!);
   }
 
-  /** Nobody is woken here: that comes with the caller's commit. */
+  /** No worker is woken here: that comes with the caller's commit. */
   #storeWithin(client: TransactionClient, jobs: readonly NewJob[]): Promise<readonly Submitted[]> {
     const { store, author } = this.#options;
     checkClient(client);
@@ -203,9 +198,9 @@ export class Submitter {
   }
 
   #newJob(request: SubmitRequest, task: Task | undefined, at: string, trace: string | null): NewJob {
-    const { defaults, node, random } = this.#options;
+    const { defaults, identity, random } = this.#options;
     const job: NewJob = {
-      id: request.id ?? jobId(node, random.timedUuid()),
+      id: request.id ?? jobId(identity.name, random.timedUuid()),
       task: request.task,
       queue: request.queue ?? task?.queue ?? "default",
       priority: request.priority ?? task?.priority ?? 0,
@@ -221,7 +216,7 @@ export class Submitter {
     return rare ? { ...job, ...rare } : job;
   }
 
-  /** Also a task that nobody here knows may be submitted: it waits for a node that does. */
+  /** An unknown task may be submitted: it waits for a node that knows it. */
   #checkTaskName(name: unknown, at: string): void {
     if (typeof name === "string" && THING_NAME.test(name)) return;
     const near = typeof name === "string" ? nearest(name, this.#options.tasks.names()) : null;

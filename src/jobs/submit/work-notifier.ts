@@ -7,59 +7,61 @@ import type { Channels } from "../../channels/channels.ts";
 import { topics } from "../../channels/channel-names.ts";
 import type { NodeIdentity, NodeInfo } from "../../core/node.ts";
 import type { Clock } from "../../platform/clock.ts";
-
-export interface WorkNotifierOptions {
-  readonly channels: Pick<Channels, "publish">;
-  readonly clock: Clock;
-  /** Whether any other node wants to hear of work. */
-  readonly audience: () => boolean;
-}
+import type { Platform } from "../../platform/platform.ts";
 
 /** Smaller, and a flood of submits becomes a flood of wake-ups; larger, and jobs of the flood wait for it. */
 const SPACING_MS = 2;
-const LOOK_MS = 100;
+const CHECK_MS = 100;
 
 export class WorkNotifier {
-  readonly #o: WorkNotifierOptions;
+  readonly #clock: Clock;
+  readonly #channels: Pick<Channels, "publish">;
+  readonly #hasListeners: () => boolean;
   #resting = false;
   #again = false;
-  #audience = false;
-  #lookedAt = -Infinity;
+  #listened = false;
+  #checkedAt = -Infinity;
 
-  constructor(options: WorkNotifierOptions) {
-    this.#o = options;
+  /** `hasListeners`: whether any other node wants to know of work. */
+  constructor(
+    { clock }: Pick<Platform, "clock">,
+    channels: Pick<Channels, "publish">,
+    hasListeners: () => boolean,
+  ) {
+    this.#clock = clock;
+    this.#channels = channels;
+    this.#hasListeners = hasListeners;
   }
 
-  tell(): void {
-    if (this.due())
-      void this.#o.channels.publish(topics.jobsReady, [{ key: "", body: null }]).catch(() => {});
+  notify(): void {
+    if (this.due()) void this.#channels.publish(topics.jobsReady, [{ key: "", body: null }]).catch(() => {});
   }
 
-  /** True when whoever asks is to send the hint now, by whatever way it has. */
+  /** True when the caller is to send the hint now, by the way that it has. */
   due(): boolean {
     if (this.#resting) {
       this.#again = true;
       return false;
     }
-    if (!this.#hasAudience()) return false;
+    if (!this.#isHeard()) return false;
     this.#resting = true;
-    this.#o.clock.after(SPACING_MS, () => {
+    this.#clock.after(SPACING_MS, () => {
       this.#resting = false;
       if (!this.#again) return;
       this.#again = false;
-      this.tell();
+      this.notify();
     });
     return true;
   }
 
   /** Nodes come and go slowly, and this is asked with every submit. */
-  #hasAudience(): boolean {
-    const now = this.#o.clock.monotonic();
-    if (now - this.#lookedAt >= LOOK_MS) {
-      this.#lookedAt = now;
-      this.#audience = this.#o.audience();
+  #isHeard(): boolean {
+    const now = this.#clock.monotonic();
+    if (now - this.#checkedAt >= CHECK_MS) {
+      this.#checkedAt = now;
+      this.#listened = this.#hasListeners();
     }
-    return this.#audience;
+    return this.#listened;
   }
 }
 

@@ -8,7 +8,7 @@ import { z } from "zod";
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** More would be no form that anybody fills in. */
+/** A larger schema is no form that a person fills in. */
 const LENGTH_MAX = 65_536;
 const TARGET = "draft-2020-12";
 

@@ -6,7 +6,7 @@
  */
 
 import type { Clock } from "../../platform/clock.ts";
-import type { Random } from "../../platform/random.ts";
+import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import { Gateway } from "./gateway.ts";
 import { EtcdRefusal, GRPC, unavailable } from "./gateway-errors.ts";
@@ -19,12 +19,9 @@ import {
 } from "./key-value.ts";
 import { WatchStream } from "./watch-stream.ts";
 
-export interface ControlOptions {
+export interface ControlOptions extends Pick<Platform, "clock" | "random"> {
   readonly url: string;
-  /** Clusters that share an etcd differ in it. */
   readonly prefix: string;
-  readonly clock: Clock;
-  readonly random: Random;
   readonly commandMs: number;
   /** By which leases are counted. */
   readonly time: Clock;
@@ -43,20 +40,12 @@ export class ControlSession extends Lifecycle {
 
   constructor(options: ControlOptions) {
     super();
-    const { url, prefix, clock, random, commandMs, time, onReady, onLeader } = options;
+    const { prefix, commandMs, time, onReady, onLeader } = options;
     this.commandMs = commandMs;
     this.time = time;
     this.#prefix = prefix;
-    this.#gateway = new Gateway({ url, clock, commandMs });
-    this.#watch = new WatchStream({
-      gateway: this.#gateway,
-      clock,
-      random,
-      folder: this.key("leader", ""),
-      openMs: commandMs,
-      onOpen: onReady,
-      onEvent: onLeader,
-    });
+    this.#gateway = new Gateway(options);
+    this.#watch = new WatchStream(options, this.#gateway, this.key("leader", ""), onReady, onLeader);
   }
 
   /** Members that did not answer the last request, with the reason; none where there is no other. */

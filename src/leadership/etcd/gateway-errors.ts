@@ -42,7 +42,7 @@ export function unavailable(reason: string, outcome: "not_done" | "unknown"): Ba
   return new BatonError("STORE_UNAVAILABLE", `etcd is not available: ${reason}`, { outcome });
 }
 
-/** For whoever asked. What is left as it was is a mistake of ours. */
+/** For the caller. An error that is returned unchanged is a bug in Baton. */
 export function translated(refusal: EtcdRefusal): Error {
   const { grpc, message } = refusal;
   if (

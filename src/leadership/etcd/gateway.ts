@@ -6,15 +6,14 @@
  * use the next member.
  */
 
-import { Pool } from "undici";
+import { Pool, type Dispatcher } from "undici";
 import { BatonError } from "../../core/errors.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { parseEtcdUrl, type EtcdAddress } from "../../platform/drivers/etcd/url.ts";
+import { parseEtcdUrl, type EtcdAddress } from "../../platform/drivers/server-url.ts";
 import { Lifecycle } from "../../platform/service.ts";
-import { GatewayCall } from "./gateway-call.ts";
 import { EtcdRefusal, GRPC, refusalIn, translated, unavailable } from "./gateway-errors.ts";
 
-export interface GatewayOptions {
+interface GatewayOptions {
   /** Of one member, or of several with commas between them. */
   readonly url: string;
   readonly clock: Clock;
@@ -57,7 +56,7 @@ export class Gateway extends Lifecycle {
     return this.#address.endpoints;
   }
 
-  /** What etcd answers. Rejects with an `EtcdRefusal`, or with what is told to people. */
+  /** What etcd answers. Rejects with an `EtcdRefusal`, or with an error for people. */
   async call<Reply>(path: string, body: unknown, deadlineMs = this.#o.commandMs): Promise<Reply> {
     try {
       return (await this.#authorised((token) => this.#send({ path, body }, token, deadlineMs))) as Reply;
@@ -135,8 +134,8 @@ export class Gateway extends Lifecycle {
   }
 
   async #check(): Promise<void> {
-    const told = await this.#version();
-    const version = String((told as { etcdserver?: unknown } | null)?.etcdserver ?? "");
+    const answer = await this.#version();
+    const version = String((answer as { etcdserver?: unknown } | null)?.etcdserver ?? "");
     const [major = NaN, minor = NaN] = version.split(".").map(Number);
     if (major > VERSION_MIN[0] || (major === VERSION_MIN[0] && minor >= VERSION_MIN[1])) return;
     const what = version === "" ? "is no etcd" : `has version ${version}, and 3.4 or later is needed`;
@@ -184,7 +183,7 @@ export class Gateway extends Lifecycle {
       const reply = await this.#send({ path, body }, null, this.#o.commandMs);
       return (reply as { token: string }).token;
     } catch (error) {
-      // Where nobody has to say who he is, everybody may do everything.
+      // Without authentication every client may do everything.
       if (error instanceof EtcdRefusal && error.grpc === GRPC.failedPrecondition) return null;
       throw error;
     }
@@ -199,7 +198,7 @@ export class Gateway extends Lifecycle {
       const pool = this.#pools[at];
       const leftMs = giveUpAt - clock.monotonic();
       if (!pool || leftMs <= 0) throw unavailable(pool ? "no member answers" : "not started", "not_done");
-      const call = new GatewayCall(clock, { deadlineMs: leftMs, connectMs });
+      const call = new GatewayCall(clock, leftMs, connectMs);
       const { path, method = "POST", body } = request;
       pool.dispatch(
         { path, method, headers: headers(token), body: body === null ? null : JSON.stringify(body) },
@@ -215,16 +214,16 @@ export class Gateway extends Lifecycle {
   }
 
   #answer(at: number, status: number, body: string): unknown {
-    const told = parsed(body);
-    const refusal = refusalIn(told);
+    const answer = parsed(body);
+    const refusal = refusalIn(answer);
     if (refusal?.elsewhere) this.#leave(at, refusal.message);
     else this.#failures.delete(this.endpoints[at]!);
     if (refusal) throw refusal;
-    if (status === 200 && told !== undefined) return told;
+    if (status === 200 && answer !== undefined) return answer;
     throw unavailable(`${this.endpoints[at]} answered with status ${status} and nothing of etcd`, "unknown");
   }
 
-  /** The next call goes to the next member, unless somebody has seen to that. */
+  /** The next call goes to the next member, unless an earlier failure did that. */
   #leave(at: number, reason: string): void {
     this.#failures.set(this.endpoints[at]!, reason);
     if (this.#current === at) this.#current = (at + 1) % this.endpoints.length;
@@ -253,4 +252,76 @@ async function* lines(body: AsyncIterable<Uint8Array>): AsyncGenerator {
   }
   // A refusal of the whole stream has no end of line.
   if (rest.trim() !== "") yield parsed(rest);
+}
+
+type CallEnd =
+  | { readonly ended: "reply"; readonly status: number; readonly body: string }
+  /** `sent`: its first byte may have left, so that it may have been carried out. */
+  | { readonly ended: "broken"; readonly sent: boolean; readonly reason: string };
+
+/**
+ * One call. It ends exactly once and within its deadline. If there is no reply, it says whether the request may have
+ * been sent. `connectMs`, within the deadline: an address that does not answer is given up after this, and nothing was
+ * sent there.
+ */
+class GatewayCall implements Dispatcher.DispatchHandler {
+  readonly end: Promise<CallEnd>;
+  readonly #resolve: (end: CallEnd) => void;
+  readonly #callOffs: readonly (() => void)[];
+  #over = false;
+  /** There as soon as the first byte may have left. */
+  #controller: Dispatcher.DispatchController | null = null;
+  #status = 0;
+  readonly #chunks: Buffer[] = [];
+
+  constructor(clock: Clock, deadlineMs: number, connectMs: number) {
+    const { promise, resolve } = Promise.withResolvers<CallEnd>();
+    this.end = promise;
+    this.#resolve = resolve;
+    this.#callOffs = [
+      clock.after(deadlineMs, () => this.#giveUp(`no answer within ${Math.ceil(deadlineMs)} ms`)),
+      clock.after(connectMs, () => {
+        if (!this.#controller) this.#giveUp(`no connection within ${Math.ceil(connectMs)} ms`);
+      }),
+    ];
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    // Given up while it waited for a connection: this keeps it from being written after all.
+    if (this.#over) controller.abort(new Error("given up before it was sent"));
+    else this.#controller = controller;
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number): void {
+    this.#status = status;
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#chunks.push(chunk);
+  }
+
+  onResponseEnd(): void {
+    this.#end({ ended: "reply", status: this.#status, body: Buffer.concat(this.#chunks).toString("utf8") });
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#fail((error as NodeJS.ErrnoException).code ?? error.message);
+  }
+
+  #giveUp(reason: string): void {
+    const controller = this.#controller;
+    this.#fail(reason);
+    controller?.abort(new Error(reason));
+  }
+
+  #fail(reason: string): void {
+    this.#end({ ended: "broken", sent: this.#controller !== null, reason });
+  }
+
+  #end(end: CallEnd): void {
+    if (this.#over) return;
+    this.#over = true;
+    for (const callOff of this.#callOffs) callOff();
+    this.#resolve(end);
+  }
 }

@@ -16,23 +16,19 @@ import type { Tenure } from "../coordination.ts";
 import type { ControlSession } from "./control-session.ts";
 import { LeaderRecord, type LeaseRecord } from "./leader-record.ts";
 
-export interface EtcdLockOptions extends AdmittedLockOptions {
-  readonly control: ControlSession;
-}
-
 export class EtcdLock extends AdmittedLock<LeaseRecord> {
   protected readonly outdated = "etcd does not know the last epoch";
-  readonly #o: EtcdLockOptions;
+  readonly #control: ControlSession;
   readonly #keys: LeaderRecord;
   /** The newest revision of the key that was seen here, and since when by our clock. */
   #seen = { revision: 0, since: 0 };
   /** What was granted or renewed here last. */
   #own: LeaseRecord | null = null;
 
-  constructor(options: EtcdLockOptions) {
+  constructor(options: AdmittedLockOptions, control: ControlSession) {
     super(options);
-    this.#o = options;
-    this.#keys = new LeaderRecord(options.control, options.role);
+    this.#control = control;
+    this.#keys = new LeaderRecord(control, options.role);
   }
 
   /** The watch reports a change of the key. It may be late: only a revision above the one that was read counts. */
@@ -109,15 +105,15 @@ export class EtcdLock extends AdmittedLock<LeaseRecord> {
    */
   #leftMs({ revision, ttlMs }: LeaseRecord): number {
     if (this.#seen.revision !== revision) this.#see(revision);
-    return ttlMs - (this.#o.control.time.monotonic() - this.#seen.since);
+    return ttlMs - (this.#control.time.monotonic() - this.#seen.since);
   }
 
   #see(revision: number): void {
-    this.#seen = { revision, since: this.#o.control.time.monotonic() };
+    this.#seen = { revision, since: this.#control.time.monotonic() };
   }
 
   /** A quarter of the lease at most: after a renewal that hangs there is time for another one, at another member. */
   #deadlineMs(ttlMs: number): number {
-    return Math.min(this.#o.control.commandMs, Math.ceil(ttlMs / 4));
+    return Math.min(this.#control.commandMs, Math.ceil(ttlMs / 4));
   }
 }

@@ -5,35 +5,24 @@
 
 import type { LeaderRole } from "../../core/leadership/term.ts";
 import { silentLog } from "../../platform/log.ts";
-import type { TermStore } from "../../store/store.ts";
-import { commandMsOf, ServerLocks, type LeaderLocksOptions } from "../server-locks.ts";
+import { commandMsOf, ServerLocks, type AdmittedLocksOptions } from "../server-locks.ts";
 import { ControlSession } from "./control-session.ts";
 import { LeaderRecord, leaderKey } from "./leader-record.ts";
 import { EtcdLock } from "./lock.ts";
 
-export interface EtcdLocksOptions extends LeaderLocksOptions {
-  /** `http://user:password@host:2379`, or `https://` for TLS; several members with commas between them. */
-  readonly url: string;
-  /** First part of all keys; clusters that share an etcd differ in it. `baton` by default. */
-  readonly prefix?: string;
-  /** Of the store that all nodes share. */
-  readonly terms: TermStore;
-}
-
 export class EtcdLocks extends ServerLocks<EtcdLock> {
   readonly kind = "etcd";
-  readonly #o: EtcdLocksOptions;
+  readonly #o: AdmittedLocksOptions;
   readonly #control: ControlSession;
 
-  constructor(options: EtcdLocksOptions) {
+  /** The url is `http://user:password@host:2379`, or `https://` for TLS; several members with commas between them. */
+  constructor(options: AdmittedLocksOptions) {
     super();
     this.#o = options;
-    const { url, prefix = "baton", clock, random, time = clock, settings } = options;
+    const { prefix = "baton", time = options.clock, settings } = options;
     this.#control = new ControlSession({
-      url,
+      ...options,
       prefix,
-      clock,
-      random,
       time,
       commandMs: commandMsOf(settings),
       // Again after a loss: a change may have been missed, so a leader renews at once.
@@ -45,7 +34,7 @@ export class EtcdLocks extends ServerLocks<EtcdLock> {
 
   protected openLock(role: LeaderRole): EtcdLock {
     const { clock, terms, log = silentLog } = this.#o;
-    return new EtcdLock({ role, control: this.#control, terms, clock, log, owner: this });
+    return new EtcdLock({ clock, log, role, terms, owner: this }, this.#control);
   }
 
   notes(): readonly string[] {

@@ -3,85 +3,74 @@
  * listener has to read the keys, because changes in between are lost.
  */
 
-import type { Clock } from "../../platform/clock.ts";
-import type { Random } from "../../platform/random.ts";
-import { Backoff, within } from "../../platform/loop.ts";
+import { Backoff, Loop, within } from "../../platform/loop.ts";
+import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { Gateway } from "./gateway.ts";
 import { range, readWatch, type WatchEvent } from "./key-value.ts";
-
-export interface WatchStreamOptions {
-  readonly gateway: Gateway;
-  readonly clock: Clock;
-  readonly random: Random;
-  /** With a slash at its end. */
-  readonly folder: string;
-  /** It is watched, again after each loss. */
-  readonly onOpen: () => void;
-  readonly onEvent: (event: WatchEvent) => void;
-  /** How long the start waits for the first opening. */
-  readonly openMs: number;
-}
 
 const FIRST_PAUSE_MS = 10;
 /** Longer, and a release is noticed by polling only, for so long after etcd has come back. */
 const PAUSE_MS_MAX = 1_000;
 
 export class WatchStream extends Lifecycle {
-  readonly #o: WatchStreamOptions;
-  #stopping = new AbortController();
-  #loop: Promise<void> = Promise.resolve();
+  readonly #o: Pick<Platform, "clock" | "random"> & { readonly commandMs: number };
+  readonly #gateway: Gateway;
+  readonly #folder: string;
+  readonly #onOpen: () => void;
+  readonly #onEvent: (event: WatchEvent) => void;
+  readonly #loop: Loop;
   #opened = Promise.withResolvers<void>();
   #open = false;
 
-  constructor(options: WatchStreamOptions) {
+  /** The folder has a slash at its end. `onOpen`: it is watched, again after each loss. */
+  constructor(
+    options: Pick<Platform, "clock" | "random"> & { readonly commandMs: number },
+    gateway: Gateway,
+    folder: string,
+    onOpen: () => void,
+    onEvent: (event: WatchEvent) => void,
+  ) {
     super();
     this.#o = options;
+    this.#gateway = gateway;
+    this.#folder = folder;
+    this.#onOpen = onOpen;
+    this.#onEvent = onEvent;
+    const backoff = new Backoff(FIRST_PAUSE_MS, PAUSE_MS_MAX);
+    this.#loop = new Loop(options.clock, async (signal) => {
+      // It is opened again; the calls report what is wrong.
+      await this.#watch(signal).catch(() => {});
+      if (this.#open) backoff.reset();
+      this.#open = false;
+      return backoff.next() * (0.5 + options.random.chance());
+    });
   }
 
   /** A stream that cannot be opened yet is no reason not to start: it only hints. */
   protected async onStart(): Promise<void> {
-    const { clock, openMs } = this.#o;
-    this.#stopping = new AbortController();
     this.#opened = Promise.withResolvers();
-    this.#loop = this.#run(this.#stopping.signal);
-    await within(clock, openMs, this.#opened.promise);
+    this.#loop.start();
+    await within(this.#o.clock, this.#o.commandMs, this.#opened.promise);
   }
 
-  protected async onStop(): Promise<void> {
-    this.#stopping.abort();
-    await this.#loop;
-  }
-
-  async #run(stopping: AbortSignal): Promise<void> {
-    const { clock, random } = this.#o;
-    const backoff = new Backoff(FIRST_PAUSE_MS, PAUSE_MS_MAX);
-    while (!stopping.aborted) {
-      try {
-        await this.#watch(stopping);
-      } catch {
-        // It is opened again; the calls report what is wrong.
-      }
-      if (this.#open) backoff.reset();
-      this.#open = false;
-      await clock.sleep(backoff.next() * (0.5 + random.chance()), stopping);
-    }
+  protected onStop(): Promise<void> {
+    return this.#loop.stop();
   }
 
   async #watch(signal: AbortSignal): Promise<void> {
-    const { gateway, folder, onEvent } = this.#o;
-    const body = JSON.stringify({ create_request: range(folder) });
-    await gateway.stream("/v3/watch", body, signal, (message) => {
+    const body = JSON.stringify({ create_request: range(this.#folder) });
+    await this.#gateway.stream("/v3/watch", body, signal, (message) => {
       const seen = readWatch(message);
       if (!seen || seen.canceled) throw new Error("the watch was cancelled");
       if (seen.created) this.#ready();
-      for (const event of seen.events) onEvent(event);
+      for (const event of seen.events) this.#onEvent(event);
     });
   }
 
   #ready(): void {
     this.#open = true;
     this.#opened.resolve();
-    this.#o.onOpen();
+    this.#onOpen();
   }
 }

@@ -9,19 +9,19 @@ import { BatonError } from "../../core/errors.ts";
 import type { NodeIdentity } from "../../core/node.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { read, write, type Queryable, type Statement } from "../../platform/drivers/postgres/postgres.ts";
-import { applicationName } from "../../platform/drivers/postgres/application-name.ts";
+import {
+  applicationName,
+  PostgresSession,
+  type PostgresSessionOptions,
+} from "../../platform/drivers/postgres/session.ts";
 import type { PoolerCheck } from "../../platform/drivers/postgres/pooler-check.ts";
-import { PostgresSession, type PostgresSessionOptions } from "../../platform/drivers/postgres/session.ts";
-import type { Random } from "../../platform/random.ts";
+import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
-import { HELD_LOCKS, incarnationLock } from "./advisory-keys.ts";
+import { HELD_LOCKS, incarnationLock } from "./advisory-lock.ts";
 
-export interface ControlOptions {
+export interface ControlOptions extends Pick<Platform, "identity" | "clock" | "random"> {
   readonly url: string;
   readonly schema: string;
-  readonly identity: NodeIdentity;
-  readonly clock: Clock;
-  readonly random: Random;
   readonly statementMs: number;
   readonly pooler: PoolerCheck;
   /** Takes the place of the database's clock: for tests, which move it by hand. */

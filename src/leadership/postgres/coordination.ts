@@ -18,8 +18,6 @@ import { PostgresMembership, type MembershipSettings } from "./membership.ts";
 import { NodeRegistry, requestSubject } from "./node-registry.ts";
 
 export interface PostgresCoordinationOptions extends LeaderLocksOptions {
-  /** `postgres://user@host:port/database`; behind a pooler that works by transactions everything takes longer. */
-  readonly url: string;
   readonly schema?: string;
   readonly pooler?: PoolerCheck;
   /** Read with every heartbeat and whenever the node is shown. */
@@ -42,21 +40,19 @@ export class PostgresCoordination extends ServerLocks<PostgresLock> implements C
   /** Another backend that elects; null when PostgreSQL does. */
   readonly #elsewhere: LeaderLocks | null;
 
+  /** The url is `postgres://user@host:port/database`; behind a pooler that works by transactions everything takes longer. */
   constructor(options: PostgresCoordinationOptions, elsewhere: LeaderLocks | null = null) {
     super();
     this.#o = options;
     this.#elsewhere = elsewhere;
     this.kind = elsewhere?.kind ?? "postgres";
-    const { url, identity, info, clock, random, log = silentLog, time = null } = options;
+    const { identity, info, log = silentLog, time = null } = options;
     const settings = { ...DEFAULTS, ...options.settings };
     this.#control = new ControlSession({
-      url,
+      ...options,
       schema: plainSchema(options.schema),
-      identity,
-      clock,
-      random,
       time,
-      pooler: options.pooler ?? new PoolerCheck({ url, clock }),
+      pooler: options.pooler ?? new PoolerCheck(options),
       statementMs: commandMsOf(settings),
       onReady: () => this.membership.hurry(),
       onNotification: (subject) => {
@@ -64,9 +60,8 @@ export class PostgresCoordination extends ServerLocks<PostgresLock> implements C
         else this.lockOf(subject, subjectOf)?.hint();
       },
     });
-    const { deadAfterMs } = settings;
-    const registry = new NodeRegistry({ control: this.#control, identity, info, deadAfterMs });
-    this.membership = new PostgresMembership({ registry, identity, info, clock, log, settings });
+    const registry = new NodeRegistry(this.#control, identity, info, settings.deadAfterMs);
+    this.membership = new PostgresMembership({ ...options, log, registry, info, settings });
   }
 
   override lock(role: LeaderRole): LeaseLock {

@@ -8,7 +8,7 @@ import type { NodeIdentity } from "../../core/node.ts";
 import type { LeaderRole, Term } from "../../core/leadership/term.ts";
 import { read, write, type Queryable } from "../../platform/drivers/postgres/postgres.ts";
 import type { Tenure } from "../coordination.ts";
-import { HELD_LOCKS } from "./advisory-keys.ts";
+import { HELD_LOCKS } from "./advisory-lock.ts";
 import { NOW, RELEASE_CHANNEL, type ControlSession } from "./control-session.ts";
 
 /** Who sits in a role, and whether the seat may be taken. */
@@ -32,7 +32,7 @@ export interface GrantRequest {
   readonly evidence: boolean;
 }
 
-/** Leases end a little before they are taken from somebody by force: the holder may just be renewing. */
+/** Leases end a little before they are taken by force: the holder may just be renewing. */
 export const EVICT_AFTER_MS = 150;
 /** How long a grant waits for the writes of the leader before it. They take milliseconds unless it was stopped in one. */
 const GRANT_WAIT_MS = 500;
@@ -66,7 +66,7 @@ const SEED = write(
    ON CONFLICT (role) DO NOTHING`,
 );
 /**
- * All or nothing, and one at a time: whoever comes second waits for the row, and then sees that it was taken. The update of
+ * All or nothing, and one at a time: the second candidate waits for the row, and then sees that it was taken. The update of
  * the term waits for the writes that the leader before has under way; what it begins later is refused.
  */
 const GRANT = write(
@@ -201,7 +201,7 @@ export class LeaderRecord {
     return ended(await this.#control.query(EVICT_LIFE, values));
   }
 
-  /** Ends whichever session has the advisory lock while nobody leads, unless it is one of `ours`. */
+  /** Ends whichever session has the advisory lock while no node leads, unless it is one of `ours`. */
   async evictHolder({ epoch }: LeaseRecord, key: bigint, ours: readonly number[]): Promise<number> {
     const values = [this.#control.now(), this.#role, epoch, String(key), ours];
     return ended(await this.#control.query(EVICT_HOLDER, values));

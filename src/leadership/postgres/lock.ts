@@ -11,35 +11,30 @@
 
 import type { NodeIdentity } from "../../core/node.ts";
 import { sameTerm, type LeaderRole, type Term } from "../../core/leadership/term.ts";
-import type { Clock } from "../../platform/clock.ts";
 import { isNotPermitted } from "../../platform/drivers/postgres/errors.ts";
-import { applicationPrefix } from "../../platform/drivers/postgres/application-name.ts";
-import type { Log } from "../../platform/log.ts";
+import { applicationPrefix } from "../../platform/drivers/postgres/session.ts";
+import type { Platform } from "../../platform/platform.ts";
 import { requireRunning, type LeaseLock, type Tenure } from "../coordination.ts";
 import { Mutex } from "../../platform/loop.ts";
 import { Feed } from "../../platform/feed.ts";
-import { leaderLock } from "./advisory-keys.ts";
-import { AdvisoryLock } from "./advisory-lock.ts";
+import { leaderLock, AdvisoryLock } from "./advisory-lock.ts";
 import type { ControlSession } from "./control-session.ts";
 import { EVICT_AFTER_MS, LeaderRecord, type LeaseRecord } from "./leader-record.ts";
 
-export interface PostgresLockOptions {
+interface PostgresLockOptions extends Pick<Platform, "identity" | "clock" | "log"> {
   readonly role: LeaderRole;
-  readonly identity: NodeIdentity;
   readonly control: ControlSession;
-  readonly clock: Clock;
-  readonly log: Log;
   /** The coordination that this lock belongs to. */
   readonly owner: { readonly running: boolean };
 }
 
 /** A free lock is ours within a millisecond or two. Shorter, and a healthy candidate looks stuck on a busy machine. */
 const FREE_MS = 30;
-/** How long the lock may be with somebody who does not use it, before we take the seat without it. */
+/** How long the lock may be held by a node that does not use it, before we take the seat without it. */
 const STUCK_MS = 150;
 /** Sessions that were ended are gone in a few ms; a busy server takes longer. */
 const EVICTED_MS = 300;
-/** An elector asks within a turn of the hint. Whoever does not ask for so long does not stand any more. */
+/** An elector asks within a turn of the hint. A node that does not ask for so long is no candidate any more. */
 const UNUSED_MS = 500;
 /** Timers may fire a little early. */
 const TIMER_SLACK_MS = 5;
@@ -172,7 +167,7 @@ export class PostgresLock implements LeaseLock {
 
   #mayAskAgain(seat: LeaseRecord, candidate: NodeIdentity): boolean {
     if (seat.leader !== candidate.name || seat.incarnation !== candidate.incarnation) return false;
-    // Without the lock on which that term stood, somebody else may have been served already.
+    // Without the lock on which that term stood, another node may have been served already.
     return !seat.locked || this.#advisory?.held === true;
   }
 
@@ -259,7 +254,7 @@ export class PostgresLock implements LeaseLock {
     if (this.#followers === 0) this.#stepBack();
   }
 
-  /** Nobody here stands any more: others must not wait behind us. */
+  /** This node is no candidate any more: others must not wait behind us. */
   #stepBack(): void {
     void this.#turn
       .run(async () => {

@@ -8,12 +8,10 @@ import { judge, NOTHING_SEEN, type Watch } from "../../core/leadership/failure-d
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity, NodeInfo, NodeStatus, OwnInfo } from "../../core/node.ts";
 import type { Term } from "../../core/leadership/term.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Log } from "../../platform/log.ts";
 import { Loop, Mutex } from "../../platform/loop.ts";
+import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
-import type { Membership, NodeRequest } from "../coordination.ts";
-import { PendingRequest } from "../pending-request.ts";
+import { PendingRequest, type Membership, type NodeRequest } from "../coordination.ts";
 import type { Namesake, NodeList, NodeRegistry, Registered } from "./node-registry.ts";
 
 export interface MembershipSettings {
@@ -24,12 +22,9 @@ export interface MembershipSettings {
   readonly forgetAfterMs: number;
 }
 
-export interface PostgresMembershipOptions {
+interface PostgresMembershipOptions extends Pick<Platform, "identity" | "clock" | "log"> {
   readonly registry: NodeRegistry;
-  readonly identity: NodeIdentity;
   readonly info: () => OwnInfo;
-  readonly clock: Clock;
-  readonly log: Log;
   readonly settings: MembershipSettings;
 }
 
@@ -146,11 +141,11 @@ export class PostgresMembership extends Lifecycle implements Membership {
   async #takeName(): Promise<void> {
     const { clock, identity, log, settings } = this.#o;
     const giveUpAt = clock.monotonic() + 2 * settings.deadAfterMs;
-    for (let told = false; ; told = true) {
+    for (let warned = false; ; warned = true) {
       const namesake = await this.registry.register();
       if (!namesake) return;
       if (clock.monotonic() >= giveUpAt) throw nameInUse(identity, namesake);
-      if (!told) log.warn({ ...namesake }, `another node is called ${identity.name}; waiting for its end`);
+      if (!warned) log.warn({ ...namesake }, `another node is called ${identity.name}; waiting for its end`);
       await clock.sleep(Math.min(NAME_RETRY_MS, settings.deadAfterMs));
     }
   }

@@ -3,7 +3,7 @@
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeLoad, NodeRole, NodeStatus } from "../../core/node.ts";
 import { read, write } from "../../platform/drivers/postgres/postgres.ts";
-import { HELD_LOCKS, incarnationLock } from "./advisory-keys.ts";
+import { HELD_LOCKS, incarnationLock } from "./advisory-lock.ts";
 import { NOW } from "./control-session.ts";
 
 const HELD = (node: string): string =>
@@ -72,7 +72,7 @@ export const SIGNS = read(
    FROM (VALUES (1)) one LEFT JOIN baton.node n ON true`,
 );
 
-/** Held until the end of the statement: a grant waits for it, and whoever comes after a grant finds nothing. */
+/** Held until the end of the statement: a grant waits for it, and a statement after a grant finds nothing. */
 const FENCE = `fence AS MATERIALIZED (
   SELECT 1 FROM baton.term WHERE role = $1 AND leader = $2 AND incarnation = $3 AND epoch = $4 FOR SHARE
 )`;

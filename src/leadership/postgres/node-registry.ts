@@ -22,14 +22,6 @@ import type { NodeRequest } from "../coordination.ts";
 import { REQUEST_CHANNEL, type ControlSession } from "./control-session.ts";
 import * as rows from "./node-records.ts";
 
-export interface RegistryOptions {
-  readonly control: ControlSession;
-  readonly identity: NodeIdentity;
-  readonly info: () => OwnInfo;
-  /** Whoever has been silent for so long is not taken for alive. */
-  readonly deadAfterMs: number;
-}
-
 /** What a heartbeat brings back. */
 export interface NodeList {
   /** By the clock of the backend. */
@@ -52,7 +44,7 @@ export interface Namesake {
 }
 
 /** What a leader sees of all nodes. */
-export interface NodeSigns {
+interface NodeSigns {
   /** Changes when the server that keeps the list starts anew. */
   readonly server: string;
   readonly serverUpMs: number;
@@ -64,13 +56,18 @@ export interface NodeSigns {
 const IDLE: NodeLoad = { jobs: 0, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 };
 
 export class NodeRegistry {
-  readonly #o: RegistryOptions;
   readonly #control: ControlSession;
+  readonly #identity: NodeIdentity;
+  readonly #info: () => OwnInfo;
+  /** A node that was silent for so long is not taken for alive. */
+  readonly #deadAfterMs: number;
   #status: NodeStatus = "joining";
 
-  constructor(options: RegistryOptions) {
-    this.#o = options;
-    this.#control = options.control;
+  constructor(control: ControlSession, identity: NodeIdentity, info: () => OwnInfo, deadAfterMs: number) {
+    this.#control = control;
+    this.#identity = identity;
+    this.#info = info;
+    this.#deadAfterMs = deadAfterMs;
   }
 
   get status(): NodeStatus {
@@ -81,7 +78,7 @@ export class NodeRegistry {
   async register(): Promise<Namesake | null> {
     this.#status = "joining";
     try {
-      const values = [...this.#own(), this.#o.deadAfterMs];
+      const values = [...this.#own(), this.#deadAfterMs];
       const [alive] = await this.#control.query<rows.NamesakeRow>(rows.REGISTER, values);
       return alive ? { hostname: alive.hostname, version: alive.version, startedAt: alive.started_at } : null;
     } catch (error) {
@@ -97,7 +94,7 @@ export class NodeRegistry {
     const found = await this.#control
       .query<rows.BeatRow>(rows.BEAT, [...this.#own(), heard])
       .catch((error: unknown) => {
-        throw isUniqueViolation(error) ? nameTaken(this.#o.identity) : error;
+        throw isUniqueViolation(error) ? nameTaken(this.#identity) : error;
       });
     const { at, own_request } = found[0]!;
     return { at, request: own_request, others: found.filter(isNode).map(registered) };
@@ -109,7 +106,7 @@ export class NodeRegistry {
   }
 
   async deregister(): Promise<void> {
-    await this.#control.query(rows.DEREGISTER, [this.#o.identity.incarnation]);
+    await this.#control.query(rows.DEREGISTER, [this.#identity.incarnation]);
   }
 
   /** Everybody, as the database has it now. */
@@ -117,7 +114,7 @@ export class NodeRegistry {
     const found = await this.#control.query<rows.NodeRow>(rows.LIST, [this.#control.now()]);
     return found.map((row) => {
       const { node, ageMs } = registered(row);
-      return { ...node, alive: node.status !== "dead" && ageMs < this.#o.deadAfterMs };
+      return { ...node, alive: node.status !== "dead" && ageMs < this.#deadAfterMs };
     });
   }
 
@@ -140,7 +137,7 @@ export class NodeRegistry {
   /** False when no living node has that name. */
   async ask(name: NodeName, request: NodeRequest): Promise<boolean> {
     const payload = this.#control.payload(requestSubject(name));
-    const values = [this.#control.now(), name, request, this.#o.deadAfterMs, REQUEST_CHANNEL, payload];
+    const values = [this.#control.now(), name, request, this.#deadAfterMs, REQUEST_CHANNEL, payload];
     return (await this.#control.query(rows.ASK, values)).length > 0;
   }
 
@@ -192,8 +189,8 @@ export class NodeRegistry {
   }
 
   #own(): unknown[] {
-    const { identity, info } = this.#o;
-    const { hostname, url, roles, capabilities, version, startedAt, load, address, httpPort } = info();
+    const identity = this.#identity;
+    const { hostname, url, roles, capabilities, version, startedAt, load, address, httpPort } = this.#info();
     return [
       this.#control.now(),
       identity.incarnation,

@@ -11,20 +11,20 @@
  * Where the number of subscribers is not available (a proxy, a user without the permission), leases alone decide.
  */
 
-import type { NodeIdentity } from "../../core/node.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { Redis, checkRedis } from "../../platform/drivers/redis/redis.ts";
-import type { RedisScript } from "../../platform/drivers/redis/session.ts";
-import type { RedisCommands, RedisSession, SendOptions } from "../../platform/drivers/redis/session.ts";
-import type { Random } from "../../platform/random.ts";
+import type {
+  RedisScript,
+  RedisCommands,
+  RedisSession,
+  SendOptions,
+} from "../../platform/drivers/redis/session.ts";
+import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
 
-export interface ControlOptions {
+export interface ControlOptions extends Pick<Platform, "identity" | "clock" | "random"> {
   readonly url: string;
-  readonly prefix: string | undefined;
-  readonly identity: NodeIdentity;
-  readonly clock: Clock;
-  readonly random: Random;
+  readonly prefix?: string;
   readonly commandMs: number;
   /** Takes the place of the clock of Redis: for tests, which move it by hand. */
   readonly time: Clock | null;
@@ -61,16 +61,8 @@ export class ControlSession extends Lifecycle {
     super();
     this.#o = options;
     this.commandMs = options.commandMs;
-    const { url, prefix, identity, clock, random, commandMs } = options;
-    const name = `baton/${identity.incarnation}/${identity.name}`;
-    this.#redis = new Redis({
-      url,
-      clock,
-      random,
-      name,
-      commandMs,
-      ...(prefix === undefined ? {} : { prefix }),
-    });
+    const { identity, clock } = options;
+    this.#redis = new Redis({ ...options, name: `baton/${identity.incarnation}/${identity.name}` });
     this.notifications = this.#redis.keys.channel("coordinator", "notifications");
     this.#ownChannel = this.#redis.keys.channel("coordinator", "incarnation", identity.incarnation);
     this.#serverTime = new ServerTime(clock);
@@ -153,6 +145,7 @@ export class ControlSession extends Lifecycle {
 
   protected async onStop(): Promise<void> {
     await this.#session.stop();
+    this.#serverTime.forget();
   }
 }
 

@@ -6,11 +6,6 @@
 import type { Clock } from "../../platform/clock.ts";
 import type { ControlSession } from "./control-session.ts";
 
-export interface IncarnationWatchOptions {
-  readonly control: Pick<ControlSession, "send">;
-  readonly clock: Clock;
-}
-
 interface Watched {
   readonly onGone: () => void;
   /** Whether any poll of this connection found it. */
@@ -32,13 +27,15 @@ const TIMER_SLACK_MS = 2;
 const NEVER_SEEN_MS = 2_000;
 
 export class IncarnationWatch {
-  readonly #o: IncarnationWatchOptions;
+  readonly #clock: Clock;
+  readonly #control: Pick<ControlSession, "send">;
   readonly #watched = new Map<string, Set<Watched>>();
   /** The polling under way; another object after a stop. */
   #run: { callOff: () => void } | null = null;
 
-  constructor(options: IncarnationWatchOptions) {
-    this.#o = options;
+  constructor(clock: Clock, control: Pick<ControlSession, "send">) {
+    this.#clock = clock;
+    this.#control = control;
   }
 
   /** The returned function ends the watch. */
@@ -76,7 +73,7 @@ export class IncarnationWatch {
   }
 
   #schedule(run: { callOff: () => void }, inMs: number): void {
-    run.callOff = this.#o.clock.after(inMs, () => void this.#poll(run));
+    run.callOff = this.#clock.after(inMs, () => void this.#poll(run));
   }
 
   async #poll(run: { callOff: () => void }): Promise<void> {
@@ -87,8 +84,8 @@ export class IncarnationWatch {
     }
     let missing = false;
     try {
-      const counts = await this.#o.control.send<(string | number)[]>(["PUBSUB", "NUMSUB", ...channels]);
-      const at = this.#o.clock.monotonic();
+      const counts = await this.#control.send<(string | number)[]>(["PUBSUB", "NUMSUB", ...channels]);
+      const at = this.#clock.monotonic();
       for (let i = 0; i < counts.length; i += 2) {
         if (this.#found(String(counts[i]), Number(counts[i + 1]) > 0, at)) missing = true;
       }

@@ -14,27 +14,24 @@ import type { ControlSession } from "./control-session.ts";
 import { LeaderRecord } from "./leader-record.ts";
 import type { IncarnationWatch } from "./incarnation-watch.ts";
 
-export interface RedisLockOptions extends AdmittedLockOptions {
-  readonly control: ControlSession;
-  readonly watch: IncarnationWatch;
-}
-
 interface Granted {
   readonly term: Term;
 }
 
 export class RedisLock extends AdmittedLock<Granted> {
   protected readonly outdated = "Redis had forgotten the last epoch";
-  readonly #o: RedisLockOptions;
+  readonly #control: ControlSession;
+  readonly #watch: IncarnationWatch;
   readonly #scripts: LeaderRecord;
   /** The channel of the incarnation that holds the current term, if it was seen to end. */
   #gone = "";
   #watching: { readonly channel: string; readonly end: () => void } | null = null;
 
-  constructor(options: RedisLockOptions) {
+  constructor(options: AdmittedLockOptions, control: ControlSession, watch: IncarnationWatch) {
     super(options);
-    this.#o = options;
-    this.#scripts = new LeaderRecord(options.control, options.role);
+    this.#control = control;
+    this.#watch = watch;
+    this.#scripts = new LeaderRecord(control, options.role);
   }
 
   protected async tryGrant(request: GrantRequest): Promise<Granted | "held"> {
@@ -43,7 +40,7 @@ export class RedisLock extends AdmittedLock<Granted> {
     if (!grant) throw tooLate(deadlineMs);
     if (grant.granted) return grant;
     const { epoch, leftMs, channel } = grant.held;
-    this.#watch(this.#o.control.ownChannel === "" ? "" : channel);
+    this.#watchHolder(this.#control.ownChannel === "" ? "" : channel);
     // One that does not ask again by then is no longer a candidate.
     this.wait(epoch, leftMs, () => this.#unwatch());
     return "held";
@@ -77,11 +74,11 @@ export class RedisLock extends AdmittedLock<Granted> {
   }
 
   /** A watch goes on from attempt to attempt: a new one would have to see the channel first. */
-  #watch(channel: string): void {
+  #watchHolder(channel: string): void {
     if (channel !== "" && this.#watching?.channel === channel) return;
     this.#unwatch();
     if (channel === "") return;
-    const end = this.#o.watch.watch(channel, () => {
+    const end = this.#watch.watch(channel, () => {
       this.#watching = null;
       this.#gone = channel;
       this.hint();
@@ -97,7 +94,7 @@ export class RedisLock extends AdmittedLock<Granted> {
 
   /** A third of the lease at most, so that a renewal which hangs can be followed by another. */
   #deadlineMs(ttlMs: number): number {
-    return Math.min(this.#o.control.commandMs, Math.ceil(ttlMs / 3));
+    return Math.min(this.#control.commandMs, Math.ceil(ttlMs / 3));
   }
 }
 

@@ -5,21 +5,11 @@
 
 import type { LeaderRole } from "../../core/leadership/term.ts";
 import { silentLog } from "../../platform/log.ts";
-import type { TermStore } from "../../store/store.ts";
-import { commandMsOf, ServerLocks, type LeaderLocksOptions } from "../server-locks.ts";
+import { commandMsOf, ServerLocks, type AdmittedLocksOptions } from "../server-locks.ts";
 import { ControlSession } from "./control-session.ts";
 import { LeaderRecord, subjectOf } from "./leader-record.ts";
 import { IncarnationWatch } from "./incarnation-watch.ts";
 import { RedisLock } from "./lock.ts";
-
-export interface RedisLocksOptions extends LeaderLocksOptions {
-  /** `redis://user:password@host:6379/0`, or `rediss://` for TLS. */
-  readonly url: string;
-  /** Of all keys, in braces; clusters that share a Redis differ in it. `baton` by default. */
-  readonly prefix?: string;
-  /** Of the store that all nodes share. */
-  readonly terms: TermStore;
-}
 
 const NOT_COUNTED =
   "Redis does not report subscriptions (PUBSUB NUMSUB): a dead leader is replaced when its lease ends. Give the nodes a direct URL of the server, and their user the right to PUBSUB: then it is replaced at once.";
@@ -28,20 +18,17 @@ const EVICTING = (policy: string): string =>
 
 export class RedisLocks extends ServerLocks<RedisLock> {
   readonly kind = "redis";
-  readonly #o: RedisLocksOptions;
+  readonly #o: AdmittedLocksOptions;
   readonly #control: ControlSession;
   readonly #watch: IncarnationWatch;
 
-  constructor(options: RedisLocksOptions) {
+  /** The url is `redis://user:password@host:6379/0`, or `rediss://` for TLS. */
+  constructor(options: AdmittedLocksOptions) {
     super();
     this.#o = options;
-    const { url, prefix, identity, clock, random, time = null, settings } = options;
+    const { time = null, settings } = options;
     this.#control = new ControlSession({
-      url,
-      prefix,
-      identity,
-      clock,
-      random,
+      ...options,
       time,
       commandMs: commandMsOf(settings),
       // Again after a loss: others may have seen us go, so a leader renews at once.
@@ -49,20 +36,12 @@ export class RedisLocks extends ServerLocks<RedisLock> {
       onLost: () => this.#watch.lost(),
       onNotification: (subject) => this.lockOf(subject, subjectOf)?.hint(),
     });
-    this.#watch = new IncarnationWatch({ control: this.#control, clock });
+    this.#watch = new IncarnationWatch(options.clock, this.#control);
   }
 
   protected openLock(role: LeaderRole): RedisLock {
     const { clock, terms, log = silentLog } = this.#o;
-    return new RedisLock({
-      role,
-      control: this.#control,
-      terms,
-      watch: this.#watch,
-      clock,
-      log,
-      owner: this,
-    });
+    return new RedisLock({ clock, log, role, terms, owner: this }, this.#control, this.#watch);
   }
 
   notes(): readonly string[] {

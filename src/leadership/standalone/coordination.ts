@@ -6,21 +6,19 @@
  * restart. The old term is over all the same, for the lock and for the store.
  */
 
-import type { NodeIdentity, NodeStatus, OwnInfo } from "../../core/node.ts";
+import type { NodeStatus, OwnInfo } from "../../core/node.ts";
 import type { LeaderRole } from "../../core/leadership/term.ts";
 import type { Clock } from "../../platform/clock.ts";
+import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { TermStore } from "../../store/store.ts";
-import type { Coordination, LeaseLock, Membership } from "../coordination.ts";
-import { PendingRequest } from "../pending-request.ts";
+import { PendingRequest, type Coordination, type LeaseLock, type Membership } from "../coordination.ts";
 import { StandaloneLock } from "./lock.ts";
 
-export interface StandaloneOptions {
-  readonly identity: NodeIdentity;
+export interface StandaloneOptions extends Pick<Platform, "identity" | "clock"> {
   /** Read whenever the node is shown: its load changes, and its url is known only when it listens. */
   readonly info: () => OwnInfo;
   readonly terms: TermStore;
-  readonly clock: Clock;
 }
 
 export function openStandalone(options: StandaloneOptions): Coordination {

@@ -4,17 +4,15 @@
  */
 
 import type { NodeIdentity } from "../../core/node.ts";
-import type { LeaderRole, Term } from "../../core/leadership/term.ts";
-import { sameTerm } from "../../core/leadership/term.ts";
-import type { Clock } from "../../platform/clock.ts";
+import { sameTerm, type LeaderRole, type Term } from "../../core/leadership/term.ts";
+import type { Platform } from "../../platform/platform.ts";
 import type { TermStore } from "../../store/store.ts";
 import { requireRunning, type LeaseLock, type Tenure } from "../coordination.ts";
 import { Feed } from "../../platform/feed.ts";
 
-export interface StandaloneLockOptions {
+interface StandaloneLockOptions extends Pick<Platform, "clock"> {
   readonly role: LeaderRole;
   readonly terms: TermStore;
-  readonly clock: Clock;
   /** The coordination that this lock belongs to. */
   readonly owner: { readonly running: boolean };
 }

@@ -6,8 +6,8 @@
  * decision depends on it.
  */
 
-import type { Clock } from "../../platform/clock.ts";
-import type { Log } from "../../platform/log.ts";
+import { within } from "../../platform/loop.ts";
+import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import { JOURNAL_KINDS } from "../../store/journal.ts";
 import type { JournalEntry, JournalKind, JournalQuery, JournalStore, NewEntry } from "../../store/journal.ts";
@@ -23,13 +23,6 @@ export interface Note {
 }
 
 export type JournalService = Pick<Journal, "note" | "list" | "counts">;
-
-export interface JournalOptions {
-  readonly store: { readonly journal: Pick<JournalStore, "append" | "list"> };
-  readonly node: string;
-  readonly clock: Clock;
-  readonly log: Pick<Log, "warn">;
-}
 
 /** What comes in so short a time is written together. Longer, and more is lost with a process that dies. */
 const GATHER_MS = 20;
@@ -48,7 +41,8 @@ interface Waiting {
 }
 
 export class Journal extends Lifecycle {
-  readonly #o: JournalOptions;
+  readonly #platform: Pick<Platform, "clock" | "log" | "identity">;
+  readonly #store: Pick<JournalStore, "append" | "list">;
   #waiting: Waiting[] = [];
   #writing: Promise<void> | null = null;
   #callOff: (() => void) | null = null;
@@ -59,16 +53,20 @@ export class Journal extends Lifecycle {
     number
   >;
 
-  constructor(options: JournalOptions) {
+  constructor(
+    platform: Pick<Platform, "clock" | "log" | "identity">,
+    store: Pick<JournalStore, "append" | "list">,
+  ) {
     super();
-    this.#o = options;
+    this.#platform = platform;
+    this.#store = store;
   }
 
   note({ kind, actor = null, subject = null, detail = {}, agoMs = 0 }: Note): void {
-    const { node, clock } = this.#o;
+    const { identity, clock } = this.#platform;
     const stands = detail["count"];
     this.#counts[kind] += kind === "write.refused" && typeof stands === "number" ? stands : 1;
-    const entry = { kind, node, actor, subject, detail: bounded(detail) };
+    const entry = { kind, node: identity.name, actor, subject, detail: bounded(detail) };
     this.#waiting.push({ entry, happenedAt: clock.monotonic() - agoMs });
     if (this.#waiting.length > WAITING_MAX) {
       this.#waiting.shift();
@@ -78,7 +76,7 @@ export class Journal extends Lifecycle {
   }
 
   async list(query: JournalQuery): Promise<readonly JournalEntry[]> {
-    return this.#o.store.journal.list(query);
+    return this.#store.list(query);
   }
 
   /** What this node has told of since its start, by kind: refused writes each by itself, whether they have an entry or not. */
@@ -99,15 +97,13 @@ export class Journal extends Lifecycle {
   protected override async onStop(): Promise<void> {
     this.#callOff?.();
     this.#callOff = null;
-    const over = new AbortController();
-    await Promise.race([this.flush(), this.#o.clock.sleep(LAST_WORDS_MS, over.signal)]);
-    over.abort();
+    await within(this.#platform.clock, LAST_WORDS_MS, this.flush());
     this.#waiting = [];
   }
 
   #writeIn(ms: number): void {
     if (this.#callOff || this.#writing) return;
-    this.#callOff = this.#o.clock.after(ms, () => {
+    this.#callOff = this.#platform.clock.after(ms, () => {
       this.#callOff = null;
       void this.#write();
     });
@@ -122,12 +118,12 @@ export class Journal extends Lifecycle {
   }
 
   async #writeAll(): Promise<void> {
-    const { store, clock, log } = this.#o;
+    const { clock, log } = this.#platform;
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.slice(0, BATCH_MAX);
       const now = clock.monotonic();
       try {
-        await store.journal.append(
+        await this.#store.append(
           batch.map(({ entry, happenedAt }) => ({ ...entry, agoMs: Math.max(0, now - happenedAt) })),
         );
       } catch (error) {

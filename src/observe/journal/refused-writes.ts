@@ -7,15 +7,9 @@
 import type { JobId } from "../../core/ids.ts";
 import { describeRefusal, type Refusal } from "../../core/leadership/refused-write.ts";
 import type { Clock } from "../../platform/clock.ts";
+import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
-import type { Note } from "./journal.ts";
-
-export interface RefusedWritesOptions {
-  readonly journal: { note(note: Note): void };
-  readonly clock: Clock;
-  /** The epoch that a job is in now. */
-  readonly epochOf: (job: JobId) => Promise<number | null>;
-}
+import type { Journal } from "./journal.ts";
 
 const WINDOW_MS = 1_000;
 /** Entries in a window, without the one that counts the rest. */
@@ -23,20 +17,29 @@ const ENTRIES_MAX = 3;
 
 /** Stops before the journal does: the last count is an entry. */
 export class RefusedWrites extends Lifecycle {
-  readonly #o: RefusedWritesOptions;
+  readonly #clock: Clock;
+  readonly #journal: Pick<Journal, "note">;
+  readonly #epochOf: (job: JobId) => Promise<number | null>;
   #entries = 0;
   #rest = 0;
   #last: Refusal | null = null;
   /** Ends the window; null while there is none. */
   #callOff: (() => void) | null = null;
 
-  constructor(options: RefusedWritesOptions) {
+  /** `epochOf`: the epoch that a job is in now. */
+  constructor(
+    { clock }: Pick<Platform, "clock">,
+    journal: Pick<Journal, "note">,
+    epochOf: (job: JobId) => Promise<number | null>,
+  ) {
     super();
-    this.#o = options;
+    this.#clock = clock;
+    this.#journal = journal;
+    this.#epochOf = epochOf;
   }
 
   add(refusal: Refusal): void {
-    this.#callOff ??= this.#o.clock.after(WINDOW_MS, () => void this.#endWindow());
+    this.#callOff ??= this.#clock.after(WINDOW_MS, () => void this.#endWindow());
     if (this.#entries < ENTRIES_MAX) {
       this.#entries++;
       void this.#note(refusal, 1);
@@ -63,11 +66,10 @@ export class RefusedWrites extends Lifecycle {
   }
 
   async #note(refusal: Refusal, count: number): Promise<void> {
-    const { journal, clock, epochOf } = this.#o;
     const { write, carried, current, job } = refusal;
-    const since = clock.monotonic();
-    const known = current ?? (job === null ? null : await epochOf(job).catch(() => null));
-    journal.note({
+    const since = this.#clock.monotonic();
+    const known = current ?? (job === null ? null : await this.#epochOf(job).catch(() => null));
+    this.#journal.note({
       kind: "write.refused",
       subject: job,
       detail: {
@@ -78,7 +80,7 @@ export class RefusedWrites extends Lifecycle {
         job_id: job,
         count,
       },
-      agoMs: clock.monotonic() - since,
+      agoMs: this.#clock.monotonic() - since,
     });
   }
 }

@@ -3,53 +3,60 @@
  * its term, so its successor checks a little later whether that end was recorded, and records it otherwise.
  */
 
-import type { NodeInfo } from "../../core/node.ts";
 import { TERM_ENDS, type Term, type TermChange } from "../../core/leadership/term.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Log } from "../../platform/log.ts";
-import type { JournalEntry, JournalQuery } from "../../store/journal.ts";
-import type { Note } from "./journal.ts";
+import type { Membership } from "../../leadership/coordination.ts";
+import type { Platform } from "../../platform/platform.ts";
+import type { JournalEntry } from "../../store/journal.ts";
+import type { Journal } from "./journal.ts";
 
-export interface TermJournalOptions {
-  readonly journal: {
-    note(note: Note): void;
-    list(query: JournalQuery): Promise<readonly JournalEntry[]>;
-  };
-  readonly nodes: () => readonly Pick<NodeInfo, "name" | "incarnation" | "status">[];
-  readonly clock: Clock;
-  readonly log: Pick<Log, "debug">;
-}
-
-/** A leader that ended in peace writes that down within moments; its death is known by then as well. */
-const LOOK_AFTER_MS = 1_500;
-const LOOK_BACK = 50;
+/** A leader that stops records the end of its term within moments. */
+const CHECK_AFTER_MS = 1_500;
+/** A death may be known later than the next term; without it, or a heartbeat, the reason is not known either. */
+const CHECKS_MAX = 8;
+const CHECK_ENTRIES = 50;
 
 type Told = Pick<Term, "role" | "epoch" | "leader" | "incarnation">;
 
-export class TermJournal {
-  readonly #o: TermJournalOptions;
-  /** By role. */
-  readonly #looks = new Map<string, () => void>();
+/** The start of a term, after which the end of those before it is checked. */
+interface Start {
+  readonly term: Term;
+  readonly before: Term | null;
+  readonly since: number;
+  /** When the nodes were last heard of, as known at the first check; by incarnation. */
+  readonly heardAt: ReadonlyMap<string, number> | null;
+  readonly checks: number;
+}
 
-  constructor(options: TermJournalOptions) {
-    this.#o = options;
+export class TermJournal {
+  readonly #platform: Pick<Platform, "clock" | "log">;
+  readonly #journal: Pick<Journal, "note" | "list">;
+  readonly #membership: Pick<Membership, "nodes">;
+  /** By role. */
+  readonly #checks = new Map<string, () => void>();
+
+  constructor(
+    platform: Pick<Platform, "clock" | "log">,
+    journal: Pick<Journal, "note" | "list">,
+    membership: Pick<Membership, "nodes">,
+  ) {
+    this.#platform = platform;
+    this.#journal = journal;
+    this.#membership = membership;
   }
 
   changed(change: TermChange): void {
-    const { journal, clock } = this.#o;
+    const { clock } = this.#platform;
     const { role } = change.term;
-    this.#looks.get(role)?.();
-    this.#looks.delete(role);
+    this.#checks.get(role)?.();
+    this.#checks.delete(role);
     if (change.is === "ended") return this.#ended(change.term, TERM_ENDS[change.reason]);
     const { term, before } = change;
-    journal.note({ kind: "term.started", subject: term.role, detail: { ...told(term) } });
-    const since = clock.monotonic();
-    const callOff = clock.after(LOOK_AFTER_MS, () => void this.#lookBack(term, before, since));
-    this.#looks.set(role, callOff);
+    this.#journal.note({ kind: "term.started", subject: term.role, detail: { ...told(term) } });
+    this.#checkLater({ term, before, since: clock.monotonic(), heardAt: null, checks: 1 });
   }
 
   #ended(term: Told, reason: string, agoMs = 0): void {
-    this.#o.journal.note({
+    this.#journal.note({
       kind: "term.ended",
       subject: term.role,
       detail: { ...told(term), reason },
@@ -57,35 +64,59 @@ export class TermJournal {
     });
   }
 
-  async #lookBack(term: Term, seen: Term | null, since: number): Promise<void> {
-    const { journal, clock, log } = this.#o;
+  #checkLater(start: Start): void {
+    const run = (): void => void this.#check(start);
+    this.#checks.set(start.term.role, this.#platform.clock.after(CHECK_AFTER_MS, run));
+  }
+
+  /** Records the end of every earlier term that has none: a successor may itself be gone before it did. */
+  async #check(start: Start): Promise<void> {
+    const { clock, log } = this.#platform;
+    const { term, before, since, checks } = start;
     try {
-      const query = { kinds: ["term.started", "term.ended"], subject: term.role, limit: LOOK_BACK } as const;
-      const entries = await journal.list(query);
-      const last = seen && seen.epoch < term.epoch ? seen : lastBefore(term, entries);
-      if (!last || entries.some((entry) => isEndOf(entry, last))) return;
-      this.#ended(last, this.#whyGone(last), clock.monotonic() - since);
+      const query = {
+        kinds: ["term.started", "term.ended"],
+        subject: term.role,
+        limit: CHECK_ENTRIES,
+      } as const;
+      const open = openBefore(term, before, await this.#journal.list(query));
+      const reasons = open.map((each) => this.#reason(each, start));
+      if (reasons.includes(null) && checks < CHECKS_MAX)
+        return this.#checkLater({ ...start, heardAt: start.heardAt ?? this.#heardAt(), checks: checks + 1 });
+      for (const [at, each] of open.entries())
+        this.#ended(each, reasons[at] ?? notRenewed(each), clock.monotonic() - since);
     } catch (error) {
-      log.debug({ err: error, leaderRole: term.role }, "could not look how the last term ended");
+      log.debug({ err: error, leaderRole: term.role }, "could not check how the last term ended");
     }
   }
 
-  #whyGone({ leader, incarnation }: Told): string {
-    const node = this.#o.nodes().find((each) => each.incarnation === incarnation);
-    if (!node || node.status === "dead") return `${leader} died`;
-    return `${leader} did not renew its lease in time`;
+  /** Null while nothing was heard of the node since: it may be dead. */
+  #reason(ended: Told, { heardAt }: Start): string | null {
+    const node = this.#membership.nodes().find((each) => each.incarnation === ended.incarnation);
+    if (!node || node.status === "dead") return `${ended.leader} died`;
+    const before = heardAt?.get(node.incarnation);
+    return before !== undefined && node.lastSeenAt > before ? notRenewed(ended) : null;
   }
+
+  #heardAt(): ReadonlyMap<string, number> {
+    return new Map(this.#membership.nodes().map((node) => [node.incarnation, node.lastSeenAt]));
+  }
+}
+
+function notRenewed({ leader }: Told): string {
+  return `${leader} did not renew its lease in time`;
 }
 
 function told({ role, epoch, leader, incarnation }: Told): Told {
   return { role, epoch, leader, incarnation };
 }
 
-function lastBefore(term: Term, entries: readonly JournalEntry[]): Told | null {
-  const found = entries.find(({ kind, detail }) => {
-    return kind === "term.started" && (detail["epoch"] as number) < term.epoch;
-  });
-  return (found?.detail as unknown as Told | undefined) ?? null;
+function openBefore(term: Term, before: Term | null, entries: readonly JournalEntry[]): Told[] {
+  const started = entries
+    .filter(({ kind }) => kind === "term.started")
+    .map(({ detail }) => detail as unknown as Told);
+  const earlier = before ? [told(before), ...started.filter(({ epoch }) => epoch !== before.epoch)] : started;
+  return earlier.filter((each) => each.epoch < term.epoch && !entries.some((entry) => isEndOf(entry, each)));
 }
 
 function isEndOf({ kind, detail }: JournalEntry, { epoch, incarnation }: Told): boolean {

@@ -3,8 +3,7 @@
  * request.
  */
 
-import type { Instruments, Labels, Reading } from "./instruments.ts";
-import { FastHistogram } from "./instruments.ts";
+import { FastHistogram, type Instruments, type Labels, type Reading } from "./instruments.ts";
 
 /** Seconds. Streams last as long as somebody reads, and are counted without a time. */
 const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
@@ -22,23 +21,20 @@ export class HttpMetrics {
   >();
 
   constructor(instruments: Instruments) {
-    instruments.counter(
-      {
-        name: "baton_http_requests_total",
-        help: "Requests that were answered, by route and class of status.",
-      },
-      () =>
+    instruments.register({
+      baton_http_requests_total: () =>
         [...this.#routes.values()].flatMap(({ labels, counts }) =>
           counts.statuses.flatMap((count, at): Reading[] =>
             count === 0 ? [] : [[{ ...labels, status: CLASSES[at]! }, count]],
           ),
         ),
-    );
-    instruments.histogram({ name: "baton_http_request_seconds", help: "How long answers took." }, () =>
-      [...this.#routes.values()].flatMap(({ labels, counts }): [Labels, FastHistogram][] =>
-        counts.took.count === 0 ? [] : [[labels, counts.took]],
-      ),
-    );
+    });
+    instruments.histograms({
+      baton_http_request_seconds: () =>
+        [...this.#routes.values()].flatMap(({ labels, counts }): [Labels, FastHistogram][] =>
+          counts.took.count === 0 ? [] : [[labels, counts.took]],
+        ),
+    });
   }
 
   answered(method: string, route: string, status: number, tookMs: number | null): void {

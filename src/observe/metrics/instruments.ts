@@ -6,23 +6,32 @@
 import type * as Prometheus from "@prometheus-io/client";
 import type { Metric, Registry } from "@prometheus-io/client";
 import { loadPackage } from "../../platform/load-package.ts";
+import { HISTOGRAMS, METRICS } from "./metric-table.ts";
 
 export type Labels = Readonly<Record<string, string>>;
 export type Reading = readonly [labels: Labels, value: number];
 
-export interface Described {
-  /** With the prefix `baton_`, in base units. */
-  readonly name: string;
-  readonly help: string;
-}
-
-/** One number, or one for each set of labels; null when nothing is known. */
+/** One number, or one for each set of labels. One that is not known (null) is left out: zero would be wrong. */
 type Read = () => number | null | Iterable<Reading>;
+type ReadHistogram = () => FastHistogram | Iterable<readonly [labels: Labels, histogram: FastHistogram]>;
+type Readings<Name extends string, Value> = { readonly [Each in Name]?: Value };
 
-export class Instruments {
+export class Instruments<
+  Name extends string = keyof typeof METRICS,
+  Histogram extends string = keyof typeof HISTOGRAMS,
+> {
   readonly contentType = "text/plain; version=0.0.4; charset=utf-8";
+  readonly #help: Readonly<Record<string, string>>;
   readonly #metrics: Metric<string>[] = [];
   #registry: Registry | null = null;
+
+  /** With other names than those of a node, in tests. */
+  constructor(
+    metrics: Readonly<Record<Name, string>> = METRICS as never,
+    histograms: Readonly<Record<Histogram, string>> = HISTOGRAMS as never,
+  ) {
+    this.#help = { ...metrics, ...histograms };
+  }
 
   /** All of them as text. The library is loaded by the first scrape: it takes a tenth of a second, and few nodes are scraped. */
   text(): Promise<string> {
@@ -34,23 +43,18 @@ export class Instruments {
     return this.#registry.metrics();
   }
 
-  counter(described: Described, read: Read): void {
-    this.#add("counter", described, () => readings(read()));
+  register(readings: Readings<Name, Read>): void {
+    for (const [name, read] of Object.entries<Read | undefined>(readings))
+      this.#add(name, name.endsWith("_total") ? "counter" : "gauge", () => valuesOf(read!()));
   }
 
-  /** One that is not known is left out: zero would be wrong. */
-  gauge(described: Described, read: Read): void {
-    this.#add("gauge", described, () => readings(read()));
+  histograms(readings: Readings<Histogram, ReadHistogram>): void {
+    for (const [name, read] of Object.entries<ReadHistogram | undefined>(readings))
+      this.#add(name, "histogram", () => bucketsOf(name, read!()));
   }
 
-  histogram(
-    described: Described,
-    read: () => Iterable<readonly [labels: Labels, tally: FastHistogram]>,
-  ): void {
-    this.#add("histogram", described, () => samples(described.name, read()));
-  }
-
-  #add(type: string, { name, help }: Described, values: () => Sample[]): void {
+  #add(name: string, type: string, values: () => Sample[]): void {
+    const help = this.#help[name]!;
     const metric = {
       name,
       help,
@@ -64,7 +68,12 @@ export class Instruments {
   }
 }
 
-function readings(read: ReturnType<Read>): Sample[] {
+/** Numbers by the value of one label. */
+export function byLabel(label: string, numbers: Readonly<Record<string, number>>): Reading[] {
+  return Object.entries(numbers).map(([value, number]) => [{ [label]: value }, number]);
+}
+
+function valuesOf(read: ReturnType<Read>): Sample[] {
   if (typeof read === "number") return [{ labels: {}, value: read }];
   return Array.from(read ?? [], ([labels, value]) => ({ labels, value }));
 }
@@ -76,9 +85,10 @@ interface Sample {
   readonly value: number;
 }
 
-function samples(name: string, tallies: Iterable<readonly [Labels, FastHistogram]>): Sample[] {
+function bucketsOf(name: string, read: ReturnType<ReadHistogram>): Sample[] {
   const values: Sample[] = [];
-  for (const [labels, { bounds, counts, count, sum }] of tallies) {
+  const histograms = read instanceof FastHistogram ? [[{}, read] as const] : read;
+  for (const [labels, { bounds, counts, count, sum }] of histograms) {
     let below = 0;
     for (let at = 0; at < bounds.length; at++) {
       below += counts[at]!;

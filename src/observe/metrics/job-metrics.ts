@@ -1,14 +1,13 @@
 /**
- * Metrics of jobs at this node: submitted, claimed, started, ended. Called for every job, so it only adds up plain
- * numbers.
+ * Metrics of jobs at this node: submitted, claimed, started, ended, and leased by agents. Called for every job, so it
+ * only adds up plain numbers. The number of pairs of queue and task that have numbers of their own is limited.
  */
 
 import { hasCode } from "../../core/errors.ts";
 import type { RunEnd, WorkerSink } from "../../jobs/run/worker-monitor.ts";
 import type { ClaimedJob, NewJob, Recovered } from "../../store/store.ts";
-import type { Instruments, Labels, Reading } from "./instruments.ts";
-import { QueueTaskLabels } from "./queue-task-labels.ts";
-import { FastHistogram } from "./instruments.ts";
+import type { AgentSink } from "../../controller/controller.ts";
+import { byLabel, FastHistogram, type Instruments, type Labels, type Reading } from "./instruments.ts";
 
 /** Seconds. From a lone short job to those that run through the night. */
 const RUN_BOUNDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800];
@@ -44,8 +43,30 @@ export class JobMetrics implements WorkerSink {
   #resultsRefused = 0;
 
   constructor(instruments: Instruments) {
-    this.#describeJobs(instruments);
-    this.#describeWorker(instruments);
+    const each =
+      <Value>(pick: (counts: KindCounts) => Value) =>
+      (): [Labels, Value][] =>
+        this.#kinds.all().map(({ labels, counted }) => [{ ...labels }, pick(counted)]);
+    instruments.register({
+      baton_jobs_submitted_total: each(({ submitted }) => submitted),
+      baton_jobs_started_total: each(({ started }) => started),
+      baton_jobs_finished_total: () =>
+        this.#kinds
+          .all()
+          .flatMap(({ labels, counted }) =>
+            ENDS.map((outcome): Reading => [{ ...labels, outcome }, counted.ends[outcome]]),
+          ),
+      baton_jobs_recovered_total: () => byLabel("status", this.#recovered),
+      baton_jobs_quarantined_total: () => this.#quarantined,
+      baton_claims_total: () => byLabel("result", this.#claimed),
+      baton_leases_lost_total: () => this.#leasesLost,
+      baton_lease_lost_jobs_total: () => this.#leaseLostJobs,
+    });
+    instruments.histograms({
+      baton_job_run_seconds: each(({ run }) => run),
+      baton_job_wait_seconds: each(({ wait }) => wait),
+      baton_claim_seconds: () => this.#claims,
+    });
   }
 
   submitted(jobs: readonly Pick<NewJob, "queue" | "task">[]): void {
@@ -104,72 +125,80 @@ export class JobMetrics implements WorkerSink {
   get errors(): Readonly<Record<"submit" | "claim" | "results", number>> {
     return this.#errors;
   }
+}
 
-  #describeJobs(instruments: Instruments): void {
-    const each = (count: (counts: KindCounts) => number) => (): Reading[] =>
-      this.#kinds.all().map(({ labels, counted }) => [{ ...labels }, count(counted)]);
-    const tallies = (of: (counts: KindCounts) => FastHistogram) => (): [Labels, FastHistogram][] =>
-      this.#kinds.all().map(({ labels, counted }) => [{ ...labels }, of(counted)]);
-    instruments.counter(
-      { name: "baton_jobs_submitted_total", help: "Jobs that this node has stored." },
-      each(({ submitted }) => submitted),
-    );
-    instruments.counter(
-      { name: "baton_jobs_started_total", help: "Runs of jobs that have begun here." },
-      each(({ started }) => started),
-    );
-    instruments.counter(
-      {
-        name: "baton_jobs_finished_total",
-        help: "Runs of jobs that have ended here. retry: failed, and tried again; failed: for good; interrupted: by a drain; lease_lost: taken away.",
-      },
-      () =>
-        this.#kinds
-          .all()
-          .flatMap(({ labels, counted }) =>
-            ENDS.map((outcome): Reading => [{ ...labels, outcome }, counted.ends[outcome]]),
-          ),
-    );
-    instruments.histogram(
-      { name: "baton_job_run_seconds", help: "How long runs took." },
-      tallies(({ run }) => run),
-    );
-    instruments.histogram(
-      { name: "baton_job_wait_seconds", help: "From the time that a job was due until it was started." },
-      tallies(({ wait }) => wait),
-    );
-    instruments.counter(
-      {
-        name: "baton_jobs_recovered_total",
-        help: "Jobs that this node, as the leader, took back from dead workers or from runs long past their timeout, by what became of them.",
-      },
-      () => Object.entries(this.#recovered).map(([status, count]): Reading => [{ status }, count]),
-    );
-    instruments.counter(
-      {
-        name: "baton_jobs_quarantined_total",
-        help: "Jobs that were put away because too many nodes died while they ran them.",
-      },
-      () => this.#quarantined,
-    );
+type AgentOutcome = Parameters<AgentSink["result"]>[0];
+
+/** Jobs that agents lease from this node and return to it, while it leads. */
+export class AgentMetrics implements AgentSink {
+  readonly #results: Record<AgentOutcome, number> = {
+    completed: 0,
+    retry: 0,
+    failed: 0,
+    cancelled: 0,
+    interrupted: 0,
+    released: 0,
+    repeated: 0,
+    refused: 0,
+  };
+  #leased = 0;
+
+  constructor(instruments: Instruments) {
+    instruments.register({
+      baton_agent_leased_jobs_total: () => this.#leased,
+      baton_agent_results_total: () => byLabel("outcome", this.#results),
+    });
   }
 
-  #describeWorker(instruments: Instruments): void {
-    instruments.counter(
-      { name: "baton_claims_total", help: "Claims of the worker, by what they gave." },
-      () => Object.entries(this.#claimed).map(([result, count]): Reading => [{ result }, count]),
-    );
-    instruments.histogram(
-      { name: "baton_claim_seconds", help: "How long claims took that were answered." },
-      () => [[{}, this.#claims]],
-    );
-    instruments.counter(
-      { name: "baton_leases_lost_total", help: "Leases of the worker that were lost with jobs under them." },
-      () => this.#leasesLost,
-    );
-    instruments.counter(
-      { name: "baton_lease_lost_jobs_total", help: "Jobs that were held under lost leases." },
-      () => this.#leaseLostJobs,
-    );
+  leased(jobs: number): void {
+    this.#leased += jobs;
+  }
+
+  result(how: AgentOutcome): void {
+    this.#results[how]++;
+  }
+}
+
+/** Each pair of queue and task adds some forty lines to every scrape. */
+const KINDS_MAX = 100;
+export const OTHER = "other";
+
+export interface QueueTaskPair {
+  readonly queue: string;
+  readonly task: string;
+}
+
+export class QueueTaskLabels<Counted> {
+  readonly #make: () => Counted;
+  readonly #byQueue = new Map<string, Map<string, Counted>>();
+  readonly #all: { readonly labels: QueueTaskPair; readonly counted: Counted }[] = [];
+  #other: Counted | null = null;
+
+  constructor(make: () => Counted) {
+    this.#make = make;
+  }
+
+  /** The same object each time. Those that come when there are enough share one. */
+  of(queue: string, task: string): Counted {
+    return this.#byQueue.get(queue)?.get(task) ?? this.#add(queue, task);
+  }
+
+  all(): readonly { readonly labels: QueueTaskPair; readonly counted: Counted }[] {
+    return this.#all;
+  }
+
+  #add(queue: string, task: string): Counted {
+    if (this.#all.length >= KINDS_MAX) return (this.#other ??= this.#note({ queue: OTHER, task: OTHER }));
+    const counted = this.#note({ queue, task });
+    const tasks = this.#byQueue.get(queue);
+    if (tasks) tasks.set(task, counted);
+    else this.#byQueue.set(queue, new Map([[task, counted]]));
+    return counted;
+  }
+
+  #note(labels: QueueTaskPair): Counted {
+    const counted = this.#make();
+    this.#all.push({ labels, counted });
+    return counted;
   }
 }

@@ -1,14 +1,9 @@
 /** Metrics of leadership: the leader, the ends of terms, and writes that were refused because of a newer epoch. */
 
 import type { Leadership } from "../../leadership/coordination.ts";
-import {
-  STALE_WRITERS,
-  staleWriter,
-  type Refusal,
-  type StaleWriter,
-} from "../../core/leadership/refused-write.ts";
+import { staleWriter, type Refusal, type StaleWriter } from "../../core/leadership/refused-write.ts";
 import { LEADER_ROLES, TERM_ENDS, type LeaderRole, type TermChange } from "../../core/leadership/term.ts";
-import type { Instruments, Reading } from "./instruments.ts";
+import { byLabel, type Instruments, type Reading } from "./instruments.ts";
 
 export class LeaderMetrics {
   readonly #started = Object.fromEntries(LEADER_ROLES.map((role) => [role, 0])) as Record<LeaderRole, number>;
@@ -25,35 +20,14 @@ export class LeaderMetrics {
   describe(instruments: Instruments, leadership: (role: LeaderRole) => Leadership): void {
     const byRole = (value: (role: LeaderRole) => number) => (): Reading[] =>
       LEADER_ROLES.map((role) => [{ role }, value(role)]);
-    instruments.gauge(
-      { name: "baton_leader", help: "1 while this node leads in that role." },
-      byRole((role) => (leadership(role).held() ? 1 : 0)),
-    );
-    instruments.gauge(
-      {
-        name: "baton_leader_epoch",
-        help: "The epoch of whoever leads, as this node last saw it; 0 while nobody is known.",
-      },
-      byRole((role) => leadership(role).current()?.epoch ?? 0),
-    );
-    instruments.counter(
-      { name: "baton_leader_terms_total", help: "Terms that this node has begun." },
-      byRole((role) => this.#started[role]),
-    );
-    instruments.counter(
-      {
-        name: "baton_leader_terms_ended_total",
-        help: "Terms of this node that have ended. lapsed: not renewed in time; superseded: taken over; slept: the machine slept; resigned and stopped: on purpose.",
-      },
-      () => [...this.#ended.values()].map(({ labels, count }): Reading => [labels, count]),
-    );
-    instruments.counter(
-      {
-        name: "baton_stale_writes_total",
-        help: "Writes that the store refused because somebody else has a newer number. run: results and logs; lease: renewals; owner: events; leader: what an earlier leader would write.",
-      },
-      () => STALE_WRITERS.map((what): Reading => [{ what }, this.#refused[what]]),
-    );
+    instruments.register({
+      baton_leader: byRole((role) => (leadership(role).held() ? 1 : 0)),
+      baton_leader_epoch: byRole((role) => leadership(role).current()?.epoch ?? 0),
+      baton_leader_terms_total: byRole((role) => this.#started[role]),
+      baton_leader_terms_ended_total: () =>
+        [...this.#ended.values()].map(({ labels, count }): Reading => [labels, count]),
+      baton_stale_writes_total: () => byLabel("what", this.#refused),
+    });
   }
 
   changed(change: TermChange): void {

@@ -5,9 +5,8 @@
 
 import { FINAL_STATUSES, type JobStatus } from "../../core/jobs/job.ts";
 import type { NodeInfo } from "../../core/node.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { NodeEvents } from "../../platform/node-events.ts";
-import type { QueueInfo, Store } from "../../store/store.ts";
+import type { Platform } from "../../platform/platform.ts";
+import type { Store } from "../../store/store.ts";
 import type { Duty } from "../../core/leadership/term.ts";
 
 export interface ClusterSample {
@@ -25,14 +24,6 @@ export interface ClusterSample {
   };
 }
 
-export interface MetricsDutyOptions {
-  readonly store: Pick<Store, "queues" | "samples" | "purge">;
-  readonly nodes: () => readonly NodeInfo[];
-  readonly clock: Clock;
-  readonly events: NodeEvents;
-  readonly intervalMs?: number;
-}
-
 type Measured = Omit<ClusterSample, "at" | "leaderEpoch">;
 
 const INTERVAL_MS = 10_000;
@@ -40,8 +31,12 @@ const KEPT_MS = 24 * 3_600_000;
 /** A purge for every so many samples. */
 const PURGE_EVERY = 60;
 
-export function metricsDuty(options: MetricsDutyOptions): Duty {
-  const { store, nodes, clock, events, intervalMs = INTERVAL_MS } = options;
+export function metricsDuty(
+  { clock, events }: Pick<Platform, "clock" | "events">,
+  store: Pick<Store, "queues" | "samples" | "purge">,
+  nodes: () => readonly NodeInfo[],
+  intervalMs = INTERVAL_MS,
+): Duty {
   return async (term, signal) => {
     let before: { finished: number; at: number } | null = null;
     for (let n = 0; !signal.aborted; n++) {
@@ -75,9 +70,12 @@ export async function readSamples(store: Pick<Store, "samples">, limit: number):
   }));
 }
 
-export function total(queues: readonly QueueInfo[]): Record<JobStatus, number> {
+/** The jobs of several queues, or of several nodes, by status. */
+export function total(
+  parts: readonly { readonly counts: Readonly<Record<JobStatus, number>> }[],
+): Record<JobStatus, number> {
   const sum = { scheduled: 0, queued: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 };
-  for (const { counts } of queues) {
+  for (const { counts } of parts) {
     for (const status of Object.keys(sum) as JobStatus[]) sum[status] += counts[status];
   }
   return sum;

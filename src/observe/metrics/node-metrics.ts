@@ -1,15 +1,15 @@
-/** Metrics of the node itself: its version and status, its work in progress, and the nodes that it sees. */
+/**
+ * Metrics of the node itself: its version and status, its process, its work in progress, and the nodes that it sees.
+ */
 
 import { HANDOFF_REASONS } from "../../channels/messages.ts";
-import type { LoadMeter } from "../load-meter.ts";
 import type { Watchdog } from "../watchdog.ts";
 import type { Membership } from "../../leadership/coordination.ts";
 import type { NodeIdentity } from "../../core/node.ts";
 import type { WorkerMonitor } from "../../jobs/run/worker-monitor.ts";
 import type { Owner } from "../../push/ownership/owner.ts";
-import type { Instruments, Reading } from "./instruments.ts";
-import { OTHER } from "./queue-task-labels.ts";
-import { FastHistogram } from "./instruments.ts";
+import { byLabel, FastHistogram, type Instruments, type Reading } from "./instruments.ts";
+import { OTHER } from "./job-metrics.ts";
 
 /** Where the numbers come from. */
 export interface NodeMetricsOptions {
@@ -20,7 +20,6 @@ export interface NodeMetricsOptions {
   readonly watch: Pick<WorkerMonitor, "claims">;
   readonly watchdog: Pick<Watchdog, "busy" | "failures">;
   readonly worker: { readonly active: number };
-  readonly load: Pick<LoadMeter, "read">;
   readonly membership: Pick<Membership, "nodes">;
   readonly http: { readonly connections: number; readonly streams: number } | null;
   readonly owner: Pick<Owner, "jobs" | "assignments" | "orphans"> | null;
@@ -34,13 +33,6 @@ export class NodeMetrics {
   readonly #handoffs = new Map<string, number>([...HANDOFF_REASONS, OTHER].map((reason) => [reason, 0]));
   #lastLagMs = 0;
 
-  /** Registers all of them, once everything that they are read from has been built. */
-  describe(instruments: Instruments, options: NodeMetricsOptions): void {
-    this.#describeNode(instruments, options);
-    this.#describeWork(instruments, options);
-    this.#describeOthers(instruments, options);
-  }
-
   sampled(lagMs: number): void {
     this.#lastLagMs = lagMs;
     this.#lag.observe(lagMs / 1_000);
@@ -51,119 +43,74 @@ export class NodeMetrics {
     this.#handoffs.set(known, this.#handoffs.get(known)! + 1);
   }
 
-  #describeNode(instruments: Instruments, { identity, about, startedAt, http }: NodeMetricsOptions): void {
-    instruments.gauge({ name: "baton_build_info", help: "What runs here; always 1." }, () => [
-      [{ node: identity.name, runtime: process.version, ...about }, 1],
-    ]);
-    instruments.gauge({ name: "baton_start_time_seconds", help: "Since when, since 1970." }, () => {
-      return startedAt / 1_000;
-    });
-    instruments.histogram(
-      {
-        name: "baton_event_loop_lag_seconds",
-        help: "How late a timer of the event loop was, twice a second: all else on it waited as long.",
-      },
-      () => [[{}, this.#lag]],
-    );
-    instruments.gauge(
-      { name: "nodejs_eventloop_lag_seconds", help: "How late it was when it was measured last." },
-      () => this.#lastLagMs / 1_000,
-    );
-    instruments.gauge(
-      { name: "baton_http_connections", help: "Connections that are open." },
-      () => http?.connections ?? 0,
-    );
-    instruments.gauge(
-      { name: "baton_sse_readers", help: "Streams of events and logs that are open." },
-      () => http?.streams ?? 0,
-    );
-  }
-
-  #describeWork(instruments: Instruments, { slots, watch, watchdog, worker }: NodeMetricsOptions): void {
-    instruments.gauge({ name: "baton_worker_slots", help: "Jobs that may run here at a time." }, () => slots);
-    instruments.gauge({ name: "baton_worker_running", help: "Jobs that run here now." }, () => worker.active);
-    instruments.gauge(
-      {
-        name: "baton_worker_last_claim_seconds",
-        help: "How long ago the worker last asked for jobs; it does not while it is full. Left out before the first time.",
-      },
-      () => {
+  /** Registers all of them, once everything that they are read from has been built. */
+  describe(instruments: Instruments, options: NodeMetricsOptions): void {
+    const { identity, about, startedAt, slots, watch, watchdog, worker, membership, http, owner } = options;
+    instruments.histograms({ baton_event_loop_lag_seconds: () => this.#lag });
+    instruments.register({
+      baton_build_info: () => [[{ node: identity.name, runtime: process.version, ...about }, 1]],
+      baton_start_time_seconds: () => startedAt / 1_000,
+      nodejs_eventloop_lag_seconds: () => this.#lastLagMs / 1_000,
+      baton_http_connections: () => http?.connections ?? 0,
+      baton_sse_readers: () => http?.streams ?? 0,
+      baton_worker_slots: () => slots,
+      baton_worker_running: () => worker.active,
+      baton_worker_last_claim_seconds() {
         const { sentAgoMs } = watch.claims();
         return sentAgoMs === null ? null : sentAgoMs / 1_000;
       },
-    );
-    instruments.gauge(
-      {
-        name: "baton_worker_unanswered_seconds",
-        help: "For how long the worker has had room for jobs without an answer to a claim; 0 while it is full.",
+      baton_worker_unanswered_seconds: () => (slots === 0 ? 0 : watch.claims().unansweredMs / 1_000),
+      baton_duty_busy_seconds: () =>
+        watchdog.busy().map(({ duty, busyMs }): Reading => [{ duty }, busyMs / 1_000]),
+      baton_duty_failures_total: () =>
+        watchdog.failures().map(({ duty, failures }): Reading => [{ duty }, failures]),
+      baton_nodes() {
+        const nodes = membership.nodes();
+        return STATUSES.map((status): Reading => {
+          return [{ status }, nodes.filter((node) => node.status === status).length];
+        });
       },
-      () => (slots === 0 ? 0 : watch.claims().unansweredMs / 1_000),
-    );
-    instruments.gauge(
-      {
-        name: "baton_duty_busy_seconds",
-        help: "For how long a duty of this node, as the leader, has not come to a rest.",
-      },
-      () => watchdog.busy().map(({ duty, busyMs }): Reading => [{ duty }, busyMs / 1_000]),
-    );
-    instruments.counter(
-      {
-        name: "baton_duty_failures_total",
-        help: "How often a duty of this node, as the leader, failed and was started again.",
-      },
-      () => watchdog.failures().map(({ duty, failures }): Reading => [{ duty }, failures]),
-    );
-  }
-
-  #describeOthers(instruments: Instruments, { identity, membership, owner }: NodeMetricsOptions): void {
-    instruments.gauge({ name: "baton_nodes", help: "Nodes of the cluster as this one sees them." }, () => {
-      const nodes = membership.nodes();
-      return STATUSES.map((status): Reading => {
-        return [{ status }, nodes.filter((node) => node.status === status).length];
-      });
-    });
-    instruments.gauge(
-      {
-        name: "baton_peers_reachable",
-        help: "Other nodes, by whether this one has lately heard of them or reached them.",
-      },
-      (): Reading[] => {
+      baton_peers_reachable() {
         const nodes = membership.nodes();
         const own = nodes.find(({ incarnation }) => incarnation === identity.incarnation);
         const others = nodes.filter((node) => node !== own && node.status !== "dead");
         const reached = own?.load.reach;
         const near = reached ? reached.filter(({ ok }) => ok) : others.filter(({ alive }) => alive);
-        return [
-          [{ reachable: "yes" }, near.length],
-          [{ reachable: "no" }, (reached ?? others).length - near.length],
-        ];
+        return byLabel("reachable", { yes: near.length, no: (reached ?? others).length - near.length });
       },
-    );
-    instruments.gauge(
-      { name: "baton_owned_assignments", help: "Assignments whose events are this node's business." },
-      () => owner?.assignments ?? 0,
-    );
-    instruments.gauge({ name: "baton_owned_jobs", help: "Unfinished jobs in them." }, () => owner?.jobs ?? 0);
-    instruments.gauge(
-      {
-        name: "baton_orphan_assignments",
-        help: "Assignments without an owner, as this node found them as the leader.",
-      },
-      () => owner?.orphans().count ?? 0,
-    );
-    instruments.gauge(
-      {
-        name: "baton_orphan_oldest_seconds",
-        help: "How long the oldest of them has had none; 0 when there is none.",
-      },
-      () => (owner?.orphans().oldestMs ?? 0) / 1_000,
-    );
-    instruments.counter(
-      {
-        name: "baton_handoffs_total",
-        help: "Assignments that this node took over from another, by why they changed hands.",
-      },
-      () => [...this.#handoffs].map(([reason, count]): Reading => [{ reason }, count]),
-    );
+      baton_owned_assignments: () => owner?.assignments ?? 0,
+      baton_owned_jobs: () => owner?.jobs ?? 0,
+      baton_orphan_assignments: () => owner?.orphans().count ?? 0,
+      baton_orphan_oldest_seconds: () => (owner?.orphans().oldestMs ?? 0) / 1_000,
+      baton_handoffs_total: () => [...this.#handoffs].map(([reason, count]): Reading => [{ reason }, count]),
+    });
+    describeProcess(instruments, startedAt);
   }
+}
+
+/**
+ * The process, under the names that dashboards for Node.js expect. The library's own collectors are not used: they leave
+ * a timer, an observer of garbage collections and a histogram behind for every registry, and nodes start and stop within
+ * one process.
+ */
+function describeProcess(instruments: Instruments, startedAt: number): void {
+  instruments.register({
+    process_cpu_user_seconds_total: () => process.cpuUsage().user / 1e6,
+    process_cpu_system_seconds_total: () => process.cpuUsage().system / 1e6,
+    process_cpu_seconds_total() {
+      const { user, system } = process.cpuUsage();
+      return (user + system) / 1e6;
+    },
+    process_start_time_seconds: () => startedAt / 1_000,
+    process_resident_memory_bytes: () => process.memoryUsage.rss(),
+    nodejs_heap_size_bytes() {
+      const { heapTotal, heapUsed, external, arrayBuffers } = process.memoryUsage();
+      return byLabel("kind", { total: heapTotal, used: heapUsed, external, array_buffers: arrayBuffers });
+    },
+    nodejs_active_resources() {
+      const counts: Record<string, number> = {};
+      for (const type of process.getActiveResourcesInfo()) counts[type] = (counts[type] ?? 0) + 1;
+      return byLabel("type", counts);
+    },
+  });
 }

@@ -3,8 +3,7 @@
 import type { ScheduleSink } from "../../jobs/schedules/schedule-duty.ts";
 import type { FireVerdict } from "../../store/store.ts";
 import type { Clock } from "../../platform/clock.ts";
-import type { Instruments, Reading } from "./instruments.ts";
-import { FastHistogram } from "./instruments.ts";
+import { byLabel, FastHistogram, type Instruments } from "./instruments.ts";
 
 const LATE_BOUNDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
@@ -21,28 +20,13 @@ export class ScheduleMetrics implements ScheduleSink {
   #nextAt: number | null = null;
 
   constructor(instruments: Instruments, clock: Clock) {
-    instruments.gauge(
-      {
-        name: "baton_schedule_lag_seconds",
-        help: "How long the schedule that is most overdue waits to be fired; 0 while none does, and on nodes that do not lead.",
-      },
-      () => (this.#nextAt === null ? 0 : Math.max(0, clock.now() - this.#nextAt) / 1_000),
-    );
-    instruments.gauge(
-      { name: "baton_schedules", help: "Schedules that this node looks after, as the leader." },
-      () => this.#known,
-    );
-    instruments.counter(
-      {
-        name: "baton_schedule_fires_total",
-        help: "Occurrences of schedules. skipped: the one before had not ended; already: another leader had noted it; changed: the schedule was; failed: tried again.",
-      },
-      () => Object.entries(this.#fires).map(([result, count]): Reading => [{ result }, count]),
-    );
-    instruments.histogram(
-      { name: "baton_schedule_late_seconds", help: "How much later than planned occurrences were fired." },
-      () => [[{}, this.#late]],
-    );
+    instruments.register({
+      baton_schedule_lag_seconds: () =>
+        this.#nextAt === null ? 0 : Math.max(0, clock.now() - this.#nextAt) / 1_000,
+      baton_schedules: () => this.#known,
+      baton_schedule_fires_total: () => byLabel("result", this.#fires),
+    });
+    instruments.histograms({ baton_schedule_late_seconds: () => this.#late });
   }
 
   known(schedules: number): void {

@@ -9,37 +9,35 @@
  * The other leader roles are local: every node maintains its own store.
  */
 
+import { majorityOf } from "../../core/leadership/bully.ts";
+import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
 import type { LeaderRole, Term } from "../../core/leadership/term.ts";
-import type { Random } from "../../platform/random.ts";
 import { Lifecycle } from "../../platform/service.ts";
-import type { PeerReply, ReceivedRequest, Transport } from "../../transport/transport.ts";
+import type { PeerHandler, PeerReply, ReceivedRequest, Transport } from "../../transport/transport.ts";
 import type { Coordination, LeaseLock, Membership } from "../../leadership/coordination.ts";
-import { MemberAdmission } from "./joining/member-admission.ts";
+import { errorReply, servePeers } from "../rpc/peer-rpc.ts";
+import { bullyHandlers } from "./bully-handlers.ts";
 import { Candidacy } from "./election/candidacy.ts";
-import { BullyRequestHandler, json } from "./request-handler.ts";
 import { Heartbeats } from "./heartbeats.ts";
 import { ClusterJoiner } from "./joining/cluster-joiner.ts";
 import { ROLE } from "./leader-view.ts";
-import { LeaderWatch, type WatchPeer } from "./election/leader-watch.ts";
+import { LeaderWatch, tcpProbe, type Probe, type WatchPeer } from "./election/leader-watch.ts";
 import { BullyLock } from "./lock.ts";
 import { MemberChanges } from "./joining/member-changes.ts";
 import { BullyMembership } from "./membership.ts";
 import { PeerCalls } from "./peer-calls.ts";
-import { PeerState, type PeerStateOptions } from "./peer-state.ts";
-import { SPLIT_BRAIN, statusNotes } from "./status-notes.ts";
-import { tcpProbe, type Probe } from "./election/tcp-probe.ts";
-import { VoteRequests } from "./election/vote-requests.ts";
+import { PeerState, type PeerPlatform, type PeerStateOptions } from "./peer-state.ts";
 
 export interface BullyOptions extends PeerStateOptions {
-  readonly random: Random;
   /** Signs its requests; its owner starts and stops it. */
-  readonly transport: Transport;
+  readonly transport: Pick<Transport, "call">;
   readonly watchPeer: WatchPeer;
   readonly probe?: Probe;
-  /** The locks of the local roles. Started and stopped with this. */
-  readonly local: Coordination;
 }
+
+const SPLIT_BRAIN =
+  "split brain possible: quorum is none, so each part of a split cluster has a leader of its own";
 
 /** A node that stops says so; a peer that does not answer within this time finds out by itself. */
 const LEAVE_MS = 200;
@@ -53,31 +51,32 @@ export class BullyCoordination extends Lifecycle implements Coordination {
   readonly #candidacy: Candidacy;
   readonly #heartbeats: Heartbeats;
   readonly #watch: LeaderWatch;
-  readonly #admission: MemberAdmission;
+  readonly #changes: MemberChanges;
   readonly #lock: BullyLock;
-  readonly #handler: BullyRequestHandler;
+  readonly #serve: PeerHandler;
   /** Null for a configured list of nodes. */
   readonly #joining: ClusterJoiner | null;
 
-  constructor(options: BullyOptions) {
+  /** `local` has the locks of the other roles; it is started and stopped with this. */
+  constructor(platform: PeerPlatform, local: Coordination, options: BullyOptions) {
     super();
-    const { clock, random, transport, source, watchPeer, probe = tcpProbe(clock) } = options;
-    this.#local = options.local;
-    const state = (this.#state = new PeerState(options));
-    const calls = (this.#calls = new PeerCalls(state, transport));
-    const joining = source.kind === "static" ? null : new ClusterJoiner(state, calls, source, random);
+    const { transport, source, watchPeer, probe = tcpProbe(platform.clock) } = options;
+    this.#local = local;
+    const state = (this.#state = new PeerState(platform, options));
+    const calls = (this.#calls = new PeerCalls(state, transport.call.bind(transport)));
+    this.#joining =
+      source.kind === "static" ? null : new ClusterJoiner(state, calls, source, platform.random);
     const heartbeats = (this.#heartbeats = new Heartbeats(state, calls));
     const watch = (this.#watch = new LeaderWatch(state, heartbeats, probe, watchPeer));
     const candidacy = (this.#candidacy = new Candidacy(state));
-    const requests = new VoteRequests(state, candidacy, calls);
-    const changes = new MemberChanges(state, calls);
-    const admission = (this.#admission = new MemberAdmission(state, calls, changes, watch));
-    const membership = new BullyMembership({ state, calls, heartbeats, changes, admission });
-    const shared = { state, requests, candidacy, heartbeats, watch, changes, admission, membership };
-    this.#handler = new BullyRequestHandler(shared);
-    this.#lock = new BullyLock(state, candidacy, requests);
-    this.#joining = joining;
+    const changes = (this.#changes = new MemberChanges(state, calls, watch));
+    const membership = new BullyMembership(state, calls, heartbeats, changes);
+    const lock = (this.#lock = new BullyLock(state, candidacy, calls));
     this.membership = membership;
+    this.#serve = servePeers(
+      platform,
+      bullyHandlers(state, lock, candidacy, heartbeats, watch, changes, membership),
+    );
   }
 
   lock(role: LeaderRole): LeaseLock {
@@ -86,8 +85,8 @@ export class BullyCoordination extends Lifecycle implements Coordination {
 
   /** Answers a peer whose request has been authenticated. */
   async handle(request: ReceivedRequest): Promise<PeerReply> {
-    if (this.running) return this.#handler.handle(request);
-    return json({ error: "STOPPED", message: "this node does not take part now" }, 503);
+    if (this.running) return this.#serve(request);
+    return errorReply(new BatonError("STOPPED", "this node does not take part now"), this.#state.log);
   }
 
   /** Of the configured list of nodes; null where nodes join. */
@@ -118,12 +117,12 @@ export class BullyCoordination extends Lifecycle implements Coordination {
 
   /** Adds a node that asks through this one; the leader does it. */
   join(name: NodeName, address: string): Promise<void> {
-    return this.#admission.passJoin({ name, incarnation: "" }, address);
+    return this.#changes.passJoin({ name, incarnation: "" }, address);
   }
 
   /** Removes a member; only the leader can. False when it was not a member. */
   remove(name: NodeName): Promise<boolean> {
-    return this.#admission.remove(name);
+    return this.#changes.remove(name);
   }
 
   /** The leader, as far as this node knows. */
@@ -136,8 +135,42 @@ export class BullyCoordination extends Lifecycle implements Coordination {
     this.#candidacy.hint();
   }
 
+  /** The notes on leadership that `baton status` shows. */
   notes(): readonly string[] {
-    return statusNotes(this.#state, this.#calls, this.#joining);
+    const { peers, voter, settings, identity, removed, strangers } = this.#state;
+    const { quorum } = settings;
+    const voters = peers.names();
+    const votes = voters.includes(identity.name);
+    const notes: string[] = [];
+    if (quorum === "none") notes.push(SPLIT_BRAIN);
+    const here = voters.filter((name) => this.#state.alive(name)).length;
+    const needed = majorityOf(voters.length);
+    if (quorum === "majority" && here < needed && votes) {
+      const advice =
+        voters.length === 2
+          ? "; with two nodes the loss of either leaves no majority, a third node would"
+          : "";
+      notes.push(
+        `nobody can lead: ${here} of ${voters.length} voters are here, ${needed} are needed${advice}`,
+      );
+    }
+    if (votes && !voter.votes)
+      notes.push(
+        "this node does not vote yet: it has no record of its votes, and waits until it cannot vote twice",
+      );
+    if (this.#joining?.trouble) notes.push(`this node has not joined yet: ${this.#joining.trouble}`);
+    if (removed)
+      notes.push("this node was removed from the cluster; start it again to join anew, or stop it");
+    for (const [peer, reason] of this.#calls.denials)
+      if (peers.has(peer)) notes.push(`${peer} does not take the calls of this node: ${reason}`);
+    const differing = this.#state.otherLists();
+    if (differing.length > 0)
+      notes.push(
+        `the list of nodes differs from that of ${differing.join(", ")}; make it the same everywhere`,
+      );
+    if (strangers.size > 0)
+      notes.push(`not in the list of nodes, and ignored: ${[...strangers].sort().join(", ")}`);
+    return notes;
   }
 
   protected async onStart(): Promise<void> {

@@ -6,8 +6,9 @@
 
 import type { Ballot } from "../../core/leadership/vote-rules.ts";
 import type { NodeName } from "../../core/ids.ts";
+import { Loop, within } from "../../platform/loop.ts";
+import type { HeartbeatAnswer, Presence } from "../rpc/bully-messages.ts";
 import { termOf } from "./leader-view.ts";
-import { heartbeatAnswer, PATHS, type HeartbeatAnswer, type Presence } from "./messages.ts";
 import type { PeerCalls } from "./peer-calls.ts";
 import type { PeerState } from "./peer-state.ts";
 
@@ -20,38 +21,36 @@ export class Heartbeats {
   readonly #votes = new Map<NodeName, { readonly votes: boolean; readonly ballot: Ballot }>();
   /** Whether each peer was alive when it was logged last; a peer of which nothing is known has no entry. */
   readonly #logged = new Map<NodeName, boolean>();
-  #stopping = new AbortController();
-  #loop: Promise<void> = Promise.resolve();
+  readonly #loop: Loop;
 
   constructor(state: PeerState, calls: PeerCalls) {
     this.#state = state;
     this.#calls = calls;
-    const { events, settings } = state;
+    const { events, settings, clock } = state;
+    this.#loop = new Loop(clock, async () => {
+      this.#beat();
+      return settings.heartbeatMs;
+    });
     events.on("peers", () => void this.#tryToVote());
     events.on("ready", () => void this.sendToAll(settings.heartbeatTimeoutMs));
   }
 
   /** Resolves when this node votes, if it can without answers of others. */
   async start(): Promise<void> {
-    this.#stopping = new AbortController();
     this.#votes.clear();
     this.#logged.clear();
-    this.#loop = this.#run(this.#stopping.signal);
+    this.#loop.start();
     await this.#tryToVote();
   }
 
-  async stop(): Promise<void> {
-    this.#stopping.abort();
-    await this.#loop;
+  stop(): Promise<void> {
+    return this.#loop.stop();
   }
 
   /** Sends a heartbeat to every peer now; resolves when all have answered, or after `waitMs`. */
   async sendToAll(waitMs: number): Promise<void> {
     const { peers, clock } = this.#state;
-    const sent = Promise.all(peers.others().map((peer) => this.#send(peer)));
-    const limit = new AbortController();
-    await Promise.race([sent, clock.sleep(waitMs, limit.signal)]);
-    limit.abort();
+    await within(clock, waitMs, Promise.all(peers.others().map((peer) => this.#send(peer))));
   }
 
   /** Asks one peer for its presence now. */
@@ -67,26 +66,20 @@ export class Heartbeats {
     if (!known && presence.status !== "dead") void this.ping(name);
   }
 
-  async #run(stopping: AbortSignal): Promise<void> {
-    const { peers, clock, settings } = this.#state;
-    while (!stopping.aborted) {
-      this.#logChanges();
-      for (const peer of peers.others()) {
-        if (this.#underWay.has(peer)) continue;
-        const sent = this.#send(peer).finally(() => this.#underWay.delete(peer));
-        this.#underWay.set(peer, sent);
-      }
-      await clock.sleep(settings.heartbeatMs, stopping);
+  #beat(): void {
+    this.#logChanges();
+    for (const peer of this.#state.peers.others()) {
+      if (this.#underWay.has(peer)) continue;
+      const sent = this.#send(peer).finally(() => this.#underWay.delete(peer));
+      this.#underWay.set(peer, sent);
     }
   }
 
   async #send(peer: NodeName): Promise<void> {
-    const { peers, settings } = this.#state;
-    const own = this.#state.presence();
-    const body = { from: own.node, set: peers.number, ...own };
-    const options = { deadlineMs: settings.heartbeatTimeoutMs };
-    const asked = await this.#calls.ask(peer, PATHS.heartbeat, body, heartbeatAnswer, options);
-    if ("answer" in asked) await this.#receiveAnswer(asked.answer);
+    const request = { ...this.#state.sender(), ...this.#state.presence() };
+    const { heartbeatTimeoutMs } = this.#state.settings;
+    const asked = await this.#calls.ask(peer, "heartbeat", request, heartbeatTimeoutMs);
+    if (asked.got === "answer") await this.#receiveAnswer(asked.value);
   }
 
   async #receiveAnswer(answer: HeartbeatAnswer): Promise<void> {

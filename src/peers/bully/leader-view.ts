@@ -7,8 +7,7 @@ import { sameIncarnation, type HeldTerm } from "../../core/leadership/vote-rules
 import type { LeaderRole, Term } from "../../core/leadership/term.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Tenure } from "../../leadership/coordination.ts";
-import type { PeerEvents } from "./peer-events.ts";
-import type { Presences } from "./presences.ts";
+import type { PeerEvents, Presences } from "./presences.ts";
 
 /** The role that the peers elect together; the other roles are local to each node. */
 export const ROLE: LeaderRole = "scheduler";

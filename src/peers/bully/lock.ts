@@ -3,7 +3,8 @@
  *
  * `acquire` polls first, so that only a candidate that can win uses up an epoch, then asks for promises. Promises that
  * did not suffice are released at once. `renew` is true when a majority acknowledges it, false when so many deny it
- * that no majority is possible, and rejects in between: then the elector's trust window decides.
+ * that no majority is possible, and rejects in between: then the elector's trust window decides. `vote` is this node's
+ * own answer as a voter, to itself and to others.
  */
 
 import { sameIncarnation, type HeldTerm } from "../../core/leadership/vote-rules.ts";
@@ -23,12 +24,17 @@ import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity } from "../../core/node.ts";
 import { termFields, type Term } from "../../core/leadership/term.ts";
 import { requireRunning, type LeaseLock, type Tenure } from "../../leadership/coordination.ts";
-import { askPeers } from "./election/ask-peers.ts";
+import { Mutex } from "../../platform/loop.ts";
+import type { ElectionAnswer, VoteAnswer, VoteAsked } from "../rpc/bully-messages.ts";
+import { mapAnswer, type PeerAnswer } from "../rpc/peer-rpc.ts";
+import { quorumRound } from "../rpc/quorum-round.ts";
 import type { Candidacy } from "./election/candidacy.ts";
 import { sameHeld, termOf } from "./leader-view.ts";
-import type { ElectionAnswer, VoteAnswer } from "./messages.ts";
+import type { PeerCalls } from "./peer-calls.ts";
 import type { PeerState } from "./peer-state.ts";
-import type { VoteRequests } from "./election/vote-requests.ts";
+
+type WithoutSender<Message> = Message extends unknown ? Omit<Message, "from" | "set"> : never;
+export type VoteRequest = WithoutSender<VoteAsked>;
 
 /** A request that was not answered is sent so many times within its deadline. */
 const ATTEMPTS = 4;
@@ -38,22 +44,37 @@ const GATHER_ROUNDS = 2;
 export class BullyLock implements LeaseLock {
   readonly #state: PeerState;
   readonly #candidacy: Candidacy;
-  readonly #requests: VoteRequests;
+  readonly #calls: PeerCalls;
   /** The newest term that a majority has granted through this lock; no other can be valid. */
   #granted: { readonly term: HeldTerm; readonly acquiredAt: number } | null = null;
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #turn = new Mutex();
 
-  constructor(state: PeerState, candidacy: Candidacy, requests: VoteRequests) {
+  constructor(state: PeerState, candidacy: Candidacy, calls: PeerCalls) {
     this.#state = state;
     this.#candidacy = candidacy;
-    this.#requests = requests;
+    this.#calls = calls;
   }
 
   /** One attempt at a time: two of this node would only take votes from each other. */
   acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
-    const attempt = this.#turn.then(() => this.#attempt(candidate, ttlMs));
-    this.#turn = attempt.catch(() => {});
-    return attempt;
+    return this.#turn.run(() => this.#attempt(candidate, ttlMs));
+  }
+
+  /** The answer of this node's voter. `set`: the number of the peer set that the one who asks knows. */
+  async vote(request: VoteRequest, set = this.#state.peers.number): Promise<VoteAnswer> {
+    const { voter, leader } = this.#state;
+    const reply = (answer: VoteAnswer["answer"]): VoteAnswer => ({ answer, floor: voter.floor });
+    switch (request.op) {
+      case "promise":
+        return reply(await voter.promise(request, set));
+      case "renew":
+        return reply(await this.#hearRenewal(request));
+      case "release":
+        voter.release(request.term);
+        leader.end(request.term);
+        this.#candidacy.hint();
+        return reply("released");
+    }
   }
 
   async renew(term: Term, ttlMs: number): Promise<boolean> {
@@ -63,7 +84,7 @@ export class BullyLock implements LeaseLock {
     const voters = peers.names();
     if (!voters.includes(identity.name)) {
       // This node was removed, perhaps by itself. The others wait only for the release, which comes after this answer.
-      setImmediate(() => void this.release(term).catch(() => {}));
+      void clock.turn().then(() => this.release(term).catch(() => {}));
       return false;
     }
     const granted = this.#granted !== null && sameHeld(this.#granted.term, held);
@@ -75,9 +96,9 @@ export class BullyLock implements LeaseLock {
       floor = Math.max(floor, answer.floor);
       return renewalAnswer(answer.answer);
     };
-    const { verdict } = await this.#round<RenewalAnswer, boolean>(voters, settings.heartbeatTimeoutMs, {
-      own: async () => answerOf(await this.#requests.own(request)),
-      ask: (peer, deadlineMs) => this.#requests.vote(peer, request, deadlineMs, answerOf),
+    const verdict = await this.#round<RenewalAnswer, boolean>(voters, settings.heartbeatTimeoutMs, {
+      own: async () => answerOf(await this.vote(request)),
+      ask: (peer, leftMs) => this.#askVote(peer, request, leftMs, answerOf),
       judge: judgeRenewal,
       awaited: this.#reachable(voters),
     });
@@ -97,7 +118,7 @@ export class BullyLock implements LeaseLock {
     const held = heldTerm(term);
     if (term.leader === identity.name) this.#candidacy.rest();
     leader.end(held);
-    await this.#requests.own({ op: "release", term: held });
+    await this.vote({ op: "release", term: held });
     await this.#giveBack(held);
     this.#candidacy.hint();
   }
@@ -130,7 +151,7 @@ export class BullyLock implements LeaseLock {
     const sentAt = clock.monotonic();
     const term: HeldTerm = { ...candidate, epoch: poll.epoch + 1 };
     if (!(await this.#promises(term, ttlMs, voters))) {
-      await this.#requests.own({ op: "release", term });
+      await this.vote({ op: "release", term });
       void this.#giveBack(term);
       return null;
     }
@@ -151,6 +172,8 @@ export class BullyLock implements LeaseLock {
       (peer: NodeName) =>
       (answer: ElectionAnswer): PollAnswer => {
         epoch = Math.max(epoch, answer.epoch);
+        // A leader elected with an older set than others have noted could bring back a removed node.
+        if (answer.peers) this.#state.offer(answer.peers);
         const stands = own && answer.stands && this.#candidacy.standsBackFor(peer);
         return { willing: answer.willing && answer.votes, stands };
       };
@@ -158,9 +181,12 @@ export class BullyLock implements LeaseLock {
     const awaited = this.#reachable(voters).filter(
       (peer) => settings.quorum === "none" || (own && above(peer)),
     );
-    const { verdict } = await this.#round(voters, settings.electionTimeoutMs, {
+    const verdict = await this.#round(voters, settings.electionTimeoutMs, {
       own: async () => ({ willing: voter.willing(candidate, peers.number), stands: false }),
-      ask: (peer, deadlineMs) => this.#requests.poll(peer, candidate, deadlineMs, answerOf(peer)),
+      ask: async (peer, leftMs) => {
+        const request = { ...this.#state.sender(), candidate };
+        return mapAnswer(await this.#calls.ask(peer, "election", request, leftMs), answerOf(peer));
+      },
       judge: judgePoll,
       awaited,
     });
@@ -172,9 +198,9 @@ export class BullyLock implements LeaseLock {
     const { name, incarnation, epoch } = term;
     const request = { op: "promise", candidate: { name, incarnation }, epoch, ttlMs } as const;
     const answerOf = ({ answer }: VoteAnswer): PromiseAnswer => (answer === "granted" ? "granted" : "denied");
-    const { verdict } = await this.#round<PromiseAnswer, "won" | "lost">(voters, settings.electionTimeoutMs, {
-      own: async () => answerOf(await this.#requests.own(request)),
-      ask: (peer, deadlineMs) => this.#requests.vote(peer, request, deadlineMs, answerOf),
+    const verdict = await this.#round<PromiseAnswer, "won" | "lost">(voters, settings.electionTimeoutMs, {
+      own: async () => answerOf(await this.vote(request)),
+      ask: (peer, leftMs) => this.#askVote(peer, request, leftMs, answerOf),
       judge: judgePromises,
       awaited: this.#reachable(voters),
     });
@@ -182,18 +208,20 @@ export class BullyLock implements LeaseLock {
   }
 
   async #begin(held: HeldTerm, ttlMs: number, sentAt: number): Promise<Term | null> {
-    const { clock, leader, voter, log, peers } = this.#state;
+    const { clock, leader, voter, log, peers, settings } = this.#state;
     const acquiredAt = clock.now();
     const term = termOf(held);
     if (!(await voter.admit(term))) {
       log.warn(termFields(term), "the store of this node knows a later term; trying again above it");
-      await this.#requests.own({ op: "release", term: held });
+      await this.vote({ op: "release", term: held });
       void this.#giveBack(held);
       return null;
     }
     this.#granted = { term: held, acquiredAt };
     leader.note({ term: held, acquiredAt, until: sentAt + ttlMs });
-    for (const peer of peers.others()) void this.#requests.announce(peer, { term: held, ttlMs, acquiredAt });
+    const announcement = { ...this.#state.sender(), term: held, ttlMs, acquiredAt, granted: true };
+    for (const peer of peers.others())
+      void this.#calls.ask(peer, "coordinator", announcement, settings.heartbeatTimeoutMs);
     return term;
   }
 
@@ -201,12 +229,7 @@ export class BullyLock implements LeaseLock {
   async #giveBack(term: HeldTerm): Promise<void> {
     const { settings, peers, presences } = this.#state;
     const release = (peer: NodeName) =>
-      this.#requests.vote(
-        peer,
-        { op: "release", term },
-        settings.electionTimeoutMs,
-        () => "released" as const,
-      );
+      this.#askVote(peer, { op: "release", term }, settings.electionTimeoutMs, () => "released");
     const sent = peers.others().map((peer) => [presences.alive(peer), release(peer)] as const);
     await Promise.all(sent.filter(([alive]) => alive).map(([, answered]) => answered));
   }
@@ -215,28 +238,58 @@ export class BullyLock implements LeaseLock {
     return voters.filter((peer) => this.#state.alive(peer));
   }
 
+  async #hearRenewal(request: Extract<VoteRequest, { op: "renew" }>) {
+    const { voter, leader, presences, clock } = this.#state;
+    const { term, ttlMs, granted, acquiredAt } = request;
+    const at = clock.monotonic();
+    const known = term.epoch <= leader.epoch;
+    const answer = await voter.renew(request);
+    if (!granted) return answer;
+    presences.heard(term);
+    // Also when our vote went to a later candidate that did not win: a majority still supports this leader.
+    const noted = leader.note({ term, acquiredAt, until: at + ttlMs });
+    if (noted && !known) await voter.admit(termOf(term));
+    return answer;
+  }
+
+  async #askVote<Answer>(
+    peer: NodeName,
+    request: VoteRequest,
+    deadlineMs: number,
+    answerOf: (answer: VoteAnswer) => Answer,
+  ): Promise<PeerAnswer<Answer>> {
+    const body = { ...this.#state.sender(), ...request };
+    return mapAnswer(await this.#calls.ask(peer, "vote", body, deadlineMs), answerOf);
+  }
+
   #round<Answer, Verdict>(
     voters: readonly NodeName[],
     deadlineMs: number,
     how: {
       own: () => Promise<Answer>;
-      ask: (peer: NodeName, deadlineMs: number) => Promise<Heard<Answer> | null>;
+      ask: (peer: NodeName, leftMs: number) => Promise<PeerAnswer<Answer>>;
       judge: (round: Round<Answer>) => Verdict | null;
       awaited: readonly NodeName[];
     },
-  ) {
+  ): Promise<Verdict | null> {
     const { clock, identity, settings } = this.#state;
+    const { name: self } = identity;
     const { own, ask, judge, awaited } = how;
     const { quorum } = settings;
-    return askPeers<Answer, Verdict>({
-      clock,
-      self: identity.name,
-      others: voters.filter((peer) => peer !== identity.name),
-      own,
-      ask,
-      judge: (round) => judge({ ...round, quorum, voters: voters.length, awaited }),
-      deadlineMs,
-      againMs: deadlineMs / ATTEMPTS,
+    const askSelf = (): Promise<PeerAnswer<Answer>> =>
+      own().then(
+        (value) => ({ got: "answer", value, node: identity }),
+        (error: unknown) => ({ got: "refused", reason: String(error) }),
+      );
+    return quorumRound<Answer, Verdict>({
+      members: voters,
+      ask: (peer, leftMs) => (peer === self ? askSelf() : ask(peer, leftMs)),
+      judge: ({ answers, refused, over }) => {
+        const heard = new Map<NodeName, Heard<Answer>>(answers);
+        for (const peer of refused.keys()) heard.set(peer, "refused");
+        return judge({ answers: heard, over, quorum, voters: voters.length, awaited });
+      },
+      limit: { clock, self, deadlineMs, againMs: deadlineMs / ATTEMPTS },
     });
   }
 }

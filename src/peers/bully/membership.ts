@@ -3,42 +3,37 @@
  * others itself.
  */
 
+import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity, NodeInfo, NodeStatus } from "../../core/node.ts";
 import type { Term } from "../../core/leadership/term.ts";
-import type { Membership, NodeRequest } from "../../leadership/coordination.ts";
-import { PendingRequest } from "../../leadership/pending-request.ts";
-import type { MemberAdmission } from "./joining/member-admission.ts";
+import { PendingRequest, type Membership, type NodeRequest } from "../../leadership/coordination.ts";
 import type { Heartbeats } from "./heartbeats.ts";
 import type { MemberChanges } from "./joining/member-changes.ts";
-import { PATHS, nodeRequestAnswer } from "./messages.ts";
 import type { PeerCalls } from "./peer-calls.ts";
 import type { PeerState } from "./peer-state.ts";
-
-export interface BullyMembershipOptions {
-  readonly state: PeerState;
-  readonly calls: PeerCalls;
-  readonly heartbeats: Heartbeats;
-  readonly changes: MemberChanges;
-  readonly admission: MemberAdmission;
-}
 
 /** A change of status is sent at once; a peer that does not answer within this time hears it with the next heartbeat. */
 const SEND_MS = 200;
 
 export class BullyMembership implements Membership {
-  readonly #o: BullyMembershipOptions;
+  readonly #state: PeerState;
+  readonly #calls: PeerCalls;
+  readonly #heartbeats: Heartbeats;
+  readonly #changes: MemberChanges;
   readonly #pending = new PendingRequest();
   #forgetting: Promise<unknown> | null = null;
 
-  constructor(options: BullyMembershipOptions) {
-    this.#o = options;
+  constructor(state: PeerState, calls: PeerCalls, heartbeats: Heartbeats, changes: MemberChanges) {
+    this.#state = state;
+    this.#calls = calls;
+    this.#heartbeats = heartbeats;
+    this.#changes = changes;
   }
 
   nodes(): readonly NodeInfo[] {
-    const { state } = this.#o;
-    const { identity, clock, peers, presences } = state;
-    const own = { ...state.info, ...identity, status: state.status, lastSeenAt: clock.now(), alive: true };
+    const { identity, clock, peers, presences, info, status } = this.#state;
+    const own = { ...info, ...identity, status, lastSeenAt: clock.now(), alive: true };
     const show = (name: NodeName): NodeInfo =>
       name === own.name ? own : presences.show(name, peers.address(name));
     const members = peers.names().map(show);
@@ -48,27 +43,27 @@ export class BullyMembership implements Membership {
   }
 
   async setStatus(status: NodeStatus): Promise<void> {
-    this.#o.state.setStatus(status);
-    await this.#o.heartbeats.sendToAll(SEND_MS);
+    this.#state.setStatus(status);
+    await this.#heartbeats.sendToAll(SEND_MS);
   }
 
   async ask(node: NodeName, request: NodeRequest): Promise<boolean> {
-    const { state, calls } = this.#o;
-    const { identity, peers, settings } = state;
+    const { identity, peers, settings } = this.#state;
     if (node === identity.name) {
       this.receive(request);
       return true;
     }
     if (!peers.has(node)) return false;
     const body = { from: identity, request };
-    const asked = await calls.ask(node, PATHS.request, body, nodeRequestAnswer, {
-      deadlineMs: settings.heartbeatTimeoutMs,
-    });
-    return "answer" in asked;
+    const asked = await this.#calls.ask(node, "request", body, settings.heartbeatTimeoutMs);
+    if (asked.got !== "unknown") return asked.got === "answer";
+    const outcome = request === "drain" ? "be draining" : "take work again";
+    const message = `${node} did not answer, and may ${outcome}; ask again (${asked.reason})`;
+    throw new BatonError("NODE_UNREACHABLE", message, { node, outcome: "unknown" });
   }
 
   remove(node: NodeName): Promise<boolean> {
-    return this.#o.admission.remove(node);
+    return this.#changes.remove(node);
   }
 
   receive(request: NodeRequest): void {
@@ -89,7 +84,7 @@ export class BullyMembership implements Membership {
    * long is removed from a cluster that nodes join; a configured list stays as it is.
    */
   async findDead(_fence: Term): Promise<readonly NodeIdentity[]> {
-    const { peers, presences, settings } = this.#o.state;
+    const { peers, presences, settings } = this.#state;
     if (!peers.agreed || this.#forgetting) return [];
     const [gone] = peers.others().filter((name) => presences.silentMs(name) >= settings.forgetAfterMs);
     if (gone) this.#forgetting = this.#forget(gone).finally(() => (this.#forgetting = null));
@@ -99,12 +94,10 @@ export class BullyMembership implements Membership {
   async markRecovered(): Promise<void> {}
 
   async #forget(name: NodeName): Promise<void> {
-    const { state, changes } = this.#o;
-    const incarnation = state.presences.get(name)?.node.incarnation ?? "";
     try {
-      await changes.remove({ name, incarnation, why: "forgotten" });
-    } catch (error) {
-      state.log.warn({ peer: name, err: error }, "a node that was silent for long could not be removed yet");
+      await this.#changes.remove(name, "forgotten");
+    } catch (err) {
+      this.#state.log.warn({ peer: name, err }, "a node that was silent for long could not be removed yet");
     }
   }
 }

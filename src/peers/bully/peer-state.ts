@@ -7,8 +7,10 @@
  */
 
 import { EventEmitter } from "node:events";
+import type { NameOrder, Quorum } from "../../core/leadership/bully.ts";
+import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
-import type { NodeIdentity, NodeStatus, OwnInfo } from "../../core/node.ts";
+import type { NodeStatus, OwnInfo } from "../../core/node.ts";
 import {
   compareSets,
   isMember,
@@ -16,32 +18,63 @@ import {
   type RemovedIncarnation,
   type SetNumber,
 } from "../../core/leadership/peer-set.ts";
-import type { Clock } from "../../platform/clock.ts";
-import { silentLog, type Log } from "../../platform/log.ts";
+import type { Platform } from "../../platform/platform.ts";
 import type { TermStore } from "../../store/store.ts";
+import type { Presence } from "../rpc/bully-messages.ts";
 import { LeaderView } from "./leader-view.ts";
-import type { Presence } from "./messages.ts";
-import type { PeerEventMap, PeerEvents } from "./peer-events.ts";
 import { PeerList, type PeerSource } from "./peer-list.ts";
-import { Presences } from "./presences.ts";
-import { checkBullySettings, DEFAULT_SETTINGS, type BullySettings } from "./bully-settings.ts";
-import { voteFileIn, type VoteFile } from "./election/vote-file.ts";
+import { Presences, type PeerEventMap, type PeerEvents } from "./presences.ts";
 import { Voter } from "./election/voter.ts";
 
+/** The durations of a cluster of peers. */
+export interface BullySettings {
+  readonly quorum: Quorum;
+  /** Which node tries first when there is no leader: the highest name, in this order. */
+  readonly order: NameOrder;
+  /** How often each node sends a heartbeat to each other node. */
+  readonly heartbeatMs: number;
+  /** How long an answer to a heartbeat, or to a renewal, is waited for. Shorter than a slow round trip, and no node can lead. */
+  readonly heartbeatTimeoutMs: number;
+  /** A node that was silent for so long is shown as dead. */
+  readonly deadAfterMs: number;
+  /**
+   * How long a candidate waits for answers, in each of the two rounds of an election. Both fit into the time that the elector
+   * grants to one attempt, or a slow network has no leader.
+   */
+  readonly electionTimeoutMs: number;
+  /** A member of a joined cluster that was silent for so long is removed from it. */
+  readonly forgetAfterMs: number;
+  /** The first pause after a join that failed; it doubles, up to the longest. */
+  readonly joinRetryMs: number;
+  readonly joinRetryMsMax: number;
+  /** The lease of leaders: how long a voter that has forgotten its promises keeps still. */
+  readonly leaseMs: number;
+}
+
+export const DEFAULT_SETTINGS: BullySettings = {
+  quorum: "majority",
+  order: "text",
+  heartbeatMs: 1_000,
+  heartbeatTimeoutMs: 1_200,
+  deadAfterMs: 5_000,
+  electionTimeoutMs: 500,
+  forgetAfterMs: 3_600_000,
+  joinRetryMs: 250,
+  joinRetryMsMax: 10_000,
+  leaseMs: 5_000,
+};
+
+export type PeerPlatform = Pick<Platform, "identity" | "clock" | "random" | "log" | "files">;
+
 export interface PeerStateOptions {
-  readonly identity: NodeIdentity;
   /** Read whenever the node is shown: its load changes, and its url is known only when it listens. */
   readonly info: () => OwnInfo;
   /** Where peers reach this node, if not at `info().url`. */
   readonly address?: () => string | null;
   /** Where the join server of this node is reached, as `host:port`. */
   readonly manager?: () => string | null;
-  readonly clock: Clock;
-  readonly log?: Log;
   /** The directory of the vote file. */
   readonly dir: string;
-  /** Instead of a file in `dir`. */
-  readonly file?: VoteFile;
   /** Of this node's own store. */
   readonly terms: TermStore;
   readonly source: PeerSource;
@@ -51,9 +84,9 @@ export interface PeerStateOptions {
 const STRANGERS_MAX = 100;
 
 export class PeerState {
-  readonly identity: NodeIdentity;
-  readonly clock: Clock;
-  readonly log: Log;
+  readonly identity: Platform["identity"];
+  readonly clock: Platform["clock"];
+  readonly log: Platform["log"];
   readonly settings: BullySettings;
   readonly events: PeerEvents = new EventEmitter<PeerEventMap>();
   readonly presences: Presences;
@@ -69,8 +102,9 @@ export class PeerState {
   #removed: RemovedIncarnation["why"] | null = null;
   #beat = 0;
 
-  constructor(options: PeerStateOptions) {
-    const { identity, clock, log = silentLog, source, terms } = options;
+  constructor(platform: PeerPlatform, options: PeerStateOptions) {
+    const { identity, clock, log } = platform;
+    const { source, terms, dir } = options;
     this.#o = options;
     this.settings = { ...DEFAULT_SETTINGS, ...options.settings };
     checkBullySettings(this.settings);
@@ -80,9 +114,7 @@ export class PeerState {
     const { events, settings } = this;
     this.presences = new Presences(clock, settings.deadAfterMs, events);
     this.leader = new LeaderView(clock, this.presences, events);
-    const file = options.file ?? voteFileIn(options.dir);
-    const { presences } = this;
-    this.voter = new Voter({ identity, file, terms, clock, log, settings, presences, events });
+    this.voter = new Voter(platform, dir, terms, settings, this.presences, events);
     this.peers = new PeerList(identity.name, source, this.voter);
     events.on("peers", (before) => this.#checkMembership(before));
   }
@@ -118,6 +150,11 @@ export class PeerState {
 
   setStatus(status: NodeStatus): void {
     this.#status = status;
+  }
+
+  /** What every request of this node names: itself, and the number of the peer set that it knows. */
+  sender(): { from: Platform["identity"]; set: SetNumber | null } {
+    return { from: this.identity, set: this.peers.number };
   }
 
   /** How this node describes itself to peers. */
@@ -206,5 +243,27 @@ export class PeerState {
     this.#removed = why;
     this.log.warn({ why }, "this node was removed from the cluster");
     this.events.emit("removed", why);
+  }
+}
+
+export function checkBullySettings(settings: BullySettings): void {
+  for (const [field, value] of Object.entries(settings)) {
+    if (typeof value !== "number" || (Number.isFinite(value) && value > 0)) continue;
+    throw new BatonError("BAD_CONFIG", `${field} must be a number of ms above 0, not ${value}`, { field });
+  }
+  const { heartbeatMs, deadAfterMs, joinRetryMs, joinRetryMsMax } = settings;
+  if (deadAfterMs <= heartbeatMs) {
+    throw new BatonError(
+      "BAD_CONFIG",
+      `deadAfterMs (${deadAfterMs}) must be above heartbeatMs (${heartbeatMs}): otherwise every node looks dead between two heartbeats; raise it`,
+      { field: "deadAfterMs" },
+    );
+  }
+  if (joinRetryMsMax < joinRetryMs) {
+    throw new BatonError(
+      "BAD_CONFIG",
+      `joinRetryMsMax (${joinRetryMsMax}) must not be below joinRetryMs (${joinRetryMs})`,
+      { field: "joinRetryMsMax" },
+    );
   }
 }

@@ -7,22 +7,14 @@
 
 import type { Leadership } from "../../leadership/coordination.ts";
 import type { NodeInfo } from "../../core/node.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Outcome, PeerReply, PeerRequest, ReceivedRequest } from "../../transport/transport.ts";
+import { BatonError } from "../../core/errors.ts";
+import type { Platform } from "../../platform/platform.ts";
+import type { PeerHandler } from "../../transport/transport.ts";
+import { servePeers, type PeerClient } from "../rpc/peer-rpc.ts";
 import type { RoundRobinPosition } from "./round-robin-position.ts";
 
 export type PlacementStrategy = "global" | "per-node" | "local";
 
-export interface PlacementRoundsOptions {
-  readonly strategy: PlacementStrategy;
-  readonly position: RoundRobinPosition;
-  readonly leadership: Pick<Leadership, "current" | "held">;
-  readonly nodes: () => readonly NodeInfo[];
-  readonly call: (node: NodeInfo, request: PeerRequest, deadlineMs: number) => Promise<Outcome>;
-  readonly clock: Clock;
-}
-
-export const POSITIONS_PATH = "/peer/placement/next";
 /** A job waits so long for the leader's word, and then goes by our own count. */
 const ASK_MS = 300;
 /** After a failure the leader is not asked for so long, so that jobs do not wait one after the other for a node that is gone. */
@@ -39,7 +31,14 @@ interface Stock {
 }
 
 export class PlacementRounds {
-  readonly #o: PlacementRoundsOptions;
+  /** Gives out positions to the others. */
+  readonly handle: PeerHandler;
+  readonly #strategy: PlacementStrategy;
+  readonly #position: RoundRobinPosition;
+  readonly #leadership: Pick<Leadership, "current" | "held">;
+  readonly #client: PeerClient;
+  readonly #nodes: () => readonly NodeInfo[];
+  readonly #clock: Platform["clock"];
   #stock: Stock | null = null;
   #reserve: Stock | null = null;
   #coming: Promise<void> | null = null;
@@ -48,13 +47,33 @@ export class PlacementRounds {
   #batch = 1;
   #restUntil = -Infinity;
 
-  constructor(options: PlacementRoundsOptions) {
-    this.#o = options;
+  constructor(
+    platform: Pick<Platform, "identity" | "clock" | "log">,
+    strategy: PlacementStrategy,
+    position: RoundRobinPosition,
+    leadership: Pick<Leadership, "current" | "held">,
+    client: PeerClient,
+    nodes: () => readonly NodeInfo[],
+  ) {
+    this.#clock = platform.clock;
+    this.#strategy = strategy;
+    this.#position = position;
+    this.#leadership = leadership;
+    this.#client = client;
+    this.#nodes = nodes;
+    this.handle = servePeers(platform, {
+      positions: ({ count }) => {
+        const term = leadership.held();
+        if (term) return { index: position.next(count), count, epoch: term.epoch };
+        const leader = leadership.current()?.leader ?? null;
+        throw new BatonError("NOT_LEADER", `${platform.identity.name} does not lead`, { leader_id: leader });
+      },
+    });
   }
 
   next(): number | Promise<number> {
-    const { strategy, position, leadership } = this.#o;
-    if (strategy !== "global" || leadership.held()) return position.next();
+    const position = this.#position;
+    if (this.#strategy !== "global" || this.#leadership.held()) return position.next();
     const stocked = this.#take();
     if (stocked !== null) {
       if (this.#runsLow()) void this.#fetch();
@@ -65,23 +84,6 @@ export class PlacementRounds {
     this.#waited++;
     // A caller that came meanwhile may find nothing left, and asks again: each answer serves at least one.
     return coming.then(() => this.#take() ?? this.next());
-  }
-
-  /** Gives out positions to the others. */
-  async handle(request: ReceivedRequest): Promise<PeerReply> {
-    const { leadership, position } = this.#o;
-    const term = leadership.held();
-    if (!term) {
-      const leader = leadership.current()?.leader ?? null;
-      return { status: 409, body: JSON.stringify({ error: "NOT_LEADER", leader_id: leader }) };
-    }
-    const asked = Number(new URLSearchParams(request.path.split("?")[1] ?? "").get("count") ?? 1);
-    const count = Number.isSafeInteger(asked) ? Math.min(Math.max(asked, 1), BATCH_MAX) : 1;
-    return {
-      status: 200,
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ index: position.next(count), count, epoch: term.epoch }),
-    };
   }
 
   #runsLow(): boolean {
@@ -96,9 +98,8 @@ export class PlacementRounds {
     }
     const stock = this.#stock;
     if (!stock) return null;
-    const { clock, leadership } = this.#o;
     // Of another leader: its successor counts from elsewhere.
-    if (stock.epoch !== leadership.current()?.epoch || clock.monotonic() >= stock.freshUntil) {
+    if (stock.epoch !== this.#leadership.current()?.epoch || this.#clock.monotonic() >= stock.freshUntil) {
       this.#stock = this.#reserve = null;
       return null;
     }
@@ -108,28 +109,25 @@ export class PlacementRounds {
   /** Null when there is no leader to ask. One request at a time, for all that wait. */
   #fetch(): Promise<void> | null {
     if (this.#coming) return this.#coming;
-    const { leadership, nodes, clock } = this.#o;
-    const term = leadership.current();
-    const leader = nodes().find((node) => node.name === term?.leader);
-    if (!leader?.alive || clock.monotonic() < this.#restUntil) return null;
+    const term = this.#leadership.current();
+    const leader = this.#nodes().find((node) => node.name === term?.leader);
+    if (!leader?.alive || this.#clock.monotonic() < this.#restUntil) return null;
     this.#coming = this.#ask(leader).finally(() => (this.#coming = null));
     return this.#coming;
   }
 
   async #ask(leader: NodeInfo): Promise<void> {
-    const { call, clock, position } = this.#o;
     const count = this.#wanted();
-    const path = `${POSITIONS_PATH}?count=${count}`;
-    const outcome = await call(leader, { method: "POST", path }, ASK_MS);
-    const given = outcome.outcome === "reply" && outcome.status === 200 ? parse(outcome.body) : null;
-    if (!given) {
-      this.#restUntil = clock.monotonic() + REST_MS;
+    const asked = await this.#client.ask(leader, "positions", { count }, { deadlineMs: ASK_MS });
+    if (asked.got !== "answer") {
+      this.#restUntil = this.#clock.monotonic() + REST_MS;
       return;
     }
+    const given = asked.value;
     const end = given.index + given.count;
-    position.follow(end);
+    this.#position.follow(end);
     this.#batch = count;
-    const freshUntil = clock.monotonic() + FRESH_MS;
+    const freshUntil = this.#clock.monotonic() + FRESH_MS;
     const stock = { epoch: given.epoch, next: given.index, end, freshUntil };
     if (this.#stock?.epoch === stock.epoch && this.#stock.next < this.#stock.end) this.#reserve = stock;
     else this.#stock = stock;
@@ -141,17 +139,5 @@ export class PlacementRounds {
     this.#waited = 0;
     if (waited > 1) return Math.min(Math.max(waited, this.#batch * 2), BATCH_MAX);
     return Math.max(Math.floor(this.#batch / 2), 1);
-  }
-}
-
-function parse(body: string): { index: number; count: number; epoch: number } | null {
-  try {
-    const { index, count, epoch } = JSON.parse(body) as Record<string, unknown>;
-    const whole = [index, count, epoch].every(
-      (value) => Number.isSafeInteger(value) && (value as number) >= 0,
-    );
-    return whole ? { index: index as number, count: count as number, epoch: epoch as number } : null;
-  } catch {
-    return null;
   }
 }

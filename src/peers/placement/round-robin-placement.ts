@@ -8,17 +8,14 @@
  */
 
 import { hopHeaders, hopPath, type Peers } from "../../transport/hop-headers.ts";
-import type { RetractedJobs } from "../retractions/retraction-receiver.ts";
 import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeInfo } from "../../core/node.ts";
 import { byKey, canRun, inTurn, willing, type Wants } from "../../core/placement-rules.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Log } from "../../platform/log.ts";
-import type { Random } from "../../platform/random.ts";
+import type { Platform } from "../../platform/platform.ts";
 import type { Outcome } from "../../transport/transport.ts";
 import type { PlacementStrategy, PlacementRounds } from "./placement-rounds.ts";
-import type { Retractions } from "../retractions/retractions.ts";
+import type { RetractedJobs, Retractions } from "../retractions/retractions.ts";
 
 export interface PlacementRequest {
   readonly wants: Wants;
@@ -43,18 +40,15 @@ export type Placed =
 export type Placement = Pick<RoundRobinPlacement, "place" | "retracted" | "placed">;
 
 export interface PlacementOptions {
-  readonly self: NodeName;
   readonly strategy: PlacementStrategy;
   readonly rounds: Pick<PlacementRounds, "next">;
   readonly peers: Peers;
   readonly nodes: () => readonly NodeInfo[];
-  readonly draining: () => boolean;
   readonly retractions: Pick<Retractions, "note">;
   readonly retracted: RetractedJobs;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
 }
+
+type PlacementPlatform = Pick<Platform, "identity" | "state" | "clock" | "random" | "log">;
 
 /** Of the whole time, for one node that does not answer: the rest is for the next one. */
 const SHARE = 0.4;
@@ -65,10 +59,14 @@ type Reply = Extract<Outcome, { outcome: "reply" }>;
 type Attempt = { readonly took: Reply } | { readonly took: null; readonly why: string };
 
 export class RoundRobinPlacement {
+  readonly #platform: PlacementPlatform;
+  readonly #self: NodeName;
   readonly #o: PlacementOptions;
   readonly #placed: Record<string, number> = {};
 
-  constructor(options: PlacementOptions) {
+  constructor(platform: PlacementPlatform, options: PlacementOptions) {
+    this.#platform = platform;
+    this.#self = platform.identity.name;
     this.#o = options;
   }
 
@@ -84,13 +82,13 @@ export class RoundRobinPlacement {
 
   /** Finds a node for new jobs and hands them over, or says that they stay here. Rejects with why no node takes them. */
   async place(request: PlacementRequest): Promise<Placed> {
-    const { self, clock } = this.#o;
+    const { clock, state, log } = this.#platform;
     const deadlineAt = clock.monotonic() + request.deadlineMs;
     const order = this.#order(request);
     const nodes = order instanceof Promise ? await order : order;
     let last = "";
     for (const node of nodes) {
-      if (node.name === self) return this.#here();
+      if (node.name === this.#self) return this.#here();
       if (deadlineAt - clock.monotonic() < 1) break;
       const attempt = await this.#offer(node, request, deadlineAt);
       if (attempt.took) {
@@ -98,17 +96,14 @@ export class RoundRobinPlacement {
         return { at: "peer", node, reply: attempt.took };
       }
       last = `; ${node.name}: ${attempt.why}`;
-      this.#o.log.debug(
-        { target: node.name, why: attempt.why },
-        "a node did not take new jobs; trying the next one",
-      );
+      log.debug({ target: node.name, why: attempt.why }, "a node did not take new jobs; trying the next one");
     }
-    if (!this.#o.draining()) return this.#here();
+    if (!state.draining) return this.#here();
     throw new BatonError("DRAINING", `this node is draining, and no other one takes new work${last}`);
   }
 
   #here(): Placed {
-    this.#count(this.#o.self);
+    this.#count(this.#self);
     return { at: "here" };
   }
 
@@ -118,9 +113,13 @@ export class RoundRobinPlacement {
 
   /** Whom to ask, in order. A node that drains may still pass jobs on, but is not among them. */
   #order({ wants, key, prefersHere }: PlacementRequest): readonly NodeInfo[] | Promise<readonly NodeInfo[]> {
-    const { self, strategy, rounds, nodes, draining } = this.#o;
+    const { strategy, rounds, nodes } = this.#o;
+    const self = this.#self;
     const all = nodes();
-    const able = willing(draining() ? all.filter(({ name }) => name !== self) : all, wants);
+    const able = willing(
+      this.#platform.state.draining ? all.filter(({ name }) => name !== self) : all,
+      wants,
+    );
     const own = able.find(({ name }) => name === self);
     // A key has one home whatever the strategy: only then does a caller who repeats it elsewhere find the job.
     if (key !== null && strategy !== "local") return byKey(able, key);
@@ -131,7 +130,7 @@ export class RoundRobinPlacement {
   }
 
   async #offer(node: NodeInfo, request: PlacementRequest, deadlineAt: number): Promise<Attempt> {
-    const { clock, random, retractions } = this.#o;
+    const { clock, random, log } = this.#platform;
     const first = request.jobs === null ? undefined : random.timedUuid();
     const startedAt = clock.monotonic();
     const until = first === undefined ? deadlineAt : startedAt + (deadlineAt - startedAt) * SHARE;
@@ -157,8 +156,8 @@ export class RoundRobinPlacement {
     }
     if (maybe) {
       if (first === undefined) throw unknownOutcome(node, why);
-      await retractions.note(node.name, first, request.jobs!).catch((error: unknown) => {
-        this.#o.log.error({ err: error, target: node.name }, "a retraction could not be noted");
+      await this.#o.retractions.note(node.name, first, request.jobs!).catch((error: unknown) => {
+        log.error({ err: error, target: node.name }, "a retraction could not be noted");
         throw unknownOutcome(node, why);
       });
     }
@@ -171,9 +170,9 @@ export class RoundRobinPlacement {
     deadlineMs: number,
     firstUuid: string | undefined,
   ): Promise<Outcome> {
-    const { peers, clock } = this.#o;
+    const { peers } = this.#o;
     if (node.url === null) return { outcome: "refused", reason: "its address is not known yet" };
-    const path = hopPath(request.path, { sentAt: Math.floor(clock.now()), firstUuid });
+    const path = hopPath(request.path, { sentAt: Math.floor(this.#platform.clock.now()), firstUuid });
     const headers = hopHeaders(request.headers, deadlineMs, peers);
     const sent = { method: "POST", path, headers, body: request.body } as const;
     return peers.call(node.url, sent, { deadlineMs: Math.max(deadlineMs, 1), to: node.name });

@@ -4,20 +4,10 @@
  * position.
  */
 
-import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
-import { dirname } from "node:path";
-import type { Clock } from "../../platform/clock.ts";
-import type { Log } from "../../platform/log.ts";
-import type { Random } from "../../platform/random.ts";
+import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
 
-export interface RoundRobinPositionOptions {
-  /** Null keeps it in memory alone. */
-  readonly file: string | null;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
-}
+type PositionPlatform = Pick<Platform, "clock" | "random" | "files" | "log">;
 
 /** Shorter, and a busy node writes all the time; longer, and a crash repeats more of the round. */
 const WRITE_BEHIND_MS = 500;
@@ -25,17 +15,20 @@ const WRITE_BEHIND_MS = 500;
 const STARTS = 5_040;
 
 export class RoundRobinPosition extends Lifecycle {
-  readonly #o: RoundRobinPositionOptions;
+  readonly #platform: PositionPlatform;
+  readonly #file: string | null;
   #index: number;
   #written: number | null = null;
   #warned = false;
   #callOff: (() => void) | null = null;
   #writing: Promise<void> = Promise.resolve();
 
-  constructor(options: RoundRobinPositionOptions) {
+  /** Without a file the position is kept in memory alone. */
+  constructor(platform: PositionPlatform, file: string | null) {
     super();
-    this.#o = options;
-    this.#index = Math.floor(options.random.chance() * STARTS);
+    this.#platform = platform;
+    this.#file = file;
+    this.#index = Math.floor(platform.random.chance() * STARTS);
   }
 
   /** The first of so many positions in a row, which are given out only once. */
@@ -51,14 +44,14 @@ export class RoundRobinPosition extends Lifecycle {
   }
 
   protected override async onStart(): Promise<void> {
-    const { file } = this.#o;
-    if (file === null) return;
+    if (this.#file === null) return;
     try {
-      this.#index = parse(await readFile(file, "utf8"));
+      const text = await this.#platform.files.read(this.#file);
+      // A node that starts for the first time has none.
+      if (text === null) return;
+      this.#index = parse(text);
       this.#written = this.#index;
     } catch (error) {
-      // A node that starts for the first time has none.
-      if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
       this.#warn(error, "no position of the round could be read; starting at a random one");
     }
   }
@@ -72,22 +65,18 @@ export class RoundRobinPosition extends Lifecycle {
 
   #move(index: number): void {
     this.#index = index < Number.MAX_SAFE_INTEGER ? index : 0;
-    if (this.#o.file === null || this.#callOff !== null || !this.running) return;
-    this.#callOff = this.#o.clock.after(WRITE_BEHIND_MS, () => {
+    if (this.#file === null || this.#callOff !== null || !this.running) return;
+    this.#callOff = this.#platform.clock.after(WRITE_BEHIND_MS, () => {
       this.#callOff = null;
       this.#writing = this.#writing.then(() => this.#write());
     });
   }
 
-  /** Under another name first, so that a reader never sees half of it. */
   async #write(): Promise<void> {
-    const { file } = this.#o;
     const index = this.#index;
-    if (file === null || index === this.#written) return;
+    if (this.#file === null || index === this.#written) return;
     try {
-      await mkdir(dirname(file), { recursive: true });
-      await writeFile(`${file}.new`, `${JSON.stringify({ index })}\n`);
-      await rename(`${file}.new`, file);
+      await this.#platform.files.replace(this.#file, `${JSON.stringify({ index })}\n`);
       this.#written = index;
     } catch (error) {
       this.#warn(
@@ -101,7 +90,7 @@ export class RoundRobinPosition extends Lifecycle {
   #warn(error: unknown, message: string): void {
     if (this.#warned) return;
     this.#warned = true;
-    this.#o.log.warn({ file: this.#o.file, err: error }, message);
+    this.#platform.log.warn({ file: this.#file, err: error }, message);
   }
 }
 

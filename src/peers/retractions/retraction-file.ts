@@ -1,42 +1,40 @@
-/** The file of retractions, one JSON line each, on disk before `add` resolves. */
+/**
+ * The file of retractions, one JSON line each: those that this node has to deliver, and the jobs of this node that no
+ * retraction may remove any more. A line is on disk before `add` or `confirm` resolves.
+ */
 
-import { mkdir, open, readFile, rename, writeFile, type FileHandle } from "node:fs/promises";
-import { dirname } from "node:path";
-import { isUuid, NODE_NAME, type NodeName } from "../../core/ids.ts";
 import { Batcher } from "../../platform/batcher.ts";
-import type { Log } from "../../platform/log.ts";
+import type { JobId } from "../../core/ids.ts";
+import type { AppendFile } from "../../platform/files.ts";
+import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
+import { retraction, type Retraction } from "../rpc/peer-routes.ts";
 
-/** Jobs that a node may have stored although another one got them in the end. */
-export interface Retraction {
-  readonly node: NodeName;
-  /** Of the first of them; the others count on from it. */
-  readonly first: string;
-  readonly jobs: number;
-  /** Wall time. */
-  readonly at: number;
-}
+type Line =
+  | { readonly add: Retraction }
+  | { readonly done: string }
+  | { readonly confirmed: JobId; readonly at: number };
 
-type Line = { readonly add: Retraction } | { readonly done: string };
-
-/** As many as one request may submit. */
-const JOBS_MAX = 10_000;
-/** Rewritten when so many lines say nothing any more. */
-const DEAD_LINES_MAX = 1_000;
+/** A node that was away for longer keeps its jobs. */
+export const KEPT_MS = 30 * 86_400_000;
+/** Rewritten when so many lines were appended to those that it was written with, and as many again as those. */
+const APPENDED_MAX = 1_000;
 
 export class RetractionFile extends Lifecycle {
+  readonly #platform: Pick<Platform, "clock" | "files" | "log">;
   readonly #file: string;
-  readonly #log: Log;
   readonly #pending = new Map<string, Retraction>();
+  /** With the time of the confirmation. */
+  readonly #confirmed = new Map<JobId, number>();
   readonly #lines: Batcher<Line, null>;
-  #handle: FileHandle | null = null;
-  #deadLines = 0;
+  #handle: AppendFile | null = null;
+  #appendable = 0;
 
-  constructor(options: { readonly file: string; readonly log: Log }) {
+  constructor(platform: Pick<Platform, "clock" | "files" | "log">, file: string) {
     super();
-    this.#file = options.file;
-    this.#log = options.log;
-    this.#lines = new Batcher({ flush: (lines) => this.#append(lines) });
+    this.#platform = platform;
+    this.#file = file;
+    this.#lines = new Batcher({ clock: platform.clock, flush: (lines) => this.#append(lines) });
   }
 
   get size(): number {
@@ -55,17 +53,28 @@ export class RetractionFile extends Lifecycle {
 
   /** Not urgent: one that is done twice finds nothing the second time. */
   async done(first: string): Promise<void> {
-    if (!this.#pending.delete(first)) return;
-    this.#deadLines += 2;
-    await this.#lines.add({ done: first });
+    if (this.#pending.delete(first)) await this.#lines.add({ done: first });
+  }
+
+  /** Rejects when it is not surely on disk. */
+  async confirm(id: JobId): Promise<void> {
+    if (this.#confirmed.has(id)) return;
+    const at = this.#platform.clock.now();
+    await this.#lines.add({ confirmed: id, at });
+    this.#confirmed.set(id, at);
+  }
+
+  confirmed(id: JobId): boolean {
+    return this.#confirmed.has(id);
   }
 
   protected override async onStart(): Promise<void> {
     this.#pending.clear();
-    await mkdir(dirname(this.#file), { recursive: true });
+    this.#confirmed.clear();
     for (const line of await this.#read()) {
       if ("add" in line) this.#pending.set(line.add.first, line.add);
-      else this.#pending.delete(line.done);
+      else if ("done" in line) this.#pending.delete(line.done);
+      else this.#confirmed.set(line.confirmed, line.at);
     }
     await this.#rewrite();
   }
@@ -77,10 +86,7 @@ export class RetractionFile extends Lifecycle {
   }
 
   async #read(): Promise<Line[]> {
-    const text = await readFile(this.#file, "utf8").catch((error: NodeJS.ErrnoException) => {
-      if (error.code === "ENOENT") return "";
-      throw error;
-    });
+    const text = (await this.#platform.files.read(this.#file)) ?? "";
     const lines: Line[] = [];
     let bad = 0;
     for (const each of text.split("\n")) {
@@ -90,71 +96,53 @@ export class RetractionFile extends Lifecycle {
       else bad++;
     }
     // The last line of a process that died while it wrote it was not acknowledged.
-    if (bad > 0) this.#log.warn({ file: this.#file, lines: bad }, "lines of retractions could not be read");
+    if (bad > 0)
+      this.#platform.log.warn({ file: this.#file, lines: bad }, "lines of retractions could not be read");
     return lines;
   }
 
   async #append(lines: readonly Line[]): Promise<readonly null[]> {
     if (!this.#handle) throw new Error("the file of retractions is not open");
     // On a new line: the one before may be a half that could not be written to its end.
-    await this.#handle.appendFile(`\n${lines.map((line) => JSON.stringify(line)).join("\n")}\n`);
-    await this.#handle.datasync();
-    if (this.#deadLines >= DEAD_LINES_MAX) {
-      await this.#rewrite(lines).catch(async (error: unknown) => {
-        this.#log.warn({ file: this.#file, err: error }, "the file of retractions could not be rewritten");
-        this.#handle ??= await open(this.#file, "a", 0o600);
+    await this.#handle.add(`\n${lines.map((line) => JSON.stringify(line)).join("\n")}\n`);
+    this.#appendable -= lines.length;
+    if (this.#appendable <= 0) {
+      await this.#rewrite(lines).catch(async (err: unknown) => {
+        const { files, log } = this.#platform;
+        log.warn({ file: this.#file, err }, "the file of retractions could not be rewritten");
+        this.#handle ??= await files.append(this.#file);
       });
     }
     return lines.map(() => null);
   }
 
-  /** With what is being added now, which is not among the pending ones yet. */
+  /** With what is being added now, which is not in the maps yet. */
   async #rewrite(adding: readonly Line[] = []): Promise<void> {
-    const kept = [...this.pending().map((add): Line => ({ add })), ...adding.filter((line) => "add" in line)];
-    const fresh = `${this.#file}.new`;
-    const text = kept.map((line) => `${JSON.stringify(line)}\n`).join("");
-    await writeFile(fresh, text, { flush: true, mode: 0o600 });
+    const since = this.#platform.clock.now() - KEPT_MS;
+    for (const [id, at] of this.#confirmed) if (at < since) this.#confirmed.delete(id);
+    const kept: Line[] = [
+      ...this.pending().map((add) => ({ add })),
+      ...[...this.#confirmed].map(([confirmed, at]) => ({ confirmed, at })),
+      ...adding.filter((line) => !("done" in line)),
+    ];
     // Windows renames nothing onto a file that is open.
     await this.#handle?.close();
     this.#handle = null;
-    await rename(fresh, this.#file);
-    await syncDirectory(dirname(this.#file));
-    this.#handle = await open(this.#file, "a", 0o600);
-    this.#deadLines = 0;
-  }
-}
-
-/** A rename is on disk with its directory. Windows has no such call, and needs none. */
-async function syncDirectory(path: string): Promise<void> {
-  if (process.platform === "win32") return;
-  const directory = await open(path, "r");
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
+    const { files } = this.#platform;
+    await files.replace(this.#file, kept.map((line) => `${JSON.stringify(line)}\n`).join(""));
+    this.#handle = await files.append(this.#file);
+    this.#appendable = APPENDED_MAX + kept.length;
   }
 }
 
 function parse(text: string): Line | null {
   try {
-    const line = JSON.parse(text) as { add?: Partial<Retraction>; done?: unknown };
+    const line = JSON.parse(text) as { add?: unknown; done?: unknown; confirmed?: unknown; at?: unknown };
     if (typeof line.done === "string") return { done: line.done };
-    return isRetraction(line.add) ? { add: line.add } : null;
+    if (typeof line.confirmed === "string" && typeof line.at === "number")
+      return { confirmed: line.confirmed as JobId, at: line.at };
+    return { add: retraction.parse(line.add) };
   } catch {
     return null;
   }
-}
-
-export function isRetraction(value: unknown): value is Retraction {
-  const { node, first, jobs, at } = (value ?? {}) as Record<keyof Retraction, unknown>;
-  return (
-    typeof node === "string" &&
-    NODE_NAME.test(node) &&
-    typeof first === "string" &&
-    isUuid(first) &&
-    Number.isSafeInteger(jobs) &&
-    (jobs as number) > 0 &&
-    (jobs as number) <= JOBS_MAX &&
-    typeof at === "number"
-  );
 }

@@ -8,26 +8,20 @@
  * meantime.
  */
 
-import type { RetractedJobs } from "./retraction-receiver.ts";
-import type { NodeName } from "../../core/ids.ts";
+import type { Jobs } from "../../jobs/job-service.ts";
+import { BatonError } from "../../core/errors.ts";
+import { jobId, uuidAt, type JobId, type NodeName } from "../../core/ids.ts";
+import { isFinal } from "../../core/jobs/job.ts";
 import type { NodeInfo } from "../../core/node.ts";
 import type { Clock } from "../../platform/clock.ts";
-import type { Log } from "../../platform/log.ts";
+import { Loop } from "../../platform/loop.ts";
+import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
-import type { Outcome, PeerReply, PeerRequest, ReceivedRequest } from "../../transport/transport.ts";
-import { isRetraction, RetractionFile, type Retraction } from "./retraction-file.ts";
+import type { PeerHandler } from "../../transport/transport.ts";
+import type { ReplyOf, Retraction } from "../rpc/peer-routes.ts";
+import { servePeers, type PeerClient } from "../rpc/peer-rpc.ts";
+import { KEPT_MS, type RetractionFile } from "./retraction-file.ts";
 
-export interface RetractionsOptions {
-  readonly self: NodeName;
-  readonly file: string;
-  readonly nodes: () => readonly NodeInfo[];
-  readonly call: (node: NodeInfo, request: PeerRequest, deadlineMs: number) => Promise<Outcome>;
-  readonly retracted: RetractedJobs;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
-export const RETRACTIONS_PATH = "/peer/retractions";
 /** How long a start waits for the notes of others; who does not answer by then delivers them later. */
 export const COLLECT_MS = 2_000;
 const DELIVER_EVERY_MS = 1_000;
@@ -35,19 +29,50 @@ const DELIVER_MS = 5_000;
 const BATCH_MAX = 200;
 /** More than this many mean that a node is gone for good; then nothing with an unknown outcome is placed elsewhere. */
 const PENDING_MAX = 100_000;
-/** A node that was away for longer keeps its jobs. */
-const KEPT_MS = 30 * 86_400_000;
+
+type RetractionsPlatform = Pick<Platform, "identity" | "clock" | "log">;
 
 export class Retractions extends Lifecycle {
-  readonly #o: RetractionsOptions;
+  /** For requests to `/peer/retractions`: notes about the node that asks, and notes of another node about this one. */
+  readonly handle: PeerHandler;
+  readonly #platform: RetractionsPlatform;
+  readonly #client: PeerClient;
+  readonly #nodes: () => readonly NodeInfo[];
+  readonly #retracted: RetractedJobs;
   readonly #file: RetractionFile;
-  #stopping = new AbortController();
-  #delivering: Promise<void> = Promise.resolve();
+  readonly #delivering: Loop;
 
-  constructor(options: RetractionsOptions) {
+  /** The file is started and stopped by the caller, because `RetractionReceiver` uses it too. */
+  constructor(
+    platform: RetractionsPlatform,
+    file: RetractionFile,
+    client: PeerClient,
+    nodes: () => readonly NodeInfo[],
+    retracted: RetractedJobs,
+  ) {
     super();
-    this.#o = options;
-    this.#file = new RetractionFile(options);
+    this.#platform = platform;
+    this.#client = client;
+    this.#nodes = nodes;
+    this.#retracted = retracted;
+    this.#file = file;
+    this.#delivering = new Loop(platform.clock, async () => {
+      if (this.#file.size > 0)
+        await this.deliver().catch((err: unknown) =>
+          platform.log.warn({ err }, "retractions could not be delivered"),
+        );
+      return DELIVER_EVERY_MS;
+    });
+    this.handle = servePeers(platform, {
+      retractionsFor: ({ node: asks }) => ({
+        retractions: this.#file.pending().filter(({ node }) => node === asks),
+      }),
+      retract: async ({ retractions }) => {
+        const answers: ReplyOf<"retract">["answers"] = {};
+        for (const each of retractions) answers[each.first] = await this.#takeBack(each);
+        return { answers };
+      },
+    });
   }
 
   get size(): number {
@@ -57,84 +82,51 @@ export class Retractions extends Lifecycle {
   /** Resolves when it is on disk. Rejects when that is not certain: the jobs must then not be placed elsewhere. */
   async note(node: NodeName, first: string, jobs: number): Promise<void> {
     if (this.#file.size >= PENDING_MAX) throw new Error(`more than ${PENDING_MAX} retractions wait`);
-    await this.#file.add({ node, first, jobs, at: this.#o.clock.now() });
+    await this.#file.add({ node, first, jobs, at: this.#platform.clock.now() });
   }
 
   /** What others noted about us, while we were away. Before the worker starts. */
   async collect(): Promise<void> {
-    const { nodes, self, call, clock } = this.#o;
+    const { clock, identity } = this.#platform;
     const until = clock.monotonic() + COLLECT_MS;
-    const peers = nodes().filter((node) => node.name !== self && node.url !== null);
+    const peers = this.#nodes().filter((node) => node.name !== identity.name);
     await Promise.all(
       peers.map(async (peer) => {
-        const path = `${RETRACTIONS_PATH}?for=${encodeURIComponent(self)}`;
-        const outcome = await call(peer, { method: "GET", path }, Math.max(until - clock.monotonic(), 1));
-        if (outcome.outcome !== "reply" || outcome.status !== 200) return;
-        for (const each of parse(outcome.body)) await this.#takeBack(each);
+        const deadlineMs = Math.max(until - clock.monotonic(), 1);
+        const asked = await this.#client.ask(peer, "retractionsFor", { node: identity.name }, { deadlineMs });
+        if (asked.got === "answer") for (const each of asked.value.retractions) await this.#takeBack(each);
       }),
     );
-  }
-
-  /** `GET` returns the notes about the node that asks, `POST` applies the notes of another node about this one. */
-  async handle(request: ReceivedRequest): Promise<PeerReply> {
-    if (request.method === "GET") {
-      const name = new URLSearchParams(request.path.split("?")[1] ?? "").get("for");
-      return json(200, { retractions: this.#file.pending().filter(({ node }) => node === name) });
-    }
-    const answers: Record<string, string> = {};
-    for (const each of parse(request.body)) answers[each.first] = await this.#takeBack(each);
-    return json(200, { answers });
   }
 
   /** One round of deliveries to those who live; also made by itself, again and again. */
   async deliver(): Promise<void> {
     const waiting = Map.groupBy(this.#file.pending(), ({ node }) => node);
-    const alive = this.#o.nodes().filter((node) => node.alive && waiting.has(node.name));
+    const alive = this.#nodes().filter((node) => node.alive && waiting.has(node.name));
     await Promise.all(alive.map((node) => this.#deliverTo(node, waiting.get(node.name)!)));
   }
 
   protected override async onStart(): Promise<void> {
-    this.#stopping = new AbortController();
-    await this.#file.start();
-    const { clock } = this.#o;
-    for (const { first, at } of this.#file.pending())
-      if (clock.now() - at > KEPT_MS) await this.#file.done(first);
-    this.#delivering = this.#deliverAll(this.#stopping.signal);
+    const now = this.#platform.clock.now();
+    for (const { first, at } of this.#file.pending()) if (now - at > KEPT_MS) await this.#file.done(first);
+    this.#delivering.start();
   }
 
   protected override async onStop(): Promise<void> {
-    this.#stopping.abort();
-    await this.#delivering;
-    await this.#file.stop();
-  }
-
-  async #deliverAll(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      if (this.#file.size > 0) {
-        await this.deliver().catch((error: unknown) => {
-          this.#o.log.warn({ err: error }, "retractions could not be delivered");
-        });
-      }
-      await this.#o.clock.sleep(DELIVER_EVERY_MS, signal);
-    }
+    await this.#delivering.stop();
   }
 
   async #deliverTo(node: NodeInfo, retractions: readonly Retraction[]): Promise<void> {
     const batch = retractions.slice(0, BATCH_MAX);
-    const request: PeerRequest = {
-      method: "POST",
-      path: RETRACTIONS_PATH,
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ retractions: batch }),
-    };
-    const outcome = await this.#o.call(node, request, DELIVER_MS);
-    if (outcome.outcome !== "reply" || outcome.status !== 200) return;
-    const { answers = {} } = JSON.parse(outcome.body) as { answers?: Record<string, unknown> };
+    const request = { retractions: batch };
+    const asked = await this.#client.ask(node, "retract", request, { deadlineMs: DELIVER_MS });
+    if (asked.got !== "answer") return;
+    const { answers } = asked.value;
     for (const { first } of batch) {
       const answer = answers[first];
       if (answer === "gone" || answer === "kept") await this.#file.done(first);
       if (answer === "kept") {
-        this.#o.log.warn(
+        this.#platform.log.warn(
           { target: node.name, first },
           "a job is on two nodes: one of them had not answered in time, and has promised it to another caller",
         );
@@ -142,26 +134,128 @@ export class Retractions extends Lifecycle {
     }
   }
 
-  async #takeBack(retraction: Retraction): Promise<string> {
-    if (retraction.node !== this.#o.self) return "gone";
+  async #takeBack({ node, first, jobs }: Retraction): Promise<"gone" | "running" | "kept"> {
+    if (node !== this.#platform.identity.name) return "gone";
     try {
-      return await this.#o.retracted.takeBack(retraction.first, retraction.jobs);
-    } catch (error) {
-      this.#o.log.warn({ err: error }, "a job could not be taken back; it will be tried again");
+      return await this.#retracted.takeBack(first, jobs);
+    } catch (err) {
+      this.#platform.log.warn({ err }, "a job could not be taken back; it will be tried again");
       return "running";
     }
   }
 }
 
-function parse(text: string): Retraction[] {
-  try {
-    const { retractions } = JSON.parse(text) as { retractions?: unknown };
-    return Array.isArray(retractions) ? retractions.filter(isRetraction) : [];
-  } catch {
-    return [];
+export type RetractedJobs = Pick<RetractionReceiver, "has" | "confirm" | "takeBack">;
+export type RetractableJobs = Pick<Jobs, "get" | "cancel" | "remove">;
+
+/** A request that is still on its way comes within this time, or not at all: connections do not outlive it. */
+const REMEMBERED_MS = 600_000;
+
+/**
+ * The receiving side: jobs on this node that another node has placed elsewhere, because it got no answer from us. What
+ * was taken back is remembered, in memory: the request that would store it may still be on its way, in a buffer of a
+ * connection that ends with this process. What was confirmed is on disk: a retraction may come after a restart.
+ *
+ * Whether a job is confirmed or taken back is decided once, by what comes first: the end of the write of its
+ * confirmation, or the start of its removal.
+ */
+export class RetractionReceiver {
+  readonly #platform: RetractionsPlatform;
+  readonly #jobs: RetractableJobs;
+  readonly #file: Pick<RetractionFile, "confirm" | "confirmed">;
+  readonly #takenBack: Recent<string>;
+  readonly #removed: Recent<JobId>;
+
+  constructor(
+    platform: RetractionsPlatform,
+    jobs: RetractableJobs,
+    file: Pick<RetractionFile, "confirm" | "confirmed">,
+  ) {
+    this.#platform = platform;
+    this.#jobs = jobs;
+    this.#file = file;
+    this.#takenBack = new Recent(platform.clock, REMEMBERED_MS);
+    this.#removed = new Recent(platform.clock, REMEMBERED_MS);
+  }
+
+  /** Whether the batch with this first uuid was taken back already, so that it must not be stored any more. */
+  has(first: string): boolean {
+    return this.#takenBack.has(first);
+  }
+
+  /**
+   * Before another request with the same key is answered with this job: it is not taken back any more, also after a restart.
+   * Rejects when it is being taken back, or when this is not surely on disk; the request must then not be answered with it.
+   */
+  async confirm(id: JobId): Promise<void> {
+    try {
+      if (!this.#removed.has(id)) await this.#file.confirm(id);
+    } catch (cause) {
+      throw new BatonError("STORE_UNAVAILABLE", `that ${id} stays could not be written`, {}, { cause });
+    }
+    if (this.#removed.has(id))
+      throw new BatonError("STORE_UNAVAILABLE", `${id} has the same key, and is being removed; try again`);
+  }
+
+  /**
+   * `running`: their cancellation was asked for; ask again. `kept`: a job was promised to another caller under the same key, so that
+   * there are two now. One that has run to its end is removed all the same: no caller has its id, and the other job is the one that counts.
+   */
+  async takeBack(first: string, jobs: number): Promise<"gone" | "running" | "kept"> {
+    this.#takenBack.add(first);
+    const answers = new Set<"gone" | "running" | "kept">();
+    for (let index = 0; index < jobs; index++) {
+      answers.add(await this.#remove(jobId(this.#platform.identity.name, uuidAt(first, index))));
+    }
+    if (answers.has("running")) return "running";
+    return answers.has("kept") ? "kept" : "gone";
+  }
+
+  async #remove(id: JobId): Promise<"gone" | "running" | "kept"> {
+    // The line of a confirmation that came too late may be on disk.
+    if (!this.#removed.has(id) && this.#file.confirmed(id)) return "kept";
+    this.#removed.add(id);
+    const { status } = (await this.#jobs.get(id)) ?? {};
+    // One write: a job that was only cancelled would still answer its key if this process died now.
+    if ((await this.#jobs.remove(id)) === "running") {
+      await this.#jobs.cancel(id, "it was placed on another node, because this one did not answer");
+      return "running";
+    }
+    if (status && isFinal(status) && status !== "cancelled") {
+      this.#platform.log.warn(
+        { jobId: id, status },
+        "a job that was also placed on another node has run here too",
+      );
+    }
+    return "gone";
   }
 }
 
-function json(status: number, body: unknown): PeerReply {
-  return { status, headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+/** Remembers for a while, in two generations: no timer and no list to search. */
+class Recent<Item> {
+  readonly #clock: Clock;
+  readonly #ms: number;
+  #since: number;
+  #now = new Set<Item>();
+  #before = new Set<Item>();
+
+  constructor(clock: Clock, ms: number) {
+    this.#clock = clock;
+    this.#ms = ms;
+    this.#since = clock.monotonic();
+  }
+
+  add(item: Item): void {
+    const at = this.#clock.monotonic();
+    if (at - this.#since >= this.#ms) {
+      this.#before = this.#now;
+      this.#now = new Set();
+      this.#since = at;
+    }
+    this.#now.add(item);
+  }
+
+  has(item: Item): boolean {
+    return this.#now.has(item) || this.#before.has(item);
+  }
 }

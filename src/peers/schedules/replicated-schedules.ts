@@ -13,7 +13,6 @@
 
 import type { Leadership } from "../../leadership/coordination.ts";
 import { BatonError } from "../../core/errors.ts";
-import type { NodeName } from "../../core/ids.ts";
 import { jobId, parseJobId } from "../../core/ids.ts";
 import { isFinal } from "../../core/jobs/job.ts";
 import type { Schedule, ScheduleDefinition } from "../../core/schedules/schedule.ts";
@@ -28,8 +27,7 @@ import {
 } from "../../core/schedules/schedule-register.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import { sameTerm } from "../../core/leadership/term.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Log } from "../../platform/log.ts";
+import type { Platform } from "../../platform/platform.ts";
 import type {
   Author,
   FireVerdict,
@@ -38,27 +36,28 @@ import type {
   NotedOccurrence,
   ScheduleStore,
 } from "../../store/store.ts";
-import type { PeerReply, ReceivedRequest } from "../../transport/transport.ts";
 import type { Duty } from "../../core/leadership/term.ts";
-import type { ScheduleRequestHandlerOptions } from "./schedule-request-handler.ts";
-import { notesOf, ScheduleRequestHandler } from "./schedule-request-handler.ts";
-import type { SchedulePeersOptions } from "./schedule-peers.ts";
-import { SchedulePeers } from "./schedule-peers.ts";
-import { RunPlacement } from "./run-placement.ts";
-import type { Change } from "./schedule-term.ts";
-import { ScheduleTerm } from "./schedule-term.ts";
+import { Replicas, type ReplicasOptions } from "./replicas.ts";
+import {
+  notesOf,
+  scheduleHandlers,
+  type ScheduleHandlers,
+  type ScheduleHandlersOptions,
+} from "./schedule-handlers.ts";
+import { RunPlacement, type Targets } from "./run-placement.ts";
+import type { Change } from "./majority-table.ts";
+import { MajorityTable } from "./majority-table.ts";
 import { ScheduleMaintenance } from "./schedule-maintenance.ts";
 
-export interface ReplicatedSchedulesOptions extends SchedulePeersOptions, ScheduleRequestHandlerOptions {
+export interface ReplicatedSchedulesOptions extends ReplicasOptions, ScheduleHandlersOptions {
   readonly leadership: Pick<Leadership, "require" | "held">;
-  /** Where the job of an occurrence may go, best first; of none, this node takes it. */
-  readonly targets: (job: Pick<NewJob, "task" | "queue">) => readonly NodeName[];
-  readonly clock: Clock;
-  readonly log?: Pick<Log, "info" | "warn">;
+  readonly targets: Targets;
 }
 
+type SchedulesPlatform = Pick<Platform, "identity" | "events" | "clock" | "log">;
+
 interface LedTerm {
-  readonly term: ScheduleTerm;
+  readonly term: MajorityTable;
   readonly placing: RunPlacement;
 }
 
@@ -70,15 +69,19 @@ export class ReplicatedSchedules implements ScheduleStore {
   readonly leading: Pick<ScheduleStore, "list" | "get" | "fire">;
   /** In each term, in addition to the duty that fires. */
   readonly duty: Duty;
+  /** Answers requests of others about the table. */
+  readonly handlers: ScheduleHandlers;
+  /** All members, each with a copy of the table. */
+  readonly replicas: Replicas;
+  readonly #platform: SchedulesPlatform;
   readonly #options: ReplicatedSchedulesOptions;
-  readonly #handler: ScheduleRequestHandler;
-  readonly #peers: SchedulePeers;
   #current: LedTerm | null = null;
 
-  constructor(options: ReplicatedSchedulesOptions) {
+  constructor(platform: SchedulesPlatform, options: ReplicatedSchedulesOptions) {
+    this.#platform = platform;
     this.#options = options;
-    this.#handler = new ScheduleRequestHandler(options);
-    this.#peers = new SchedulePeers(options, this.#handler);
+    const handlers = (this.handlers = scheduleHandlers(platform, options));
+    const replicas = (this.replicas = new Replicas(platform.identity.name, options, handlers));
     this.leading = {
       list: async () => (await this.#led()).notes().flatMap(({ schedule }) => schedule ?? []),
       get: async (name) => (await this.#led()).note(name)?.schedule ?? null,
@@ -87,14 +90,9 @@ export class ReplicatedSchedules implements ScheduleStore {
     this.duty = async (term, signal) => {
       if (this.#current && this.#current.term.term.epoch > term.epoch) return;
       const led = this.#ledTerm(term);
-      const parts = { ...options, peers: this.#peers };
-      await new ScheduleMaintenance(parts, led.term, led.placing, signal).run();
+      const { schedules } = options.store;
+      await new ScheduleMaintenance(platform, replicas, schedules, led.term, led.placing, signal).run();
     };
-  }
-
-  /** For requests to `/peer/schedules/...`, whose sender has been verified. */
-  handle(request: ReceivedRequest): Promise<PeerReply> {
-    return this.#handler.handle(request);
   }
 
   /**
@@ -126,20 +124,20 @@ export class ReplicatedSchedules implements ScheduleStore {
     nextAt: number | null,
   ): Promise<{ schedule: Schedule; outcome: "created" | "replaced" | "unchanged" }> {
     const wanted = structuredClone(definition);
-    return this.#change(wanted.name, (note, now) => {
+    return this.change(wanted.name, (note, now) => {
       const { draft, ...result } = putNote(note, wanted, nextAt, now);
       return { draft, result };
     });
   }
 
   remove(name: string): Promise<boolean> {
-    return this.#change(name, (note, now) =>
+    return this.change(name, (note, now) =>
       note?.schedule ? { draft: removeNote(note, now), result: true } : { draft: null, result: false },
     );
   }
 
   setPaused(name: string, paused: boolean, nextAt: number | null): Promise<Schedule | null> {
-    return this.#change(name, (note, now) => {
+    return this.change(name, (note, now) => {
       if (!note?.schedule) return { draft: null, result: null };
       const draft = pauseNote(note, paused, nextAt, now);
       return { draft, result: draft.schedule };
@@ -158,7 +156,7 @@ export class ReplicatedSchedules implements ScheduleStore {
       }
       const noted = await this.#noted(term, note, planned);
       const predecessorRuns = overlap === "skip" && (await this.#isUnfinished(term, note));
-      const now = this.#options.clock.now();
+      const now = this.#platform.clock.now();
       const facts = { nextAt, noted, overlap, predecessorRuns, epoch: fence.epoch, now };
       const { draft, rows, runs, verdicts: result } = fireNote(note, planned, facts);
       placing.mint(name, runs);
@@ -168,15 +166,16 @@ export class ReplicatedSchedules implements ScheduleStore {
     return verdicts;
   }
 
-  async #change<T>(
+  /** Changes one note of the table under the own term: NOT_LEADER, or STORE_UNAVAILABLE without a majority. */
+  async change<T>(
     name: string,
     step: (note: ScheduleNote | undefined, now: number) => Change<T>,
   ): Promise<T> {
     const { term } = this.#ledTerm(this.#options.leadership.require());
-    return term.change(name, (note) => step(note, this.#options.clock.now()));
+    return term.change(name, (note) => step(note, this.#platform.clock.now()));
   }
 
-  async #led(): Promise<ScheduleTerm> {
+  async #led(): Promise<MajorityTable> {
     const { term } = this.#ledTerm(this.#options.leadership.require());
     await term.ready();
     return term;
@@ -195,14 +194,9 @@ export class ReplicatedSchedules implements ScheduleStore {
         },
       );
     }
-    const { self, targets, clock, log } = this.#options;
-    const isMember = (node: NodeName): boolean => this.#peers.members().includes(node);
-    const placing = new RunPlacement({ targets, self, isMember, clock, ...(log && { log }) });
+    const placing = new RunPlacement(this.#platform, this.replicas, this.#options.targets);
     const done: RunPlacement["isDone"] = (schedule, run) => placing.isDone(schedule, run);
-    const led = {
-      term: new ScheduleTerm({ term, peers: this.#peers, done, ...(log && { log }) }),
-      placing,
-    };
+    const led = { term: new MajorityTable(this.#platform, term, this.replicas, done), placing };
     this.#current = led;
     return led;
   }
@@ -212,29 +206,29 @@ export class ReplicatedSchedules implements ScheduleStore {
    * row behind `notedThrough` is what an older leader left that had no majority, and counts for nothing.
    */
   async #noted(
-    term: ScheduleTerm,
+    term: MajorityTable,
     note: ScheduleNote,
     planned: readonly PlannedRun[],
   ): Promise<ReadonlySet<number>> {
     const through = note.notedThrough ?? -Infinity;
     const instants = planned.map(({ at }) => at).filter((at) => at <= through);
     if (instants.length === 0) return new Set();
-    const answers = await this.#peers.poll("occurrences cannot be looked up", (node) =>
+    const answers = await this.replicas.majority("occurrences cannot be looked up", (node) =>
       term.ask(node, "noted", { schedule: note.name, instants }),
     );
     return new Set([...answers.values()].flatMap(({ occurrences }) => occurrences.map(({ at }) => at)));
   }
 
   /** If the owner does not answer, the job is assumed to run: an occurrence is skipped rather than run twice at once. */
-  async #isUnfinished(term: ScheduleTerm, { name, schedule, open }: ScheduleNote): Promise<boolean> {
+  async #isUnfinished(term: MajorityTable, { name, schedule, open }: ScheduleNote): Promise<boolean> {
     const job = schedule!.lastJob;
     const owner = job === null ? undefined : parseJobId(job)?.birthplace;
     // What a node that was removed still runs is no longer the cluster's; waiting for it would stop the schedule for ever.
-    if (!owner || !this.#peers.members().includes(owner)) return false;
+    if (!owner || !this.replicas.members().includes(owner)) return false;
     if (open.some(({ runs }) => runs.some((run) => run.job === job))) return true;
     const answer = await term.ask(owner, "job", { job: job as NewJob["id"] });
     if (answer.got === "answer") return answer.value.status !== null && !isFinal(answer.value.status);
-    this.#options.log?.warn(
+    this.#platform.log.warn(
       { schedule: name, job, owner, reason: answer.reason },
       "it is unknown whether the job before has ended; this occurrence is taken to overlap it",
     );

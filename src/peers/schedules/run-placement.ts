@@ -14,22 +14,16 @@ import { jobId, parseJobId } from "../../core/ids.ts";
 import type { NodeName } from "../../core/ids.ts";
 import type { OpenRun, RunToPlace } from "../../core/schedules/schedule-register.ts";
 import { moveRuns, openRuns } from "../../core/schedules/schedule-register.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Log } from "../../platform/log.ts";
+import type { Platform } from "../../platform/platform.ts";
 import type { Placing, PlaceVerdict } from "../../store/schedule-notes.ts";
 import type { NewJob } from "../../store/store.ts";
-import type { Answer } from "./schedule-peers.ts";
-import type { ScheduleTerm } from "./schedule-term.ts";
-import { chunks } from "./schedule-messages.ts";
+import type { PeerAnswer } from "../rpc/peer-rpc.ts";
+import { chunks } from "../rpc/schedule-messages.ts";
+import type { Replicas } from "./replicas.ts";
+import type { MajorityTable } from "./majority-table.ts";
 
-export interface RunPlacementOptions {
-  /** Where the job of an occurrence may go, best first; of none, this node takes it. */
-  readonly targets: (job: Pick<NewJob, "task" | "queue">) => readonly NodeName[];
-  readonly self: NodeName;
-  readonly isMember: (node: NodeName) => boolean;
-  readonly clock: Clock;
-  readonly log?: Pick<Log, "warn">;
-}
+/** Where the job of an occurrence may go, best first; of none, this node takes it. */
+export type Targets = (job: Pick<NewJob, "task" | "queue">) => readonly NodeName[];
 
 /** Shorter, and a list of members that flickers (DNS) makes two jobs of one. */
 const GONE_AFTER_MS = 600_000;
@@ -54,15 +48,19 @@ interface Unplaced {
 }
 
 export class RunPlacement {
-  readonly #options: RunPlacementOptions;
+  readonly #platform: Pick<Platform, "clock" | "log">;
+  readonly #replicas: Replicas;
+  readonly #targets: Targets;
   readonly #facts = new Map<string, RunFacts>();
 
-  constructor(options: RunPlacementOptions) {
-    this.#options = options;
+  constructor(platform: Pick<Platform, "clock" | "log">, replicas: Replicas, targets: Targets) {
+    this.#platform = platform;
+    this.#replicas = replicas;
+    this.#targets = targets;
   }
 
   choose(job: Pick<NewJob, "task" | "queue">): NodeName {
-    return this.#options.targets(job)[0] ?? this.#options.self;
+    return this.#targets(job)[0] ?? this.#replicas.self;
   }
 
   mint(schedule: string, runs: readonly OpenRun[]): void {
@@ -75,19 +73,19 @@ export class RunPlacement {
   }
 
   /** Schedules whose notes still have runs that are done with. */
-  unclosed(term: ScheduleTerm): readonly string[] {
+  unclosed(term: MajorityTable): readonly string[] {
     const names = term.notes().filter((note) => openRuns(note).some((run) => this.isDone(note.name, run)));
     return names.map(({ name }) => name);
   }
 
   /** Forgets what no note has any more. */
-  tidy(term: ScheduleTerm): void {
+  tidy(term: MajorityTable): void {
     const open = new Set(term.notes().flatMap((note) => openRuns(note).map((run) => keyOf(note.name, run))));
     for (const key of this.#facts.keys()) if (!open.has(key)) this.#facts.delete(key);
   }
 
   /** One try for every open run of these schedules that is not being asked about. Never rejects. */
-  async attempt(term: ScheduleTerm, schedules: readonly string[]): Promise<void> {
+  async attempt(term: MajorityTable, schedules: readonly string[]): Promise<void> {
     const unplaced: Unplaced[] = [];
     for (const schedule of schedules) {
       const note = term.note(schedule);
@@ -103,14 +101,14 @@ export class RunPlacement {
       for (let left = unplaced; left.length > 0;)
         left = await this.#moveOn(term, await this.#askAll(term, left));
     } catch (error) {
-      this.#options.log?.warn({ err: error, epoch: term.term.epoch }, "scheduled jobs could not be placed");
+      this.#platform.log.warn({ err: error, epoch: term.term.epoch }, "scheduled jobs could not be placed");
     } finally {
       for (const { facts } of unplaced) facts.asking = false;
     }
   }
 
   /** Answers with those that are certainly not at their targets. */
-  async #askAll(term: ScheduleTerm, unplaced: readonly Unplaced[]): Promise<Unplaced[]> {
+  async #askAll(term: MajorityTable, unplaced: readonly Unplaced[]): Promise<Unplaced[]> {
     const groups = Map.groupBy(unplaced, ({ run }) => run.target);
     const lanes = [...groups.values()].map(async (group) => {
       const refused: Unplaced[] = [];
@@ -125,7 +123,11 @@ export class RunPlacement {
     return (await Promise.all(lanes)).flat();
   }
 
-  #isRefusal(one: Unplaced, answer: Answer<{ verdicts: readonly PlaceVerdict[] }>, index: number): boolean {
+  #isRefusal(
+    one: Unplaced,
+    answer: PeerAnswer<{ verdicts: readonly PlaceVerdict[] }>,
+    index: number,
+  ): boolean {
     const { facts } = one;
     if (answer.got === "answer") {
       facts.done = answer.value.verdicts[index] !== "absent";
@@ -140,14 +142,14 @@ export class RunPlacement {
 
   /** Removed from the cluster for so long that it is no slip of the list of members. */
   #isGone({ schedule, run, facts }: Unplaced): boolean {
-    const now = this.#options.clock.monotonic();
-    if (this.#options.isMember(run.target)) {
+    const now = this.#platform.clock.monotonic();
+    if (this.#replicas.members().includes(run.target)) {
       facts.missingSince = null;
       return false;
     }
     facts.missingSince ??= now;
     if (now - facts.missingSince < GONE_AFTER_MS) return false;
-    this.#options.log?.warn(
+    this.#platform.log.warn(
       { schedule, at: run.at, job: run.job, target: run.target },
       "a scheduled job's node is no member any more; the job goes to another one",
     );
@@ -155,7 +157,7 @@ export class RunPlacement {
   }
 
   #warn({ schedule, run }: Unplaced, reason: string): void {
-    this.#options.log?.warn(
+    this.#platform.log.warn(
       { schedule, at: run.at, job: run.job, target: run.target, reason },
       "it is unknown whether a scheduled job was stored; its node is asked until it answers",
     );
@@ -165,18 +167,18 @@ export class RunPlacement {
    * Notes other targets and answers with what is to be asked there. A run that all have refused is noted anew, because a
    * refusal holds for the version that it was given to, and is asked later.
    */
-  async #moveOn(term: ScheduleTerm, refused: readonly Unplaced[]): Promise<Unplaced[]> {
+  async #moveOn(term: MajorityTable, refused: readonly Unplaced[]): Promise<Unplaced[]> {
     const moved: Unplaced[] = [];
     for (const [schedule, group] of Map.groupBy(refused, (one) => one.schedule)) {
       const moves = new Map<number, Pick<OpenRun, "job" | "target">>();
       for (const { run, facts } of group) {
         facts.refusedBy.add(run.target);
-        const candidates = [...this.#options.targets(run.template), this.#options.self];
+        const candidates = [...this.#targets(run.template), this.#replicas.self];
         const target = candidates.find((node) => !facts.refusedBy.has(node)) ?? candidates[0]!;
         moves.set(run.at, { target, job: jobId(target, parseJobId(run.job)!.uuid) });
       }
       await term.change(schedule, (note) => {
-        const facts = { epoch: term.term.epoch, now: this.#options.clock.now() };
+        const facts = { epoch: term.term.epoch, now: this.#platform.clock.now() };
         return { ...moveRuns(note!, moves, facts), result: null };
       });
       for (const { run, facts } of group) {
@@ -208,7 +210,7 @@ function keyOf(schedule: string, { at }: OpenRun): string {
   return `${schedule} ${at}`;
 }
 
-function placingOf(term: ScheduleTerm, schedule: string, run: RunToPlace): Placing {
+function placingOf(term: MajorityTable, schedule: string, run: RunToPlace): Placing {
   const { at, runAt, job, template } = run;
   return {
     schedule,

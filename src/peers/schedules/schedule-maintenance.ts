@@ -7,22 +7,14 @@
 
 import type { NodeName } from "../../core/ids.ts";
 import type { ScheduleNote } from "../../core/schedules/schedule-register.ts";
-import { compareVersions } from "../../core/schedules/schedule-register.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Log } from "../../platform/log.ts";
+import { compareVersions, isTombstone } from "../../core/schedules/schedule-register.ts";
+import type { Platform } from "../../platform/platform.ts";
 import type { NotedOccurrence, ScheduleStore } from "../../store/store.ts";
 import { hasCode } from "../../core/errors.ts";
-import type { SchedulePeers } from "./schedule-peers.ts";
+import { chunks } from "../rpc/schedule-messages.ts";
+import type { Replicas } from "./replicas.ts";
 import type { RunPlacement } from "./run-placement.ts";
-import type { HistoryGap, ScheduleTerm } from "./schedule-term.ts";
-import { chunks } from "./schedule-messages.ts";
-
-export interface ScheduleMaintenanceOptions {
-  readonly peers: SchedulePeers;
-  readonly store: { readonly schedules: Pick<ScheduleStore, "history"> };
-  readonly clock: Clock;
-  readonly log?: Pick<Log, "warn" | "info">;
-}
+import type { HistoryGap, MajorityTable } from "./majority-table.ts";
 
 /** Shorter, and a silent member is asked too often; longer, and a run in doubt, or a member that is back, waits. */
 const EVERY_MS = 1_000;
@@ -35,20 +27,27 @@ const GAPS_A_ROUND = 50;
 const REMOVALS_KEPT_MS = 24 * 3_600_000;
 
 export class ScheduleMaintenance {
-  readonly #options: ScheduleMaintenanceOptions;
-  readonly #term: ScheduleTerm;
+  readonly #platform: Pick<Platform, "clock" | "log">;
+  readonly #replicas: Replicas;
+  readonly #schedules: Pick<ScheduleStore, "history">;
+  readonly #term: MajorityTable;
   readonly #placing: RunPlacement;
   readonly #signal: AbortSignal;
   /** Members that are being brought up to date: a silent one delays no other. */
   readonly #busy = new Map<NodeName, Promise<void>>();
 
+  /** `schedules` is this node's own store. */
   constructor(
-    options: ScheduleMaintenanceOptions,
-    term: ScheduleTerm,
+    platform: Pick<Platform, "clock" | "log">,
+    replicas: Replicas,
+    schedules: Pick<ScheduleStore, "history">,
+    term: MajorityTable,
     placing: RunPlacement,
     signal: AbortSignal,
   ) {
-    this.#options = options;
+    this.#platform = platform;
+    this.#replicas = replicas;
+    this.#schedules = schedules;
     this.#term = term;
     this.#placing = placing;
     this.#signal = signal;
@@ -61,9 +60,9 @@ export class ScheduleMaintenance {
         await this.#round();
       } catch (error) {
         if (hasCode(error, "STALE_EPOCH")) break;
-        this.#options.log?.warn({ err: error, epoch: this.#term.term.epoch }, "schedules wait; trying again");
+        this.#platform.log.warn({ err: error, epoch: this.#term.term.epoch }, "schedules wait; trying again");
       }
-      await this.#options.clock.sleep(EVERY_MS, this.#signal);
+      await this.#platform.clock.sleep(EVERY_MS, this.#signal);
     }
     await Promise.all(this.#busy.values());
   }
@@ -91,7 +90,7 @@ export class ScheduleMaintenance {
     if (this.#busy.has(node)) return;
     const work = this.#catchUp(node)
       .catch((error: unknown) => {
-        this.#options.log?.warn({ err: error, node }, "a member could not be brought up to date");
+        this.#platform.log.warn({ err: error, node }, "a member could not be brought up to date");
       })
       .finally(() => this.#busy.delete(node));
     this.#busy.set(node, work);
@@ -112,25 +111,17 @@ export class ScheduleMaintenance {
     const each = Math.min(Math.max(Math.floor(HISTORY_TOTAL / (lacks.length || 1)), 1), HISTORY_MAX);
     const parts: { note: ScheduleNote; rows: readonly NotedOccurrence[] }[] = [];
     for (const note of lacks) {
-      const rows =
-        note.notedThrough === null ? [] : await this.#options.store.schedules.history(note.name, each);
+      const rows = note.notedThrough === null ? [] : await this.#schedules.history(note.name, each);
       parts.push({ note, rows });
     }
     for (const piece of chunks(parts)) {
       const notes = piece.map(({ note }) => note);
-      if (
-        !(await this.#send(
-          node,
-          notes,
-          piece.flatMap(({ rows }) => rows),
-          false,
-        ))
-      )
-        return;
+      const rows = piece.flatMap((part) => part.rows);
+      if (!(await this.#send(node, notes, rows, false))) return;
     }
     if (!(await this.#send(node, [], [], true))) return;
     isUpToDate();
-    if (lacks.length > 0) this.#options.log?.info({ node, schedules: lacks.length }, "brought up to date");
+    if (lacks.length > 0) this.#platform.log.info({ node, schedules: lacks.length }, "brought up to date");
   }
 
   /**
@@ -159,7 +150,7 @@ export class ScheduleMaintenance {
 
   /** Gaps of this node come first: its history is the source for the others. */
   async #fillGaps(): Promise<void> {
-    const { self } = this.#options.peers;
+    const { self } = this.#replicas;
     const order = (gap: HistoryGap): number => (gap.node === self ? 0 : 1);
     this.#term.gaps.sort((a, b) => order(a) - order(b));
     for (const gap of this.#term.gaps.splice(0, GAPS_A_ROUND)) {
@@ -173,18 +164,15 @@ export class ScheduleMaintenance {
   async #forgetRemovals(): Promise<void> {
     const term = this.#term;
     if (term.behind().length > 0) return;
-    const before = this.#options.clock.now() - REMOVALS_KEPT_MS;
+    const before = this.#platform.clock.now() - REMOVALS_KEPT_MS;
     const old = term
       .notes()
-      .filter(({ schedule, changedAt, open }) => !schedule && changedAt < before && open.length === 0)
-      .filter(({ name }) => term.confirmed(name));
+      .filter((note) => isTombstone(note) && note.changedAt < before && term.confirmed(note.name));
     if (old.length === 0) return;
     const names = old.map(({ name, version }) => ({ name, version }));
     for (const piece of chunks(names)) {
       const answers = await Promise.all(
-        this.#options.peers
-          .members()
-          .map((node) => term.ask(node, "forget", { term: term.term, names: piece })),
+        this.#replicas.members().map((node) => term.ask(node, "forget", { term: term.term, names: piece })),
       );
       // One that has not forgotten would bring it back.
       if (answers.every(({ got }) => got === "answer"))

@@ -5,13 +5,11 @@
 
 import { BATCH_MAX, type Channels, type Delivery, type Subscription } from "../../channels/channels.ts";
 
-export interface DispatchConsumersOptions {
-  readonly channels: Pick<Channels, "consume">;
-  readonly onMessages: (channel: string, batch: readonly Delivery[]) => Promise<void>;
-}
+type OnMessages = (channel: string, batch: readonly Delivery[]) => Promise<void>;
 
 export class DispatchConsumers {
-  readonly #o: DispatchConsumersOptions;
+  readonly #channels: Pick<Channels, "consume">;
+  readonly #onMessages: OnMessages;
   /** When each was heard of last. */
   readonly #known = new Map<string, number>();
   readonly #open = new Map<string, Subscription>();
@@ -19,8 +17,9 @@ export class DispatchConsumers {
   readonly #closing = new Set<Promise<void>>();
   #batchMax = 0;
 
-  constructor(options: DispatchConsumersOptions) {
-    this.#o = options;
+  constructor(channels: Pick<Channels, "consume">, onMessages: OnMessages) {
+    this.#channels = channels;
+    this.#onMessages = onMessages;
   }
 
   /** Heard of now, or at a time that never is long ago. */
@@ -59,8 +58,8 @@ export class DispatchConsumers {
   }
 
   #consume(channel: string): void {
-    const handler = (batch: readonly Delivery[]): Promise<void> => this.#o.onMessages(channel, batch);
-    this.#open.set(channel, this.#o.channels.consume(channel, handler, { batchMax: this.#batchMax }));
+    const handler = (batch: readonly Delivery[]): Promise<void> => this.#onMessages(channel, batch);
+    this.#open.set(channel, this.#channels.consume(channel, handler, { batchMax: this.#batchMax }));
   }
 
   #closeAll(): void {

@@ -18,9 +18,7 @@ import type { CoordinatorHeartbeat, Dispatching } from "../../channels/messages.
 import { dispatchRoute, queues, topics } from "../../channels/channel-names.ts";
 import { listensTo } from "../../core/push/dispatch.ts";
 import { isSuspect, type Budgets } from "../../core/jobs/job.ts";
-import type { NodeIdentity } from "../../core/node.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Log } from "../../platform/log.ts";
+import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { Accepted, AcceptRequest, DispatchedJob, OwnershipStore } from "../../store/ownership.ts";
 import type { WorkerClaim } from "../../jobs/run/worker-ports.ts";
@@ -36,9 +34,6 @@ export interface DispatchInboxOptions {
   /** Claimed from while no leader dispatches. */
   readonly store: Pick<Store, "jobs">;
   readonly channels: Channels;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly identity: NodeIdentity;
   readonly budgets: Budgets;
   /** The tasks that the worker knows. */
   readonly tasks: { names(): ReadonlySet<string> };
@@ -46,7 +41,7 @@ export interface DispatchInboxOptions {
     readonly concurrency: number;
     readonly queues: ReadonlySet<string> | null;
     readonly exceptQueues: ReadonlySet<string>;
-    readonly heartbeatMs?: number;
+    readonly heartbeatMs: number;
     /** After this time without a message of a leader, the worker claims from the store. */
     readonly unledMs?: number;
   };
@@ -71,7 +66,6 @@ const HELD_MS = 1_000;
 const PASSED_MAX = 20;
 /** The same for a suspect, which goes back also when workers have room for other jobs. */
 const SUSPECT_PASSED_MAX = 3;
-const HEARTBEAT_MS = 1_000;
 /** Longer than a leader announces a dispatch queue after its last use: a used queue is never left. */
 const UNUSED_MS = 2 * USED_MS;
 /** Heartbeats without a message of a leader. Fewer, and a change of leaders looks the same. */
@@ -80,7 +74,7 @@ const UNLED_HEARTBEATS = 5;
 const NOTHING: Claimed = { jobs: [], held: true, nextDueInMs: null };
 
 export class DispatchInbox extends Lifecycle {
-  readonly #o: DispatchInboxOptions;
+  readonly #o: Platform & DispatchInboxOptions;
   readonly #buffer = new LocalBuffer();
   readonly #consumers: DispatchConsumers;
   readonly #beat: WorkerHeartbeatPublisher;
@@ -102,18 +96,12 @@ export class DispatchInbox extends Lifecycle {
   #callOffCheck: (() => void) | null = null;
   #subscriptions: Subscription[] = [];
 
-  constructor(options: DispatchInboxOptions) {
+  constructor(platform: Platform, options: DispatchInboxOptions) {
     super();
-    this.#o = options;
-    const { channels, clock, identity, settings } = options;
-    this.#consumers = new DispatchConsumers({ channels, onMessages: (...what) => this.#receive(...what) });
-    this.#beat = new WorkerHeartbeatPublisher({
-      channels,
-      clock,
-      identity,
-      heartbeatMs: settings.heartbeatMs ?? HEARTBEAT_MS,
-      state: () => this.#state(),
-    });
+    this.#o = { ...platform, ...options };
+    const { channels, settings } = options;
+    this.#consumers = new DispatchConsumers(channels, (...what) => this.#receive(...what));
+    this.#beat = new WorkerHeartbeatPublisher(platform, channels, settings.heartbeatMs, () => this.#state());
   }
 
   protected onStart(): void {
@@ -199,7 +187,7 @@ export class DispatchInbox extends Lifecycle {
 
   #unled(): boolean {
     const { clock, settings, log } = this.#o;
-    const { heartbeatMs = HEARTBEAT_MS, unledMs = UNLED_HEARTBEATS * heartbeatMs } = settings;
+    const { heartbeatMs, unledMs = UNLED_HEARTBEATS * heartbeatMs } = settings;
     const silentMs = clock.monotonic() - this.#ledAt;
     if (silentMs < unledMs) return false;
     if (!this.#pulls)

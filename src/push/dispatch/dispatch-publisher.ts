@@ -8,28 +8,24 @@ import type { Channels, Message } from "../../channels/channels.ts";
 import type { Assignment, Dispatch, Dispatching } from "../../channels/messages.ts";
 import { queues, topics } from "../../channels/channel-names.ts";
 import { messageSize, routeOf, type WorkerGroup } from "../../core/push/dispatch.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Log } from "../../platform/log.ts";
+import type { Platform } from "../../platform/platform.ts";
 import type { DispatchedAssignment, DispatchedJob } from "../../store/ownership.ts";
 
-export interface DispatchPublisherOptions {
-  readonly channels: Pick<Channels, "send" | "publish">;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly leaderEpoch: number;
-}
-
-/** So long a dispatch queue is named after its last use. Shorter, and workers come and go from queues with little to do. */
+/** How long a dispatch queue is named after its last use. Shorter, and workers come and go from queues with little to do. */
 export const USED_MS = 600_000;
 
 export class DispatchPublisher {
-  readonly #o: DispatchPublisherOptions;
+  readonly #platform: Platform;
+  readonly #channels: Pick<Channels, "send" | "publish">;
+  readonly #leaderEpoch: number;
   /** And when last. */
   readonly #used = new Map<string, number>();
   #sending: Promise<void> = Promise.resolve();
 
-  constructor(options: DispatchPublisherOptions) {
-    this.#o = options;
+  constructor(platform: Platform, channels: Pick<Channels, "send" | "publish">, leaderEpoch: number) {
+    this.#platform = platform;
+    this.#channels = channels;
+    this.#leaderEpoch = leaderEpoch;
   }
 
   /** The dispatch queues that were used in this term, lately. */
@@ -49,7 +45,7 @@ export class DispatchPublisher {
     const { messages, counts } = this.#pack(assignments, group, groups);
     await this.#sending;
     this.announce([...counts.keys()].filter((channel) => !this.#used.has(channel)));
-    for (const channel of counts.keys()) this.#used.set(channel, this.#o.clock.monotonic());
+    for (const channel of counts.keys()) this.#used.set(channel, this.#platform.clock.monotonic());
     this.#sending = this.#send(assignments, messages);
     return counts;
   }
@@ -59,17 +55,17 @@ export class DispatchPublisher {
     if (channels.length > 0 || asks) this.#publishUsed(channels, asks);
   }
 
-  /** A worker that hears nothing of anybody who dispatches helps itself. */
+  /** A worker that hears of no leader that dispatches claims from the store. */
   announceUsed(): void {
-    const since = this.#o.clock.monotonic() - USED_MS;
+    const since = this.#platform.clock.monotonic() - USED_MS;
     for (const [channel, at] of this.#used) if (at < since) this.#used.delete(channel);
     this.#publishUsed(this.channels);
   }
 
   #publishUsed(channels: readonly string[], asks = false): void {
     const body: Dispatching = { channels, ...(asks && { asks }) };
-    void this.#o.channels.publish(topics.dispatching, [{ key: "", body }]).catch((err: unknown) => {
-      this.#o.log.warn({ err, channels }, "workers could not be told of new dispatch queues");
+    void this.#channels.publish(topics.dispatching, [{ key: "", body }]).catch((err: unknown) => {
+      this.#platform.log.warn({ err, channels }, "workers could not be informed of new dispatch queues");
     });
   }
 
@@ -83,7 +79,7 @@ export class DispatchPublisher {
     group: WorkerGroup,
     groups: readonly WorkerGroup[],
   ): { messages: Map<string, Message[]>; counts: Map<string, number> } {
-    const { leaderEpoch } = this.#o;
+    const leaderEpoch = this.#leaderEpoch;
     const total = assignments.reduce((sum, { jobs }) => sum + jobs.length, 0);
     const size = messageSize(group, total);
     const channelOf = channelsFor(groups);
@@ -109,14 +105,15 @@ export class DispatchPublisher {
     assignments: readonly DispatchedAssignment[],
     messages: ReadonlyMap<string, readonly Message[]>,
   ): Promise<void> {
-    const { channels, clock, log, leaderEpoch } = this.#o;
+    const { clock, log } = this.#platform;
+    const leaderEpoch = this.#leaderEpoch;
     const at = new Date(clock.now()).toISOString();
     const offers = assignments.map(({ id, jobs }): Message => {
       const body: Assignment = { assignment: id, ownerEpoch: 0, jobs: jobs.length, leaderEpoch, at };
       return { key: String(id), body };
     });
-    const sent = [...messages].map(([channel, theirs]) => channels.send(channel, theirs));
-    sent.push(channels.send(queues.assigned, offers));
+    const sent = [...messages].map(([channel, theirs]) => this.#channels.send(channel, theirs));
+    sent.push(this.#channels.send(queues.assigned, offers));
     for (const outcome of await Promise.allSettled(sent)) {
       if (outcome.status === "fulfilled") continue;
       log.warn(

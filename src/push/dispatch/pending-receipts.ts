@@ -6,11 +6,6 @@
 import type { Receipt } from "../../channels/messages.ts";
 import type { Clock } from "../../platform/clock.ts";
 
-export interface PendingReceiptsOptions {
-  readonly clock: Clock;
-  readonly waitMs: number;
-}
-
 interface Waiting {
   readonly since: number;
   readonly resolve: (receipt: Receipt | null) => void;
@@ -22,7 +17,7 @@ export class PendingReceipts {
   readonly #waiting = new Map<number, Waiting>();
   #callOff: (() => void) | null = null;
 
-  constructor({ clock, waitMs }: PendingReceiptsOptions) {
+  constructor(clock: Clock, waitMs: number) {
     this.#clock = clock;
     this.#waitMs = waitMs;
   }

@@ -1,12 +1,11 @@
 /**
  * Delivers a worker's results under push dispatch: to the owner of the assignment, which writes them into the store and
- * sends a receipt. For the worker it replaces `report` and `settle` of the store, with the same guarantee: a resolved
- * call is stored.
+ * sends a receipt. For the worker it replaces `record` of the store, with the same guarantee: a resolved call is stored.
  *
- *   report, settle ──by assignment──> status queue ──> owner ──> store
- *        ^                                               |
- *        '── verdicts <── receipt (topic) <──────────────'
- *        '── verdicts <── the store itself, when no receipt came in time
+ *   record ──by assignment──> status queue ──> owner ──> store
+ *     ^                                          |
+ *     '── verdicts <── receipt (topic) <─────────'
+ *     '── verdicts <── the store itself, when no receipt came in time
  *
  * Bypassing the owner is safe, because the store compares the epoch and the lease of the run for every writer: the
  * second of two settlements is refused and changes nothing. Logs of a run that has ended are refused in the same way,
@@ -16,29 +15,21 @@
 import type { Channels, Subscription } from "../../channels/channels.ts";
 import type { Receipt, StatusReport } from "../../channels/messages.ts";
 import { queues, topics } from "../../channels/channel-names.ts";
-import type { NodeIdentity } from "../../core/node.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Log } from "../../platform/log.ts";
-import type { NodeEvents } from "../../platform/node-events.ts";
+import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { AssignmentId } from "../../store/ownership.ts";
-import { reportRuns, settleRuns } from "../../jobs/run/run-writes.ts";
+import { recordRuns } from "../../jobs/run/run-writes.ts";
 import type { ResultPort } from "../../jobs/run/worker-ports.ts";
-import type { Report, Run, Settlement, Store, Verdict } from "../../store/store.ts";
+import type { Recorded, Report, Run, RunBatch, Settlement, Store, Verdict } from "../../store/store.ts";
 import { PendingReceipts } from "./pending-receipts.ts";
 
 export interface StatusSinkOptions {
   readonly store: Pick<Store, "jobs">;
   readonly channels: Pick<Channels, "send" | "publish" | "subscribe">;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly events: NodeEvents;
-  readonly identity: NodeIdentity;
   /** How long an owner has. Shorter, and an owner that is only busy has its work done twice. */
-  readonly receiptMs?: number;
+  readonly receiptMs: number;
 }
 
-const RECEIPT_MS = 5_000;
 /** More than an owner takes when all is well: results of others do not wait longer for one whose owner is silent. */
 const PATIENCE_MS = 50;
 /** What is left for an owner when the worker is about to stop. */
@@ -46,21 +37,7 @@ const HURRIED_RECEIPT_MS = 500;
 /** Without a sign of its owner, results of an assignment go past it for so long. */
 const SILENT_MS = 60_000;
 
-/** What came in one turn. */
-interface Turn {
-  readonly reports: Report[];
-  readonly settlements: Settlement[];
-  readonly answer: Promise<Answer>;
-  readonly resolve: (answer: Answer) => void;
-}
-
-/** Each of the two may fail alone: what was reported is then not said again. */
-interface Answer {
-  readonly reported: Promise<readonly Verdict[]>;
-  readonly settled: Promise<readonly Verdict[]>;
-}
-
-/** What concerns one assignment, with the places in the turn; null for jobs that were not dispatched. */
+/** What concerns one assignment, with the places in the batch; null for jobs that were not dispatched. */
 interface Part {
   readonly assignment: AssignmentId | null;
   readonly reports: Report[];
@@ -71,24 +48,25 @@ interface Part {
 
 export class StatusSink extends Lifecycle implements ResultPort {
   readonly patienceMs = PATIENCE_MS;
-  readonly #o: StatusSinkOptions;
+  readonly #o: Platform & StatusSinkOptions;
   readonly #receipts: PendingReceipts;
   /** Assignments whose owner was silent, and until when they go past it. */
   readonly #silent = new Map<AssignmentId, number>();
-  /** Reports that nobody has confirmed, of runs that have not ended. */
+  /** Reports that no owner has confirmed, of runs that have not ended. */
   readonly #unconfirmed = new Map<AssignmentId, Report[]>();
-  #turn: Turn | null = null;
+  /** Reports that are stored. When another part of their batch fails, they come again and are not stored twice. */
+  readonly #stored = new WeakSet<Report>();
   #subscription: Subscription | null = null;
   #number = 0;
 
-  constructor(options: StatusSinkOptions) {
+  constructor(platform: Platform, options: StatusSinkOptions) {
     super();
-    this.#o = options;
-    this.#receipts = new PendingReceipts({ clock: options.clock, waitMs: options.receiptMs ?? RECEIPT_MS });
+    this.#o = { ...platform, ...options };
+    this.#receipts = new PendingReceipts(platform.clock, options.receiptMs);
   }
 
   protected onStart(): void {
-    const { channels, identity, receiptMs = RECEIPT_MS } = this.#o;
+    const { channels, identity, receiptMs } = this.#o;
     this.#receipts.waitMs = receiptMs;
     this.#subscription = channels.subscribe(topics.receipts(identity.name), ({ body }) => {
       const receipt = body as Receipt;
@@ -106,62 +84,26 @@ export class StatusSink extends Lifecycle implements ResultPort {
     this.#receipts.waitMs = Math.min(this.#receipts.waitMs, HURRIED_RECEIPT_MS);
   }
 
-  async report(reports: readonly Report[]): Promise<readonly Verdict[]> {
-    const turn = this.#thisTurn();
-    const from = turn.reports.length;
-    turn.reports.push(...reports);
-    const verdicts = await (await turn.answer).reported;
-    return verdicts.slice(from, from + reports.length);
-  }
-
-  async settle(settlements: readonly Settlement[]): Promise<readonly Verdict[]> {
-    const turn = this.#thisTurn();
-    const from = turn.settlements.length;
-    turn.settlements.push(...settlements);
-    const verdicts = await (await turn.answer).settled;
-    return verdicts.slice(from, from + settlements.length);
-  }
-
-  /** A worker reports and settles in one go: both travel in the same message. */
-  #thisTurn(): Turn {
-    if (this.#turn) return this.#turn;
-    const { promise: answer, resolve } = Promise.withResolvers<Answer>();
-    const turn: Turn = { reports: [], settlements: [], answer, resolve };
-    this.#turn = turn;
-    queueMicrotask(() => {
-      this.#turn = null;
-      turn.resolve(this.#sendAll(turn));
+  async record({ reports, settlements }: RunBatch): Promise<Recorded> {
+    const reported = reports.map((): Verdict => "accepted");
+    const settled = settlements.map((): Verdict => "accepted");
+    const writing = this.#partsOf(reports, settlements).map(async (part) => {
+      const answer = await this.#send(part);
+      for (const report of part.reports) this.#stored.add(report);
+      answer.reported.forEach((verdict, i) => (reported[part.reportsAt[i]!] = verdict));
+      answer.settled.forEach((verdict, i) => (settled[part.settlementsAt[i]!] = verdict));
     });
-    return turn;
-  }
-
-  #sendAll({ reports, settlements }: Turn): Answer {
-    const parts = partsOf(reports, settlements).map((part) => ({ part, answer: this.#send(part) }));
-    const settled = gather(
-      settlements.length,
-      parts.map(({ part, answer }) => ({ at: part.settlementsAt, verdicts: answer.settled })),
-    );
-    const reported = gather(
-      reports.length,
-      parts.map(({ part, answer }) => ({ at: part.reportsAt, verdicts: answer.reported })),
-    );
-    // Whoever asked only for the other does not look at this one.
-    for (const promise of [reported, settled]) promise.catch(() => {});
-    void settled.then((verdicts) => this.#tellReady(settlements, verdicts)).catch(() => {});
+    await Promise.all(writing);
+    this.#tellReady(settlements, settled);
     return { reported, settled };
   }
 
-  #send(part: Part): Answer {
+  #send(part: Part): Promise<Recorded> {
     const { assignment } = part;
-    if (assignment === null || this.#isSilent(assignment)) return this.#past(part);
-    const answered = this.#ask(assignment, part);
-    return {
-      reported: answered.then((answer) => answer.reported),
-      settled: answered.then((answer) => answer.settled),
-    };
+    return assignment === null || this.#isSilent(assignment) ? this.#past(part) : this.#ask(assignment, part);
   }
 
-  async #ask(assignment: AssignmentId, part: Part): Promise<Answer> {
+  async #ask(assignment: AssignmentId, part: Part): Promise<Recorded> {
     const { channels, identity, clock, log } = this.#o;
     const number = ++this.#number;
     const body: StatusReport = {
@@ -181,7 +123,7 @@ export class StatusSink extends Lifecycle implements ResultPort {
       this.#silent.delete(assignment);
       // Of one worker everything comes to the owner in order, so what went before is stored as well.
       this.#unconfirmed.delete(assignment);
-      return { reported: Promise.resolve(reported), settled: Promise.resolve(settled) };
+      return { reported, settled };
     }
     if (!this.#isSilent(assignment))
       log.warn(
@@ -192,21 +134,43 @@ export class StatusSink extends Lifecycle implements ResultPort {
     if (part.settlements.length > 0) return this.#past(part);
     // The runs go on, and an owner may yet write it: said twice, it would stand there twice.
     this.#unconfirmed.set(assignment, [...(this.#unconfirmed.get(assignment) ?? []), ...part.reports]);
-    return { reported: Promise.resolve(part.reports.map(() => "accepted")), settled: Promise.resolve([]) };
+    return { reported: part.reports.map(() => "accepted"), settled: [] };
   }
 
-  /** Straight into the store. A settlement does not overtake the reports that are sent before it. */
-  #past({ assignment, reports, settlements }: Part): Answer {
+  /** Straight into the store. */
+  async #past({ assignment, reports, settlements }: Part): Promise<Recorded> {
     const earlier = this.#earlier(assignment, settlements);
-    const all = [...earlier, ...reports];
-    const reporting = all.length > 0 ? reportRuns(this.#o, all) : Promise.resolve([]);
-    const reported = reporting.then((verdicts) => verdicts.slice(earlier.length));
-    const settled = settlements.length > 0 ? settleRuns(this.#o, settlements) : Promise.resolve([]);
-    for (const promise of [reported, settled]) promise.catch(() => {}); // each is looked at by who asked for it
-    return { reported, settled };
+    const batch = { reports: [...earlier, ...reports], settlements };
+    const { reported, settled } = await recordRuns(this.#o, batch);
+    return { reported: reported.slice(earlier.length), settled };
   }
 
-  /** What these runs reported before their end, and nobody has confirmed. */
+  #partsOf(reports: readonly Report[], settlements: readonly Settlement[]): Part[] {
+    const parts = new Map<AssignmentId | null, Part>();
+    const partOf = (run: Run & { readonly assignment?: AssignmentId }): Part => {
+      const assignment = run.assignment ?? null;
+      let part = parts.get(assignment);
+      if (!part) {
+        part = { assignment, reports: [], settlements: [], reportsAt: [], settlementsAt: [] };
+        parts.set(assignment, part);
+      }
+      return part;
+    };
+    reports.forEach((report, at) => {
+      if (this.#stored.has(report)) return;
+      const part = partOf(report.run);
+      part.reports.push(report);
+      part.reportsAt.push(at);
+    });
+    settlements.forEach((settlement, at) => {
+      const part = partOf(settlement.run);
+      part.settlements.push(settlement);
+      part.settlementsAt.push(at);
+    });
+    return [...parts.values()];
+  }
+
+  /** What these runs reported before their end, and no owner has confirmed. */
   #earlier(assignment: AssignmentId | null, settlements: readonly Settlement[]): Report[] {
     const unconfirmed = assignment === null ? undefined : this.#unconfirmed.get(assignment);
     if (!unconfirmed) return [];
@@ -233,7 +197,7 @@ export class StatusSink extends Lifecycle implements ResultPort {
     this.#silent.set(assignment, now + SILENT_MS);
   }
 
-  /** A job that went back to the queue is the leader's again, and nobody else tells it: the worker learns of no next job by itself. */
+  /** A job that went back to the queue is the leader's again, and only this message informs it: the worker learns of no next job by itself. */
   #tellReady(settlements: readonly Settlement[], verdicts: readonly Verdict[]): void {
     const back = settlements.some(({ outcome }, i) => {
       return verdicts[i] === "accepted" && ["retry", "interrupted", "released"].includes(outcome.kind);
@@ -246,38 +210,4 @@ export class StatusSink extends Lifecycle implements ResultPort {
 /** What a run is known by: the rest of a claimed job stays here. */
 function slim({ id, jobEpoch, lease, ref }: Run): Run {
   return ref === undefined ? { id, jobEpoch, lease } : { id, jobEpoch, lease, ref };
-}
-
-function partsOf(reports: readonly Report[], settlements: readonly Settlement[]): Part[] {
-  const parts = new Map<AssignmentId | null, Part>();
-  const partOf = (run: Run & { readonly assignment?: AssignmentId }): Part => {
-    const assignment = run.assignment ?? null;
-    let part = parts.get(assignment);
-    if (!part) {
-      part = { assignment, reports: [], settlements: [], reportsAt: [], settlementsAt: [] };
-      parts.set(assignment, part);
-    }
-    return part;
-  };
-  reports.forEach((report, at) => {
-    const part = partOf(report.run);
-    part.reports.push(report);
-    part.reportsAt.push(at);
-  });
-  settlements.forEach((settlement, at) => {
-    const part = partOf(settlement.run);
-    part.settlements.push(settlement);
-    part.settlementsAt.push(at);
-  });
-  return [...parts.values()];
-}
-
-/** The verdicts of all parts, each in its place. */
-async function gather(
-  length: number,
-  parts: readonly { at: readonly number[]; verdicts: Promise<readonly Verdict[]> }[],
-): Promise<readonly Verdict[]> {
-  const all = Array.from<Verdict>({ length });
-  for (const { at, verdicts } of parts) (await verdicts).forEach((verdict, i) => (all[at[i]!] = verdict));
-  return all;
 }

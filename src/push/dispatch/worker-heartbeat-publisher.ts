@@ -7,32 +7,34 @@
 import type { Channels } from "../../channels/channels.ts";
 import type { WorkerHeartbeat } from "../../channels/messages.ts";
 import { topics } from "../../channels/channel-names.ts";
-import type { NodeIdentity } from "../../core/node.ts";
-import type { Clock } from "../../platform/clock.ts";
+import type { Platform } from "../../platform/platform.ts";
 
 export type WorkerState = Omit<WorkerHeartbeat, "node" | "incarnation" | "at">;
 
-export interface WorkerHeartbeatPublisherOptions {
-  readonly channels: Pick<Channels, "publish">;
-  readonly clock: Clock;
-  readonly identity: NodeIdentity;
-  readonly heartbeatMs: number;
-  readonly state: () => WorkerState;
-}
-
-/** Smaller, and every few jobs cost a message to everybody; larger, and a leader hears too late that there is room. */
+/** Smaller, and every few jobs cost a message to all nodes; larger, and a leader hears too late that there is room. */
 const SPACING_MS = 5;
 
 export class WorkerHeartbeatPublisher {
-  readonly #o: WorkerHeartbeatPublisherOptions;
+  readonly #platform: Platform;
+  readonly #channels: Pick<Channels, "publish">;
+  readonly #heartbeatMs: number;
+  readonly #state: () => WorkerState;
   #beating = false;
   #sent = "";
   #sentAt = -Infinity;
   #callOffNext: (() => void) | null = null;
   #callOffChange: (() => void) | null = null;
 
-  constructor(options: WorkerHeartbeatPublisherOptions) {
-    this.#o = options;
+  constructor(
+    platform: Platform,
+    channels: Pick<Channels, "publish">,
+    heartbeatMs: number,
+    state: () => WorkerState,
+  ) {
+    this.#platform = platform;
+    this.#channels = channels;
+    this.#heartbeatMs = heartbeatMs;
+    this.#state = state;
   }
 
   start(): void {
@@ -50,30 +52,30 @@ export class WorkerHeartbeatPublisher {
   /** Something may have changed that a leader uses. */
   changed(): void {
     if (!this.#beating || this.#callOffChange) return;
-    const waitMs = this.#sentAt + SPACING_MS - this.#o.clock.monotonic();
+    const waitMs = this.#sentAt + SPACING_MS - this.#platform.clock.monotonic();
     if (waitMs <= 0) return this.#sendChange();
-    this.#callOffChange = this.#o.clock.after(waitMs, () => {
+    this.#callOffChange = this.#platform.clock.after(waitMs, () => {
       this.#callOffChange = null;
       this.#sendChange();
     });
   }
 
   beat(): void {
-    this.#send(this.#o.state());
+    this.#send(this.#state());
   }
 
   #sendChange(): void {
-    const state = this.#o.state();
+    const state = this.#state();
     if (contentOf(state) !== this.#sent) this.#send(state);
   }
 
   #send(state: WorkerState): void {
-    const { channels, clock, identity, heartbeatMs } = this.#o;
+    const { clock, identity } = this.#platform;
     if (!this.#beating) return;
     this.#sent = contentOf(state);
     this.#sentAt = clock.monotonic();
     this.#callOffNext?.();
-    this.#callOffNext = clock.after(heartbeatMs, () => this.beat());
+    this.#callOffNext = clock.after(this.#heartbeatMs, () => this.beat());
     const body: WorkerHeartbeat = {
       node: identity.name,
       incarnation: identity.incarnation,
@@ -81,7 +83,7 @@ export class WorkerHeartbeatPublisher {
       at: new Date(clock.now()).toISOString(),
     };
     // Only a hint: its counts are cumulative, so the next one replaces it.
-    void channels.publish(topics.workerHeartbeat, [{ key: identity.name, body }]).catch(() => {});
+    void this.#channels.publish(topics.workerHeartbeat, [{ key: identity.name, body }]).catch(() => {});
   }
 }
 

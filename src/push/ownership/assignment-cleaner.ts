@@ -6,20 +6,10 @@
 
 import { Batcher } from "../../platform/batcher.ts";
 import type { Held } from "../../store/ownership.ts";
-import type { OwnedAssignment, OwnedAssignments, OwnershipListener } from "./owned-assignments.ts";
+import type { OwnedAssignment, OwnershipListener } from "./owned-assignments.ts";
 import { Loop } from "../../platform/loop.ts";
-import type { OwnerOptions } from "./owner-options.ts";
+import type { OwnerContext } from "./owner-context.ts";
 import type { OwnershipClaims } from "./ownership-claims.ts";
-import type { StoreRetry } from "./store-retry.ts";
-
-export interface AssignmentCleanerOptions extends Pick<
-  OwnerOptions,
-  "ownership" | "identity" | "clock" | "log"
-> {
-  readonly owned: OwnedAssignments;
-  readonly claims: OwnershipClaims;
-  readonly retry: StoreRetry;
-}
 
 const CHECK_MS = 1_000;
 /** How long one is quiet before the store is asked: its jobs may have been recovered, or never accepted. */
@@ -30,15 +20,17 @@ const QUIET_MS_MAX = 60_000;
 const ASKED_MAX = 5_000;
 
 export class AssignmentCleaner implements OwnershipListener {
-  readonly #o: AssignmentCleanerOptions;
+  readonly #o: OwnerContext;
+  readonly #claims: OwnershipClaims;
   readonly #forgotten: Batcher<Held, undefined>;
   readonly #loop: Loop;
   #over = new AbortController();
 
-  constructor(options: AssignmentCleanerOptions) {
-    this.#o = options;
-    this.#forgotten = new Batcher({ flush: (batch) => this.#forget(batch) });
-    this.#loop = new Loop(options.clock, async (over) => {
+  constructor(context: OwnerContext, claims: OwnershipClaims) {
+    this.#o = context;
+    this.#claims = claims;
+    this.#forgotten = new Batcher({ clock: context.clock, flush: (batch) => this.#forget(batch) });
+    this.#loop = new Loop(context.clock, async (over) => {
       await this.#check(over);
       return CHECK_MS;
     });
@@ -74,11 +66,11 @@ export class AssignmentCleaner implements OwnershipListener {
   }
 
   async #check(over: AbortSignal): Promise<void> {
-    const { owned, claims, clock, log } = this.#o;
+    const { owned, clock, log } = this.#o;
     const now = clock.monotonic();
     const due = owned.all().filter(({ writing, checkAt }) => writing === 0 && checkAt <= now);
     try {
-      await claims.recall();
+      await this.#claims.recall();
       await this.#ask(due, over);
     } catch (error) {
       if (!over.aborted) log.error({ err: error }, "could not check quiet assignments; trying again");

@@ -7,22 +7,9 @@
 
 import type { HandoffEnd } from "../../core/push/handoff-rules.ts";
 import type { DrainProgress } from "../../core/node.ts";
-import type { CoordinatorHealthMonitor } from "./coordinator-health-monitor.ts";
-import type { JobHandoffPublisher } from "./job-handoff-publisher.ts";
-import { doneBefore, inBatches } from "../../platform/loop.ts";
-import type { OwnedAssignment, OwnedAssignments } from "./owned-assignments.ts";
-import type { OwnerOptions } from "./owner-options.ts";
-import type { StoreRetry } from "./store-retry.ts";
-
-export interface CoordinatorDrainServiceOptions extends Pick<
-  OwnerOptions,
-  "ownership" | "identity" | "clock" | "log" | "settings"
-> {
-  readonly owned: OwnedAssignments;
-  readonly publisher: JobHandoffPublisher;
-  readonly health: CoordinatorHealthMonitor;
-  readonly retry: StoreRetry;
-}
+import { Deadline, doneBefore, inBatches, repeat } from "../../platform/loop.ts";
+import type { OwnedAssignment } from "./owned-assignments.ts";
+import type { HandoffContext } from "./owner-context.ts";
 
 export interface DrainOptions {
   /** Aborted: what is left is released at once. */
@@ -43,11 +30,11 @@ const ORPHANS_MS = 500;
 const RELEASE_MS = 2_000;
 
 export class CoordinatorDrainService {
-  readonly #o: CoordinatorDrainServiceOptions;
+  readonly #o: HandoffContext;
   #counts: Counts | null = null;
 
-  constructor(options: CoordinatorDrainServiceOptions) {
-    this.#o = options;
+  constructor(context: HandoffContext) {
+    this.#o = context;
   }
 
   /** Of the present drain or the last one; null after a resume. */
@@ -79,17 +66,17 @@ export class CoordinatorDrainService {
       report();
     };
 
-    const limit = new AbortController();
-    const callOff = clock.after(this.#o.settings.hardMs, () => limit.abort());
-    const stop = AbortSignal.any([hurry, limit.signal, cancel]);
-    const watching = this.#watchPeers(limit, stop);
+    using limit = new Deadline(clock, this.#o.settings.hardMs, hurry, cancel);
+    const stop = limit.signal;
     report();
-    if (health.peers().length === 0) limit.abort();
+    const watching = repeat(clock, stop, async () => {
+      if (health.peers().length === 0) limit.end();
+      return PEERS_MS;
+    });
     await publisher.handOver(owned.all(), { reason: "shutdown", whenSilent: "orphan", stop, onOver });
     await this.#awaitNewOwners(orphans, counts, stop, report);
     if (owned.size > 0 && !cancel.aborted) counts.released += await this.releaseAll();
-    callOff();
-    limit.abort();
+    limit.end();
     await watching;
 
     counts.kept = cancel.aborted ? owned.jobs : 0;
@@ -104,8 +91,7 @@ export class CoordinatorDrainService {
     const { ownership, owned, identity, publisher, health, retry, clock, log } = this.#o;
     const those = owned.all();
     const jobs = those.reduce((sum, { left }) => sum + left, 0);
-    const late = new AbortController();
-    const callOff = clock.after(RELEASE_MS, () => late.abort());
+    using late = new Deadline(clock, RELEASE_MS);
     const releasing = inBatches(those, async (batch) => {
       const held = batch.map(({ assignment, ownerEpoch }) => ({ assignment, ownerEpoch }));
       await retry.call(() => ownership.release(held, identity, "unowned"), late.signal);
@@ -115,16 +101,8 @@ export class CoordinatorDrainService {
     const released = await doneBefore(releasing, late.signal).catch(() => false);
     if (!released)
       log.error({ jobs }, "owned jobs could not be given up; they are found when this node is gone");
-    callOff();
-    late.abort();
+    late.end();
     return jobs;
-  }
-
-  async #watchPeers(limit: AbortController, stop: AbortSignal): Promise<void> {
-    while (!stop.aborted) {
-      await this.#o.clock.sleep(PEERS_MS, stop);
-      if (!stop.aborted && this.#o.health.peers().length === 0) limit.abort();
-    }
   }
 
   /** The leader offers orphans again: this node waits for a while, to report what became of them. */

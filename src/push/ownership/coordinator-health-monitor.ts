@@ -8,12 +8,7 @@ import type { CoordinatorHeartbeat } from "../../channels/messages.ts";
 import { topics } from "../../channels/channel-names.ts";
 import type { NodeName } from "../../core/ids.ts";
 import { acceptsWork, hasRole } from "../../core/node.ts";
-import type { OwnerOptions } from "./owner-options.ts";
-
-export type CoordinatorHealthMonitorOptions = Pick<
-  OwnerOptions,
-  "channels" | "membership" | "identity" | "clock" | "settings"
->;
+import type { OwnerContext } from "./owner-context.ts";
 
 /** Another node that would take assignments now. */
 export interface Peer {
@@ -34,12 +29,12 @@ interface Heard {
 const MISSED_MAX = 3;
 
 export class CoordinatorHealthMonitor {
-  readonly #o: CoordinatorHealthMonitorOptions;
+  readonly #o: OwnerContext;
   readonly #heard = new Map<string, Heard>();
   #subscription: Subscription | null = null;
 
-  constructor(options: CoordinatorHealthMonitorOptions) {
-    this.#o = options;
+  constructor(context: OwnerContext) {
+    this.#o = context;
   }
 
   start(): void {

@@ -1,24 +1,16 @@
 import type { CoordinatorHeartbeat } from "../../channels/messages.ts";
 import { topics } from "../../channels/channel-names.ts";
-import type { OwnedAssignments } from "./owned-assignments.ts";
 import { Loop } from "../../platform/loop.ts";
-import type { OwnerOptions } from "./owner-options.ts";
-
-export interface CoordinatorHeartbeatServiceOptions extends Pick<
-  OwnerOptions,
-  "channels" | "identity" | "clock" | "random" | "settings" | "state" | "leadership" | "dispatcher"
-> {
-  readonly owned: OwnedAssignments;
-}
+import type { OwnerContext } from "./owner-context.ts";
 
 /** Publishes how many jobs this node owns, at intervals and on demand. */
 export class CoordinatorHeartbeatService {
-  readonly #o: CoordinatorHeartbeatServiceOptions;
+  readonly #o: OwnerContext;
   readonly #loop: Loop;
 
-  constructor(options: CoordinatorHeartbeatServiceOptions) {
-    this.#o = options;
-    const { clock, random, settings } = options;
+  constructor(context: OwnerContext) {
+    this.#o = context;
+    const { clock, random, settings } = context;
     this.#loop = new Loop(clock, async () => {
       await this.beat();
       // Jitter, so that many nodes do not publish at the same moment.

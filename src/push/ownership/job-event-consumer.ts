@@ -10,16 +10,12 @@ import { queues, topics } from "../../channels/channel-names.ts";
 import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
 import { Batcher } from "../../platform/batcher.ts";
-import type { AssignmentId, OwnedVerdicts } from "../../store/ownership.ts";
+import type { AssignmentId } from "../../store/ownership.ts";
+import type { Recorded } from "../../store/store.ts";
 import type { Verdict } from "../../store/store.ts";
 import type { JobEventWriter } from "./job-event-writer.ts";
-import type { OwnedAssignment, OwnedAssignments, OwnershipListener } from "./owned-assignments.ts";
-import type { OwnerOptions } from "./owner-options.ts";
-
-export interface JobEventConsumerOptions extends Pick<OwnerOptions, "channels" | "log"> {
-  readonly writer: JobEventWriter;
-  readonly owned: OwnedAssignments;
-}
+import type { OwnedAssignment, OwnershipListener } from "./owned-assignments.ts";
+import type { OwnerContext } from "./owner-context.ts";
 
 interface OutgoingReceipt {
   readonly worker: NodeName;
@@ -30,13 +26,15 @@ interface OutgoingReceipt {
 const MESSAGES_MAX = 50;
 
 export class JobEventConsumer implements OwnershipListener {
-  readonly #o: JobEventConsumerOptions;
+  readonly #o: OwnerContext;
+  readonly #writer: JobEventWriter;
   readonly #receipts: Batcher<OutgoingReceipt, undefined>;
   readonly #subscriptions = new Map<OwnedAssignment, Subscription>();
 
-  constructor(options: JobEventConsumerOptions) {
-    this.#o = options;
-    this.#receipts = new Batcher({ flush: (batch) => this.#publish(batch) });
+  constructor(context: OwnerContext, writer: JobEventWriter) {
+    this.#o = context;
+    this.#writer = writer;
+    this.#receipts = new Batcher({ clock: context.clock, flush: (batch) => this.#publish(batch) });
   }
 
   taken(owned: OwnedAssignment): void {
@@ -75,11 +73,11 @@ export class JobEventConsumer implements OwnershipListener {
     this.#o.owned.written(owned);
   }
 
-  async #write(owned: OwnedAssignment, messages: readonly StatusReport[]): Promise<OwnedVerdicts> {
+  async #write(owned: OwnedAssignment, messages: readonly StatusReport[]): Promise<Recorded> {
     const { assignment, ownerEpoch } = owned;
     const reports = messages.flatMap((message) => message.reports);
     const settlements = messages.flatMap((message) => message.settlements);
-    const verdicts = await this.#o.writer.write({ assignment, ownerEpoch, reports, settlements });
+    const verdicts = await this.#writer.write({ assignment, ownerEpoch, reports, settlements });
     if (!verdicts) {
       // Unless we have taken it again meanwhile: then the next delivery is written under the new epoch.
       if (owned.ownerEpoch === ownerEpoch) this.#o.owned.end(owned, "lost");
@@ -92,7 +90,7 @@ export class JobEventConsumer implements OwnershipListener {
   }
 
   /** A lost receipt costs a worker some time: it writes to the store itself, and learns that the result is there. */
-  async #acknowledge(messages: readonly StatusReport[], verdicts: OwnedVerdicts): Promise<void> {
+  async #acknowledge(messages: readonly StatusReport[], verdicts: Recorded): Promise<void> {
     const reported = cutter(verdicts.reported);
     const settled = cutter(verdicts.settled);
     const sent = messages.map(({ worker, incarnation, number, reports, settlements }) => {

@@ -4,32 +4,32 @@
  * overtake them.
  */
 
-import { emitReported, emitSettled } from "../../jobs/run/run-writes.ts";
-import type { OwnedEvents, OwnedVerdicts } from "../../store/ownership.ts";
-import type { OwnerOptions } from "./owner-options.ts";
-import { isTransient, type StoreRetry } from "./store-retry.ts";
+import { emitRecorded } from "../../jobs/run/run-writes.ts";
+import { Batcher } from "../../platform/batcher.ts";
+import type { OwnedBatch } from "../../store/ownership.ts";
+import type { Recorded } from "../../store/store.ts";
+import type { OwnerContext } from "./owner-context.ts";
+import { isTransient } from "./store-retry.ts";
 
-export interface JobEventWriterOptions extends Pick<OwnerOptions, "ownership" | "identity" | "events"> {
-  readonly retry: StoreRetry;
-}
-
-interface Waiting {
-  readonly events: OwnedEvents;
-  readonly resolve: (verdicts: OwnedVerdicts | null) => void;
-  readonly reject: (error: unknown) => void;
-}
+type WriterContext = Pick<OwnerContext, "clock" | "ownership" | "identity" | "events" | "retry">;
+type Written = PromiseSettledResult<Recorded | null>;
 
 /** Reports and settlements in one transaction. More, and workers wait longer for receipts than it saves. */
 const EVENTS_MAX = 2_000;
 
 export class JobEventWriter {
-  readonly #o: JobEventWriterOptions;
+  readonly #o: WriterContext;
+  readonly #batcher: Batcher<OwnedBatch, Written>;
   #over = new AbortController();
-  #waiting: Waiting[] = [];
-  #writing = false;
 
-  constructor(options: JobEventWriterOptions) {
-    this.#o = options;
+  constructor(context: WriterContext) {
+    this.#o = context;
+    this.#batcher = new Batcher({
+      clock: context.clock,
+      batchMax: EVENTS_MAX,
+      sizeOf: ({ reports, settlements }) => reports.length + settlements.length,
+      flush: (batch) => this.#flush(batch),
+    });
   }
 
   start(): void {
@@ -42,55 +42,35 @@ export class JobEventWriter {
   }
 
   /** Null when the assignment is not ours under this epoch. */
-  write(events: OwnedEvents): Promise<OwnedVerdicts | null> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ events, resolve, reject });
-      if (this.#writing) return;
-      this.#writing = true;
-      setImmediate(() => void this.#run());
-    });
+  async write(events: OwnedBatch): Promise<Recorded | null> {
+    const written = await this.#batcher.add(events);
+    if (written.status === "rejected") throw written.reason;
+    return written.value;
   }
 
-  async #run(): Promise<void> {
-    while (this.#waiting.length > 0) await this.#flush(this.#take());
-    this.#writing = false;
-  }
-
-  #take(): Waiting[] {
-    let weight = 0;
-    let count = 0;
-    while (count < this.#waiting.length && (count === 0 || weight < EVENTS_MAX)) {
-      const { reports, settlements } = this.#waiting[count++]!.events;
-      weight += reports.length + settlements.length;
-    }
-    return this.#waiting.splice(0, count);
-  }
-
-  async #flush(batch: readonly Waiting[]): Promise<void> {
+  async #flush(batch: readonly OwnedBatch[]): Promise<Written[]> {
     const { ownership, identity, retry } = this.#o;
-    const events = batch.map((one) => one.events);
     try {
-      const verdicts = await retry.call(() => ownership.write(events, identity), this.#over.signal);
-      for (const [at, one] of batch.entries()) {
-        const answer = verdicts[at] ?? null;
-        this.#emit(one.events, answer);
-        one.resolve(answer);
-      }
-    } catch (error) {
+      const verdicts = await retry.call(() => ownership.record(batch, identity), this.#over.signal);
+      return batch.map((events, at) => {
+        const value = verdicts[at] ?? null;
+        this.#emit(events, value);
+        return { status: "fulfilled", value };
+      });
+    } catch (reason) {
       // One that the store can never take must not block the others.
-      const guilty = batch.length === 1 || isTransient(error) || this.#over.signal.aborted;
-      if (guilty) for (const one of batch) one.reject(error);
-      else for (const one of batch) await this.#flush([one]);
+      const guilty = batch.length === 1 || isTransient(reason) || this.#over.signal.aborted;
+      if (guilty) return batch.map(() => ({ status: "rejected", reason }));
+      const alone: Written[] = [];
+      for (const events of batch) alone.push(...(await this.#flush([events])));
+      return alone;
     }
   }
 
-  #emit({ assignment, ownerEpoch, reports, settlements }: OwnedEvents, answer: OwnedVerdicts | null): void {
+  #emit(batch: OwnedBatch, answer: Recorded | null): void {
     const { events } = this.#o;
-    if (answer) {
-      emitReported(events, reports, answer.reported);
-      emitSettled(events, settlements, answer.settled);
-      return;
-    }
+    if (answer) return emitRecorded(events, batch, answer);
+    const { assignment, ownerEpoch } = batch;
     const write = "ownership.write";
     events.emit("write.refused", { write, carried: ownerEpoch, current: null, job: null, id: assignment });
   }

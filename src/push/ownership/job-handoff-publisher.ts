@@ -1,10 +1,11 @@
 /**
- * Offers assignments to the other nodes and waits until one takes them. core/push/handoff-rules.ts decides; this executes the decisions: many
- * offers in a message, many rows in a read.
+ * Offers assignments to the other nodes and waits until one takes them. core/push/handoff-rules.ts decides; JobHandoffPublisher executes the
+ * decisions, many offers in a message and many rows in a read, and JobHandoffAckListener receives the answers.
  */
 
+import type { Subscription } from "../../channels/channels.ts";
 import type { Handoff, HandoffAck, HandoffReason } from "../../channels/messages.ts";
-import { queues } from "../../channels/channel-names.ts";
+import { queues, topics } from "../../channels/channel-names.ts";
 import {
   beginHandoff,
   stepHandoff,
@@ -18,20 +19,8 @@ import {
 import type { NodeIdentity } from "../../core/node.ts";
 import type { AssignmentId } from "../../store/ownership.ts";
 import { doneBefore, inBatches } from "../../platform/loop.ts";
-import type {
-  OwnedAssignment,
-  OwnedAssignments,
-  OwnershipEnd,
-  OwnershipListener,
-} from "./owned-assignments.ts";
-import type { OwnerOptions } from "./owner-options.ts";
-
-export interface JobHandoffPublisherOptions extends Pick<
-  OwnerOptions,
-  "channels" | "ownership" | "identity" | "clock" | "log" | "settings"
-> {
-  readonly owned: OwnedAssignments;
-}
+import type { OwnedAssignment, OwnershipEnd, OwnershipListener } from "./owned-assignments.ts";
+import type { OwnerContext } from "./owner-context.ts";
 
 export interface HandOverOptions {
   readonly reason: HandoffReason;
@@ -59,12 +48,12 @@ interface Handing {
 const RETRY_MS = 250;
 
 export class JobHandoffPublisher implements OwnershipListener {
-  readonly #o: JobHandoffPublisherOptions;
+  readonly #o: OwnerContext;
   readonly #handing = new Map<AssignmentId, Handing>();
   #troubled = false;
 
-  constructor(options: JobHandoffPublisherOptions) {
-    this.#o = options;
+  constructor(context: OwnerContext) {
+    this.#o = context;
   }
 
   /** Whether this assignment is being handed over now. */
@@ -220,4 +209,28 @@ export class JobHandoffPublisher implements OwnershipListener {
 
 function pending({ effects }: Round): boolean {
   return effects.offer.length + effects.read.length + effects.orphan.length > 0;
+}
+
+/** Receives the acknowledgements of nodes that took over what this node gave away. */
+export class JobHandoffAckListener {
+  readonly #o: OwnerContext;
+  readonly #publisher: JobHandoffPublisher;
+  #subscription: Subscription | null = null;
+
+  constructor(context: OwnerContext, publisher: JobHandoffPublisher) {
+    this.#o = context;
+    this.#publisher = publisher;
+  }
+
+  start(): void {
+    const { channels, identity } = this.#o;
+    this.#subscription = channels.subscribe(topics.handoffAck(identity.name), ({ body }) =>
+      this.#publisher.acknowledged(body as HandoffAck),
+    );
+  }
+
+  async stop(): Promise<void> {
+    await this.#subscription?.close();
+    this.#subscription = null;
+  }
 }

@@ -8,23 +8,8 @@ import type { Handoff, HandoffAck } from "../../channels/messages.ts";
 import { queues, topics } from "../../channels/channel-names.ts";
 import type { NodeName } from "../../core/ids.ts";
 import { takesMore } from "../../core/push/rebalance.ts";
-import type { CoordinatorHealthMonitor } from "./coordinator-health-monitor.ts";
-import type { CoordinatorHeartbeatService } from "./coordinator-heartbeat-service.ts";
-import type { JobHandoffPublisher } from "./job-handoff-publisher.ts";
-import type { OwnedAssignments } from "./owned-assignments.ts";
-import type { OwnerOptions } from "./owner-options.ts";
+import type { HandoffContext } from "./owner-context.ts";
 import type { OwnershipClaims } from "./ownership-claims.ts";
-
-export interface JobHandoffSubscriberOptions extends Pick<
-  OwnerOptions,
-  "channels" | "identity" | "clock" | "log" | "events"
-> {
-  readonly owned: OwnedAssignments;
-  readonly claims: OwnershipClaims;
-  readonly health: CoordinatorHealthMonitor;
-  readonly heartbeats: CoordinatorHeartbeatService;
-  readonly publisher: JobHandoffPublisher;
-}
 
 /** Taken together, in one write of the store. */
 const BATCH_MAX = 100;
@@ -34,14 +19,16 @@ const PAUSE_MS = 250;
 type Judgement = "claim" | "put back" | "drop";
 
 export class JobHandoffSubscriber {
-  readonly #o: JobHandoffSubscriberOptions;
+  readonly #o: HandoffContext;
+  readonly #claims: OwnershipClaims;
   #subscription: Subscription | null = null;
   #wanted = false;
   #pauses = 0;
   readonly #closing = new Set<Promise<void>>();
 
-  constructor(options: JobHandoffSubscriberOptions) {
-    this.#o = options;
+  constructor(context: HandoffContext, claims: OwnershipClaims) {
+    this.#o = context;
+    this.#claims = claims;
   }
 
   get isOpen(): boolean {
@@ -94,9 +81,7 @@ export class JobHandoffSubscriber {
       (offer) => this.#judge(offer),
     );
     const claimed = offers.get("claim") ?? [];
-    const epochs = await this.#o.claims.claim(
-      claimed.map((offer) => ({ ...offer, jobs: offer.jobs ?? null })),
-    );
+    const epochs = await this.#claims.claim(claimed.map((offer) => ({ ...offer, jobs: offer.jobs ?? null })));
     for (const [at, { assignment, from, jobs = null, reason }] of claimed.entries()) {
       const ownerEpoch = epochs[at] ?? null;
       if (ownerEpoch === null) continue;

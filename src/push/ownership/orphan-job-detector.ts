@@ -8,19 +8,9 @@ import { queues } from "../../channels/channel-names.ts";
 import { acceptsWork, type NodeIdentity } from "../../core/node.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import type { AssignmentId, Orphan } from "../../store/ownership.ts";
-import type { CoordinatorHealthMonitor } from "./coordinator-health-monitor.ts";
-import { inBatches } from "../../platform/loop.ts";
+import { inBatches, Pause } from "../../platform/loop.ts";
 import type { JobHandoffSubscriber } from "./job-handoff-subscriber.ts";
-import type { OwnerOptions, OwnerSettings } from "./owner-options.ts";
-
-export interface OrphanJobDetectorOptions extends Pick<
-  OwnerOptions,
-  "ownership" | "membership" | "channels" | "state" | "clock" | "log" | "events"
-> {
-  readonly health: Pick<CoordinatorHealthMonitor, "peers">;
-  readonly offers: Pick<JobHandoffSubscriber, "isOpen">;
-  readonly settings: Pick<OwnerSettings, "orphanCheckMs">;
-}
+import type { HandoffContext } from "./owner-context.ts";
 
 /** How long a new assignment may wait for its first owner before it is offered as an orphan. */
 const UNOWNED_MS = 5_000;
@@ -32,15 +22,18 @@ const FOUND_MAX = 1_000;
 const STRANGER_MS = 5_000;
 
 export class OrphanJobDetector {
-  readonly #o: OrphanJobDetectorOptions;
-  #disowned = new AbortController();
+  readonly #o: HandoffContext;
+  readonly #offers: Pick<JobHandoffSubscriber, "isOpen">;
+  readonly #pause: Pause;
   /** Those without an owner: when each was found first and last; monotonic. */
   readonly #orphans = new Map<AssignmentId, { readonly since: number; seen: number }>();
   /** Incarnations that own something and are not members: when that was found first. */
   #strangers = new Map<string, number>();
 
-  constructor(options: OrphanJobDetectorOptions) {
-    this.#o = options;
+  constructor(context: HandoffContext, offers: Pick<JobHandoffSubscriber, "isOpen">) {
+    this.#o = context;
+    this.#offers = offers;
+    this.#pause = new Pause(context.clock);
   }
 
   /** These incarnations have ended and own nothing any more. Returns how many assignments they owned. */
@@ -48,7 +41,7 @@ export class OrphanJobDetector {
     const incarnations = ended.map(({ incarnation }) => incarnation);
     const { ownership, events } = this.#o;
     const disowned = await events.fenced("ownership.disown", ownership.disown(incarnations, term));
-    if (disowned > 0) this.#disowned.abort();
+    if (disowned > 0) this.#pause.wake();
     return disowned;
   }
 
@@ -60,13 +53,12 @@ export class OrphanJobDetector {
   }
 
   async duty(term: Term, signal: AbortSignal): Promise<void> {
-    const { clock, log } = this.#o;
+    const { log } = this.#o;
     const checkMs = this.#o.settings.orphanCheckMs;
     this.#strangers.clear();
     this.#orphans.clear();
     for (let round = 1; !signal.aborted; round++) {
-      this.#disowned = new AbortController();
-      const early = AbortSignal.any([signal, this.#disowned.signal]);
+      this.#pause.clear();
       await this.#disownStrangers(term);
       // Without a node that takes them, offers would only pile up.
       const offered = this.#hasTakers() ? await this.#offer(term, signal) : 0;
@@ -74,14 +66,14 @@ export class OrphanJobDetector {
         log.warn({ assignments: offered }, "assignments without an owner were offered to the nodes");
       // What the last leader found before it died counts as offered for a while: the first round does not find it.
       const soon = round === 1 || offered > 0 || !this.#hasTakers();
-      await clock.sleep(soon ? Math.min(OFFER_AGAIN_MS, checkMs) : checkMs, early);
+      await this.#pause.sleep(soon ? Math.min(OFFER_AGAIN_MS, checkMs) : checkMs, signal);
     }
   }
 
   /** Whether any node would take an offer now. */
   #hasTakers(): boolean {
-    const { offers, health, state } = this.#o;
-    return (offers.isOpen && acceptsWork(state)) || health.peers().length > 0;
+    const { health, state } = this.#o;
+    return (this.#offers.isOpen && acceptsWork(state)) || health.peers().length > 0;
   }
 
   /**

@@ -12,9 +12,9 @@
 import type { DrainProgress, NodeIdentity } from "../../core/node.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import { within } from "../../platform/loop.ts";
+import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import { AssignmentCleaner } from "./assignment-cleaner.ts";
-import { AssignmentSubscriber } from "./assignment-subscriber.ts";
 import {
   CoordinatorDrainService,
   type DrainOptions,
@@ -24,13 +24,12 @@ import { CoordinatorHealthMonitor } from "./coordinator-health-monitor.ts";
 import { CoordinatorHeartbeatService } from "./coordinator-heartbeat-service.ts";
 import { JobEventConsumer } from "./job-event-consumer.ts";
 import { JobEventWriter } from "./job-event-writer.ts";
-import { JobHandoffAckListener } from "./job-handoff-ack-listener.ts";
-import { JobHandoffPublisher } from "./job-handoff-publisher.ts";
+import { JobHandoffAckListener, JobHandoffPublisher } from "./job-handoff-publisher.ts";
 import { JobHandoffSubscriber } from "./job-handoff-subscriber.ts";
 import { OrphanJobDetector } from "./orphan-job-detector.ts";
 import { OwnedAssignments } from "./owned-assignments.ts";
-import type { OwnerOptions } from "./owner-options.ts";
-import { OwnershipClaims } from "./ownership-claims.ts";
+import type { OwnerContext, OwnerOptions } from "./owner-context.ts";
+import { AssignmentSubscriber, OwnershipClaims } from "./ownership-claims.ts";
 import { Rebalancer } from "./rebalancer.ts";
 import { StoreRetry } from "./store-retry.ts";
 
@@ -47,7 +46,7 @@ interface Draining {
 }
 
 export class Owner extends Lifecycle {
-  readonly #o: OwnerOptions;
+  readonly #platform: Platform;
   readonly #owned = new OwnedAssignments();
   readonly #writer: JobEventWriter;
   readonly #claims: OwnershipClaims;
@@ -62,27 +61,27 @@ export class Owner extends Lifecycle {
   readonly #orphans: OrphanJobDetector;
   #draining: Draining | null = null;
 
-  constructor(options: OwnerOptions) {
+  constructor(platform: Platform, options: OwnerOptions) {
     super();
-    this.#o = options;
+    this.#platform = platform;
     const owned = this.#owned;
-    const base = { ...options, owned, retry: new StoreRetry(options) };
-    const writer = (this.#writer = new JobEventWriter(base));
-    owned.subscribe(new JobEventConsumer({ ...base, writer }));
-    const claims = (this.#claims = new OwnershipClaims(base));
-    this.#cleaner = new AssignmentCleaner({ ...base, claims });
+    const context: OwnerContext = { ...platform, ...options, owned, retry: new StoreRetry(platform) };
+    this.#writer = new JobEventWriter(context);
+    owned.subscribe(new JobEventConsumer(context, this.#writer));
+    const claims = (this.#claims = new OwnershipClaims(context));
+    this.#cleaner = new AssignmentCleaner(context, claims);
     owned.subscribe(this.#cleaner);
-    this.#assigned = new AssignmentSubscriber({ ...base, claims });
-    const health = (this.#health = new CoordinatorHealthMonitor(base));
-    const heartbeats = (this.#heartbeats = new CoordinatorHeartbeatService(base));
-    const publisher = new JobHandoffPublisher(base);
+    this.#assigned = new AssignmentSubscriber(context, claims);
+    const health = (this.#health = new CoordinatorHealthMonitor(context));
+    const heartbeats = (this.#heartbeats = new CoordinatorHeartbeatService(context));
+    const publisher = new JobHandoffPublisher(context);
     owned.subscribe(publisher);
-    this.#acks = new JobHandoffAckListener({ ...base, publisher });
-    const peers = { ...base, health, heartbeats, publisher };
-    const offers = (this.#offers = new JobHandoffSubscriber({ ...peers, claims }));
-    this.#drains = new CoordinatorDrainService(peers);
-    this.#rebalancer = new Rebalancer({ ...peers, offers });
-    this.#orphans = new OrphanJobDetector({ ...base, health, offers });
+    this.#acks = new JobHandoffAckListener(context, publisher);
+    const handoff = { ...context, health, heartbeats, publisher };
+    this.#offers = new JobHandoffSubscriber(handoff, claims);
+    this.#drains = new CoordinatorDrainService(handoff);
+    this.#rebalancer = new Rebalancer(handoff, this.#offers);
+    this.#orphans = new OrphanJobDetector(handoff, this.#offers);
   }
 
   /** Unfinished jobs that it owns. */
@@ -150,7 +149,7 @@ export class Owner extends Lifecycle {
   }
 
   protected override async onStop(): Promise<void> {
-    const { clock } = this.#o;
+    const { clock } = this.#platform;
     this.#draining?.hurry.abort();
     this.#claims.stop();
     await this.#draining?.done.catch(() => {});
@@ -168,7 +167,7 @@ export class Owner extends Lifecycle {
   }
 
   async #drain(options: DrainOptions, cancel: AbortSignal): Promise<DrainOutcome> {
-    const { log } = this.#o;
+    const { log } = this.#platform;
     await this.#close();
     await this.#heartbeats.beat();
     // A guess is good enough for a drain that cannot ask.

@@ -1,14 +1,13 @@
-/** Takes ownership in the store, a batch at a time. A claim that was not answered may have been granted: `recall` finds out. */
+/**
+ * Takes ownership: OwnershipClaims writes it into the store, a batch at a time, and AssignmentSubscriber competes with
+ * the other nodes for new assignments. A claim that was not answered may have been granted: `recall` finds out.
+ */
 
+import type { Subscription } from "../../channels/channels.ts";
+import type { Assignment } from "../../channels/messages.ts";
+import { queues } from "../../channels/channel-names.ts";
 import type { AssignmentId, Held } from "../../store/ownership.ts";
-import type { OwnedAssignments } from "./owned-assignments.ts";
-import type { OwnerOptions } from "./owner-options.ts";
-import type { StoreRetry } from "./store-retry.ts";
-
-export interface OwnershipClaimsOptions extends Pick<OwnerOptions, "ownership" | "identity" | "log"> {
-  readonly owned: OwnedAssignments;
-  readonly retry: StoreRetry;
-}
+import type { OwnerContext } from "./owner-context.ts";
 
 export interface OwnershipClaim extends Held {
   /** Null when it is not known. */
@@ -19,13 +18,13 @@ export interface OwnershipClaim extends Held {
 const PATIENCE_MS = 1_000;
 
 export class OwnershipClaims {
-  readonly #o: OwnershipClaimsOptions;
+  readonly #o: OwnerContext;
   /** Claims without an answer: they may be ours, and the next node that gets their messages would then leave them to us. */
   readonly #unanswered = new Set<AssignmentId>();
   #over = new AbortController();
 
-  constructor(options: OwnershipClaimsOptions) {
-    this.#o = options;
+  constructor(context: OwnerContext) {
+    this.#o = context;
   }
 
   start(): void {
@@ -93,5 +92,35 @@ export class OwnershipClaims {
 
   #call<Answer>(call: () => Promise<Answer>): Promise<Answer> {
     return this.#o.retry.call(call, this.#over.signal, PATIENCE_MS);
+  }
+}
+
+/** Taken together. More, and one node gets most of a burst while the others get nothing. */
+const BATCH_MAX = 2;
+
+/** Competes with the other nodes for the assignments that the leader makes. A lost claim is fine: another node has it. */
+export class AssignmentSubscriber {
+  readonly #channels: OwnerContext["channels"];
+  readonly #claims: OwnershipClaims;
+  #subscription: Subscription | null = null;
+
+  constructor({ channels }: OwnerContext, claims: OwnershipClaims) {
+    this.#channels = channels;
+    this.#claims = claims;
+  }
+
+  open(): void {
+    this.#subscription ??= this.#channels.consume(
+      queues.assigned,
+      async (batch) => void (await this.#claims.claim(batch.map(({ body }) => body as Assignment))),
+      { batchMax: BATCH_MAX },
+    );
+  }
+
+  /** Takes no more; claims that are under way are completed. */
+  async close(): Promise<void> {
+    const subscription = this.#subscription;
+    this.#subscription = null;
+    await subscription?.close();
   }
 }

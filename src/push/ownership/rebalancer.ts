@@ -1,35 +1,22 @@
 /** Gives assignments away when this node owns many more jobs than the node that owns least. */
 
 import { chooseSizes, jobsToGive } from "../../core/push/rebalance.ts";
-import type { CoordinatorHeartbeatService } from "./coordinator-heartbeat-service.ts";
-import type { JobHandoffPublisher } from "./job-handoff-publisher.ts";
 import type { JobHandoffSubscriber } from "./job-handoff-subscriber.ts";
-import type { CoordinatorHealthMonitor } from "./coordinator-health-monitor.ts";
-import type { OwnedAssignments } from "./owned-assignments.ts";
 import { Loop } from "../../platform/loop.ts";
-import type { OwnerOptions } from "./owner-options.ts";
-
-export interface RebalancerOptions extends Pick<
-  OwnerOptions,
-  "identity" | "clock" | "random" | "log" | "settings"
-> {
-  readonly owned: OwnedAssignments;
-  readonly health: CoordinatorHealthMonitor;
-  readonly heartbeats: CoordinatorHeartbeatService;
-  readonly publisher: JobHandoffPublisher;
-  readonly offers: JobHandoffSubscriber;
-}
+import type { HandoffContext } from "./owner-context.ts";
 
 export class Rebalancer {
-  readonly #o: RebalancerOptions;
+  readonly #o: HandoffContext;
+  readonly #offers: JobHandoffSubscriber;
   readonly #loop: Loop;
   #movedAt = -Infinity;
 
-  constructor(options: RebalancerOptions) {
-    this.#o = options;
-    this.#loop = new Loop(options.clock, async (over) => {
+  constructor(context: HandoffContext, offers: JobHandoffSubscriber) {
+    this.#o = context;
+    this.#offers = offers;
+    this.#loop = new Loop(context.clock, async (over) => {
       await this.#balance(over).catch((error: unknown) =>
-        options.log.error({ err: error }, "owned jobs could not be balanced; trying again later"),
+        context.log.error({ err: error }, "owned jobs could not be balanced; trying again later"),
       );
       return this.#waitMs();
     });
@@ -50,7 +37,7 @@ export class Rebalancer {
   }
 
   async #balance(over: AbortSignal): Promise<void> {
-    const { owned, health, heartbeats, publisher, offers, identity, clock, log, settings } = this.#o;
+    const { owned, health, heartbeats, publisher, identity, clock, log, settings } = this.#o;
     const peers = health.peers().flatMap(({ name, jobs, heardAt }) => {
       // A heartbeat from before the last move does not count what that peer got in it.
       return jobs === null || heardAt === null || heardAt < this.#movedAt ? [] : [{ name, jobs }];
@@ -63,7 +50,7 @@ export class Rebalancer {
     const given = chooseSizes(sizes, wanted).map((place) => all[place]!);
     if (given.length === 0) return;
 
-    const resume = offers.pause();
+    const resume = this.#offers.pause();
     let jobs = 0;
     try {
       await publisher.handOver(given, {

@@ -1,12 +1,6 @@
 import { BatonError, hasCode } from "../../core/errors.ts";
-import type { Clock } from "../../platform/clock.ts";
-import { Backoff } from "../../platform/loop.ts";
-import type { Log } from "../../platform/log.ts";
-
-export interface StoreRetryOptions {
-  readonly clock: Clock;
-  readonly log: Log;
-}
+import { Backoff, retry } from "../../platform/loop.ts";
+import type { Platform } from "../../platform/platform.ts";
 
 const FIRST_RETRY_MS = 50;
 /** Longer, and workers wait for receipts long after the store is available again. */
@@ -14,35 +8,31 @@ const RETRY_MS_MAX = 1_000;
 
 /** Repeats calls of the store while it is unavailable. An outage is logged once, however many calls it affects. */
 export class StoreRetry {
-  readonly #o: StoreRetryOptions;
+  readonly #platform: Pick<Platform, "clock" | "log">;
   #failing = false;
 
-  constructor(options: StoreRetryOptions) {
-    this.#o = options;
+  constructor(platform: Pick<Platform, "clock" | "log">) {
+    this.#platform = platform;
   }
 
   /** Rejects with the last error when a retry is of no use, when `over` is aborted, or after `patienceMs`. */
   async call<Answer>(call: () => Promise<Answer>, over: AbortSignal, patienceMs = Infinity): Promise<Answer> {
-    const { clock } = this.#o;
+    const { clock } = this.#platform;
     const giveUpAt = clock.monotonic() + patienceMs;
     const backoff = new Backoff(FIRST_RETRY_MS, RETRY_MS_MAX);
-    for (;;) {
-      try {
-        const answer = await call();
-        this.#log(null);
-        return answer;
-      } catch (error) {
-        const delayMs = backoff.next();
-        if (!isTransient(error) || over.aborted || clock.monotonic() + delayMs > giveUpAt) throw error;
-        this.#log(error);
-        await clock.sleep(delayMs, over);
-        if (over.aborted) throw error;
-      }
-    }
+    const delayMs = (error: unknown): number | null => {
+      const nextMs = backoff.next();
+      if (!isTransient(error) || clock.monotonic() + nextMs > giveUpAt) return null;
+      this.#log(error);
+      return nextMs;
+    };
+    const answer = await retry(clock, call, delayMs, over);
+    this.#log(null);
+    return answer;
   }
 
   #log(error: unknown): void {
-    const { log } = this.#o;
+    const { log } = this.#platform;
     if (error !== null && !this.#failing)
       log.error({ err: error }, "the store does not take what owned jobs report; trying again");
     if (error === null && this.#failing) log.info({}, "the store takes what owned jobs report again");

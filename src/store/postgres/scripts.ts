@@ -18,10 +18,11 @@ export class PostgresScripts implements Scripts {
     return this.run(this.#ledger.db, script());
   }
 
-  write<T>(script: () => Script<T>, fence?: Term): Promise<T> {
+  /** The script is given its transaction, for what is no script. */
+  write<T>(script: (tx: Queryable) => Script<T>, fence?: Term): Promise<T> {
     return this.#ledger.db.transaction(async (tx) => {
       if (fence) await this.run(tx, holdTerm(fence));
-      return this.run(tx, script());
+      return this.run(tx, script(tx));
     });
   }
 

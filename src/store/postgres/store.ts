@@ -9,15 +9,18 @@ import { agentStore } from "../agents.ts";
 import { journalStore } from "../journal.ts";
 import { purgeScript } from "../purge.ts";
 import { sampleStore } from "../samples.ts";
+import { scheduleStore } from "../schedules.ts";
 import { termStore } from "../terms.ts";
 import { postgresJobs } from "./jobs/jobs.ts";
 import { Purge } from "./jobs/purge.ts";
 import { StoreCache } from "./jobs/store-cache.ts";
-import { PostgresOwnership } from "./ownership/ownership.ts";
+import { postgresOwnership } from "./ownership/ownership.ts";
 import { PostgresQueues } from "./queues.ts";
 import { PostgresScripts } from "./scripts.ts";
-import { PostgresSchedules } from "./schedules.ts";
+import { fire } from "./fire.ts";
 import { migrate } from "./schema.ts";
+import { Report } from "./jobs/report.ts";
+import { Settle } from "./jobs/settle.ts";
 import { Submit } from "./jobs/submit.ts";
 import { PostgresTerms } from "./terms.ts";
 
@@ -49,7 +52,9 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
   const scripts = new PostgresScripts(ledger);
   const terms = new PostgresTerms(scripts);
   const jobs = new Purge(ledger, terms);
-  const parts = { ledger, terms, submit: new Submit(ledger, terms), renewals };
+  const settle = new Settle(ledger, terms);
+  const report = new Report(ledger, settle, terms);
+  const parts = { ledger, scripts, terms, submit: new Submit(ledger, terms), settle, report, renewals };
   const close = async (): Promise<void> => void (await Promise.all([db.stop(), renewals.stop()]));
   return {
     guarantees: { name: "postgres", durability: "power loss", shared: true, keepsTokenFile: false },
@@ -57,13 +62,13 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
     problem: null,
     jobs: postgresJobs(parts),
     queues: new PostgresQueues(ledger),
-    schedules: new PostgresSchedules(parts),
+    schedules: scheduleStore(scripts, fire(parts)),
     terms: termStore(scripts),
     samples: sampleStore(scripts),
     agents: agentStore(scripts),
     journal: journalStore(scripts),
     access: accessStore(scripts),
-    ownership: new PostgresOwnership({ ...parts, clock: options.clock }),
+    ownership: postgresOwnership({ ...parts, clock: options.clock }),
     purge: (what, fence) =>
       what.of === "jobs"
         ? jobs.run(what.retention, what.limit, fence)

@@ -62,11 +62,14 @@ export class SqliteQueues implements QueueStore {
   }
 
   setPaused(queue: string, paused: boolean): Promise<void> {
-    return this.#ledger.file.write(() => {
-      this.#sql.save.run(queue, paused ? 1 : 0);
-      if (paused) this.#ledger.paused.add(queue);
-      else this.#ledger.paused.delete(queue);
-    });
+    return this.#ledger.file.write(() => this.show(queue, paused));
+  }
+
+  /** Inside a write. */
+  show(queue: string, paused: boolean): void {
+    this.#sql.save.run(queue, paused ? 1 : 0);
+    if (paused) this.#ledger.paused.add(queue);
+    else this.#ledger.paused.delete(queue);
   }
 
   async isPaused(queue: string): Promise<boolean> {

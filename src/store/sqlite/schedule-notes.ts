@@ -7,11 +7,16 @@ import type { JobId } from "../../core/ids.ts";
 import type { PlacedRun, ScheduleNote, Version } from "../../core/schedules/schedule-register.ts";
 import {
   compareVersions,
+  definitionOf,
   mayForget,
   placedVerdict,
+  QUEUE_KEYS,
+  queueNote,
   rowGivesWay,
   unnoted,
+  UNNOTED,
 } from "../../core/schedules/schedule-register.ts";
+import type { Schedule } from "../../core/schedules/schedule.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import type {
   NoteBatch,
@@ -23,38 +28,38 @@ import type {
   ScheduleNotes,
 } from "../schedule-notes.ts";
 import { staleTerm } from "../schedule-notes.ts";
+import { readOccurrences, readSchedule } from "../schedules.ts";
 import type { NotedOccurrence } from "../store.ts";
 import { admitTerm } from "../terms.ts";
 import type { StoreCache } from "./jobs/store-cache.ts";
-import type { SqliteSchedules } from "./schedules.ts";
+import type { SqliteQueues } from "./queues.ts";
 import type { Submit } from "./jobs/submit.ts";
 import type { SqliteScripts } from "./scripts.ts";
 
 export class SqliteScheduleNotes implements ScheduleNotes {
   readonly #ledger: StoreCache;
   readonly #scripts: SqliteScripts;
-  readonly #schedules: SqliteSchedules;
+  readonly #queues: SqliteQueues;
   readonly #submit: Submit;
   readonly #sql;
 
-  constructor(parts: {
-    ledger: StoreCache;
-    scripts: SqliteScripts;
-    submit: Submit;
-    schedules: SqliteSchedules;
-  }) {
+  constructor(parts: { ledger: StoreCache; scripts: SqliteScripts; submit: Submit; queues: SqliteQueues }) {
     this.#ledger = parts.ledger;
     this.#scripts = parts.scripts;
     this.#submit = parts.submit;
-    this.#schedules = parts.schedules;
+    this.#queues = parts.queues;
     const { file } = parts.ledger;
     this.#sql = {
       one: file.prepare("SELECT note FROM schedule_note WHERE name = ?"),
       keep: file.prepare("INSERT OR REPLACE INTO schedule_note VALUES (?, ?, ?, ?)"),
       drop: file.prepare("DELETE FROM schedule_note WHERE name = ?"),
       names: file.prepare(
-        "SELECT name FROM (SELECT name FROM schedule_note UNION SELECT name FROM schedule) WHERE name > ? ORDER BY name LIMIT ?",
+        `SELECT name FROM (
+          SELECT name FROM schedule_note UNION SELECT name FROM schedule
+          UNION SELECT '${QUEUE_KEYS}' || name FROM queue WHERE paused = 1
+        ) WHERE name > ? ORDER BY name LIMIT ?`,
       ),
+      pauses: file.prepare(`SELECT note FROM schedule_note WHERE name LIKE '${QUEUE_KEYS}%'`),
       complete: file.prepare("SELECT count(*) AS n FROM schedule_complete"),
       setComplete: file.prepare("INSERT INTO schedule_complete VALUES (?)"),
       placed: file.prepare("SELECT at FROM schedule_placed WHERE schedule = ?"),
@@ -62,6 +67,9 @@ export class SqliteScheduleNotes implements ScheduleNotes {
         "SELECT job, epoch, counter FROM schedule_placed WHERE schedule = ? AND at = ?",
       ),
       setPlaced: file.prepare("INSERT OR REPLACE INTO schedule_placed VALUES (?, ?, ?, ?, ?)"),
+      show: file.prepare("INSERT OR REPLACE INTO schedule VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+      hide: file.prepare("DELETE FROM schedule WHERE name = ?"),
+      showOccurrence: file.prepare("INSERT OR REPLACE INTO occurrence VALUES (?, ?, ?, ?, ?, ?, ?)"),
       unplace: file.prepare("DELETE FROM schedule_placed WHERE schedule = ? AND at = ?"),
     };
   }
@@ -72,8 +80,8 @@ export class SqliteScheduleNotes implements ScheduleNotes {
       const newer = new Set<string>();
       for (const note of batch.notes) if (this.#keep(note)) newer.add(note.name);
       for (const row of batch.occurrences) {
-        const known = this.#schedules.occurrence(row.schedule, row.at);
-        if (!known || rowGivesWay(known, row, newer.has(row.schedule))) this.#schedules.showOccurrence(row);
+        const [known] = this.#scripts.run(readOccurrences(row.schedule, [row.at]));
+        if (!known || rowGivesWay(known, row, newer.has(row.schedule))) this.#showOccurrence(row);
       }
       if (batch.complete && this.#blank()) this.#sql.setComplete.run(term.epoch);
       return { blank: this.#blank() };
@@ -84,7 +92,7 @@ export class SqliteScheduleNotes implements ScheduleNotes {
     return this.#ledger.file.write(() => {
       this.#admit(term);
       const names = this.#sql.names.all(after ?? "", limit) as { name: string }[];
-      return names.map(({ name }) => this.#one(name) ?? unnoted(this.#schedules.one(name)!));
+      return names.map(({ name }) => this.#one(name) ?? this.#unnoted(name));
     });
   }
 
@@ -111,7 +119,8 @@ export class SqliteScheduleNotes implements ScheduleNotes {
       this.#admit(term);
       for (const { name, version } of names) {
         const note = this.#one(name);
-        if (note?.schedule !== null || compareVersions(note.version, version) !== 0) continue;
+        if (note?.schedule !== null || note.queue?.paused) continue;
+        if (compareVersions(note.version, version) !== 0) continue;
         this.#sql.drop.run(name);
         for (const at of this.#placedOf(name)) this.#sql.unplace.run(name, at);
       }
@@ -126,20 +135,50 @@ export class SqliteScheduleNotes implements ScheduleNotes {
     return this.#ledger.file.read(() => this.#one(name) ?? null);
   }
 
-  async noted(schedule: string, instants: readonly number[]): Promise<readonly NotedOccurrence[]> {
+  noted(schedule: string, instants: readonly number[]): Promise<readonly NotedOccurrence[]> {
+    return this.#scripts.read(() => readOccurrences(schedule, instants));
+  }
+
+  async pauses(): Promise<readonly ScheduleNote[]> {
     return this.#ledger.file.read(() =>
-      instants.flatMap((at) => this.#schedules.occurrence(schedule, at) ?? []),
+      this.#sql.pauses.all().map((row) => JSON.parse(row["note"] as string) as ScheduleNote),
     );
   }
 
+  learn(pauses: readonly ScheduleNote[]): Promise<void> {
+    return this.#ledger.file.write(() => {
+      for (const note of pauses) if (note.queue) this.#keep(note);
+    });
+  }
+
+  #unnoted(name: string): ScheduleNote {
+    if (!name.startsWith(QUEUE_KEYS)) return unnoted(this.#scripts.run(readSchedule(name))!);
+    return { ...queueNote(name.slice(QUEUE_KEYS.length), true, 0), version: UNNOTED };
+  }
+
   #keep(note: ScheduleNote): boolean {
-    const { name, version, schedule } = note;
+    const { name, version, schedule, queue } = note;
     const known = this.#one(name);
     if (known && compareVersions(known.version, version) >= 0) return false;
     this.#sql.keep.run(name, version.epoch, version.counter, JSON.stringify(note));
-    this.#schedules.show(name, schedule);
+    if (queue) this.#queues.show(queue.name, queue.paused);
+    else this.#show(name, schedule);
     for (const at of this.#placedOf(name)) if (mayForget(known, note, at)) this.#sql.unplace.run(name, at);
     return true;
+  }
+
+  /** In the tables of the schedules; null removes it there. */
+  #show(name: string, schedule: Schedule | null): void {
+    if (!schedule) return void this.#sql.hide.run(name);
+    const { paused, createdAt, updatedAt, nextAt, lastFiredAt, lastJob, leaderEpoch } = schedule;
+    const definition = JSON.stringify(definitionOf(schedule));
+    const times = [createdAt, updatedAt, nextAt, lastFiredAt] as const;
+    this.#sql.show.run(name, definition, paused ? 1 : 0, ...times, lastJob, leaderEpoch);
+  }
+
+  #showOccurrence(row: NotedOccurrence): void {
+    const { schedule, at, reason, job, leaderEpoch, notedAt } = row;
+    this.#sql.showOccurrence.run(schedule, at, row.do === "fire" ? 1 : 0, reason, job, leaderEpoch, notedAt);
   }
 
   #one(name: string): ScheduleNote | undefined {

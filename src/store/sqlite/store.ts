@@ -1,6 +1,7 @@
 /** The embedded store: one file, or memory; one process; nothing else to install. */
 
 import { join } from "node:path";
+import type { DatabaseSync } from "node:sqlite";
 import type { Clock } from "../../platform/clock.ts";
 import { IN_MEMORY, openingError, SqliteFile } from "../../platform/drivers/sqlite/sqlite-file.ts";
 import type { Guarantees, Store } from "../store.ts";
@@ -9,6 +10,7 @@ import { agentStore } from "../agents.ts";
 import { journalStore } from "../journal.ts";
 import { purgeScript } from "../purge.ts";
 import { sampleStore } from "../samples.ts";
+import { scheduleStore } from "../schedules.ts";
 import { termStore } from "../terms.ts";
 import { Control } from "./jobs/control.ts";
 import { sqliteJobs } from "./jobs/jobs.ts";
@@ -16,7 +18,7 @@ import { StoreCache } from "./jobs/store-cache.ts";
 import { SqliteQueues } from "./queues.ts";
 import { Read } from "./jobs/read.ts";
 import { SqliteScheduleNotes } from "./schedule-notes.ts";
-import { SqliteSchedules } from "./schedules.ts";
+import { fire } from "./fire.ts";
 import { migrate } from "./schema.ts";
 import { Submit } from "./jobs/submit.ts";
 import { SqliteScripts } from "./scripts.ts";
@@ -36,8 +38,9 @@ export async function openSqliteStore({ dir, clock }: SqliteOptions): Promise<Sq
   return sqliteStore(openCache(dir === null ? IN_MEMORY : join(dir, "baton.db"), clock));
 }
 
-export function openCache(path: string, clock: Clock): StoreCache {
-  const file = new SqliteFile(path);
+/** `db`: in place of the file at `path`. */
+export function openCache(path: string, clock: Clock, db?: DatabaseSync): StoreCache {
+  const file = new SqliteFile(path, clock, db);
   try {
     migrate(file);
     const ledger = new StoreCache(file, clock);
@@ -55,7 +58,7 @@ export function sqliteStore(ledger: StoreCache): SqliteStore {
   const read = new Read(ledger);
   const control = new Control(ledger);
   const parts = { ledger, scripts, submit: new Submit(ledger, read), read, control };
-  const schedules = new SqliteSchedules(parts);
+  const queues = new SqliteQueues(ledger);
   const close = async (): Promise<void> => file.close();
   return {
     guarantees: file.path === IN_MEMORY ? MEMORY : FILE,
@@ -63,9 +66,9 @@ export function sqliteStore(ledger: StoreCache): SqliteStore {
       return file.problem;
     },
     jobs: sqliteJobs(parts),
-    queues: new SqliteQueues(ledger),
-    schedules,
-    scheduleNotes: new SqliteScheduleNotes({ ...parts, schedules }),
+    queues,
+    schedules: scheduleStore(scripts, fire(parts)),
+    scheduleNotes: new SqliteScheduleNotes({ ...parts, queues }),
     terms: termStore(scripts),
     samples: sampleStore(scripts),
     agents: agentStore(scripts),

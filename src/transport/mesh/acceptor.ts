@@ -6,22 +6,15 @@
 
 import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
-import { WebSocketServer } from "ws";
-import type { WebSocket } from "ws";
+import { WebSocketServer, type WebSocket } from "ws";
 import type { NodeIdentity } from "../../core/node.ts";
-import type { Random } from "../../platform/random.ts";
+import type { Platform } from "../../platform/platform.ts";
 import type { Authenticator } from "../signing/authenticator.ts";
-import type { ClusterKeys } from "../signing/cluster-keys.ts";
-import type { ConnectionUse } from "../signing/signing.ts";
+import type { ClusterKeys, ConnectionUse } from "../signing/signing.ts";
 import { FRAME_BYTES_MAX } from "./frame.ts";
-import { MESH_PATH, REFUSAL_HEADER, welcome } from "./handshake.ts";
-import type { SessionKeys } from "./handshake.ts";
+import { MESH_PATH, REFUSAL_HEADER, welcome, type SessionKeys } from "./handshake.ts";
 
-export interface AcceptorOptions {
-  readonly self: NodeIdentity;
-  readonly keys: ClusterKeys;
-  readonly authenticator: Authenticator;
-  readonly random: Random;
+interface AcceptorEvents {
   /** The reason why no connection of this use is accepted now; null while they are. */
   readonly closed: (use: ConnectionUse) => string | null;
   readonly onConnection: (accepted: Accepted) => void;
@@ -37,7 +30,10 @@ export interface Accepted {
 }
 
 export class Acceptor {
-  readonly #o: AcceptorOptions;
+  readonly #platform: Pick<Platform, "identity" | "random">;
+  readonly #keys: ClusterKeys;
+  readonly #authenticator: Authenticator;
+  readonly #events: AcceptorEvents;
   readonly #headers = new WeakMap<IncomingMessage, Readonly<Record<string, string>>>();
   readonly #sockets = new WebSocketServer({
     noServer: true,
@@ -46,8 +42,16 @@ export class Acceptor {
     maxPayload: FRAME_BYTES_MAX,
   });
 
-  constructor(options: AcceptorOptions) {
-    this.#o = options;
+  constructor(
+    platform: Pick<Platform, "identity" | "random">,
+    keys: ClusterKeys,
+    authenticator: Authenticator,
+    events: AcceptorEvents,
+  ) {
+    this.#platform = platform;
+    this.#keys = keys;
+    this.#authenticator = authenticator;
+    this.#events = events;
     this.#sockets.on("headers", (lines, request) => {
       for (const [name, value] of Object.entries(this.#headers.get(request) ?? {}))
         lines.push(`${name}: ${value}`);
@@ -77,12 +81,12 @@ export class Acceptor {
   #upgrade(server: Server, request: IncomingMessage, socket: Duplex, head: Buffer): void {
     // Node has taken its own listener away, and an error without one would end the process.
     socket.on("error", () => socket.destroy());
-    const { self, keys, authenticator, random, closed, onConnection } = this.#o;
-    const verdict = authenticator.check(request.headers);
+    const { identity: self, random } = this.#platform;
+    const verdict = this.#authenticator.check(request.headers);
     if (verdict.verdict === "refused") return answer(socket, "401 Unauthorized", verdict.reason);
     const { claims, keyId } = verdict;
     const { from, use } = claims;
-    const reason = closed(use);
+    const reason = this.#events.closed(use);
     if (reason !== null) return answer(socket, "503 Service Unavailable", reason);
     if (from.name === self.name) {
       const why =
@@ -91,10 +95,10 @@ export class Acceptor {
           : `${self.name} is the name of this node`;
       return answer(socket, "401 Unauthorized", why);
     }
-    const welcomed = welcome(keys, self, random.uuid(), claims, keyId);
+    const welcomed = welcome(this.#keys, self, random.uuid(), claims, keyId);
     this.#headers.set(request, welcomed.headers);
     this.#sockets.handleUpgrade(request, socket, head, (opened) => {
-      onConnection({ socket: opened, peer: from, session: welcomed.session, use, server });
+      this.#events.onConnection({ socket: opened, peer: from, session: welcomed.session, use, server });
     });
   }
 }

@@ -4,11 +4,9 @@ import type { IncomingMessage } from "node:http";
 import { WebSocket } from "ws";
 import type { NodeIdentity } from "../../core/node.ts";
 import type { Clock } from "../../platform/clock.ts";
-import type { ClusterKeys } from "../signing/cluster-keys.ts";
-import type { Claims } from "../signing/signing.ts";
+import type { ClusterKeys, Claims } from "../signing/signing.ts";
 import { FRAME_BYTES_MAX } from "./frame.ts";
-import { checkWelcome, greet, MESH_PATH, REFUSAL_HEADER } from "./handshake.ts";
-import type { SessionKeys } from "./handshake.ts";
+import { checkWelcome, greet, MESH_PATH, REFUSAL_HEADER, type SessionKeys } from "./handshake.ts";
 
 /**
  * - `refusing`: the machine reports that no process listens there.
@@ -25,16 +23,14 @@ export type Dialled =
     }
   | { readonly state: "refusing" | "silent" | "denied"; readonly reason: string };
 
-export interface DialOptions {
-  readonly url: string;
-  readonly keys: ClusterKeys;
-  readonly claims: Claims;
-  readonly clock: Clock;
-  readonly connectMs: number;
-  readonly signal: AbortSignal;
-}
-
-export function dial({ url, keys, claims, clock, connectMs, signal }: DialOptions): Promise<Dialled> {
+export function dial(
+  clock: Clock,
+  url: string,
+  keys: ClusterKeys,
+  claims: Claims,
+  connectMs: number,
+  signal: AbortSignal,
+): Promise<Dialled> {
   const { promise, resolve } = Promise.withResolvers<Dialled>();
   const socket = new WebSocket(`${url}${MESH_PATH}`, {
     headers: greet(keys, claims),

@@ -8,29 +8,26 @@
 
 import type { WebSocket } from "ws";
 import type { NodeIdentity } from "../../core/node.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Log } from "../../platform/log.ts";
-import { FRAME_FULL_BYTES, FrameReader, FrameWriter, KIND, MeshFault } from "./frame.ts";
-import type { Message } from "./frame.ts";
+import type { Platform } from "../../platform/platform.ts";
+import { FRAME_FULL_BYTES, FrameReader, FrameWriter, KIND, MeshFault, type Message } from "./frame.ts";
 import type { SessionKeys } from "./handshake.ts";
-import { KeepAlive } from "./keep-alive.ts";
 
 /** A connection after its handshake. */
-export interface Session {
+export interface Session extends Pick<Platform, "clock" | "log"> {
   readonly socket: WebSocket;
   readonly peer: NodeIdentity;
   /** By this side. */
   readonly dialled: boolean;
   readonly keys: SessionKeys;
-  readonly clock: Clock;
-  readonly log: Log;
+  /** After so long without a frame a ping is sent, */
   readonly pingMs: number;
+  /** and after so long the peer is considered gone. Below a few pings a busy machine looks dead. */
   readonly silentMs: number;
   /** A shared connection writes much all the time; thousands of others hardly anything. */
   readonly slabBytes: number;
 }
 
-export interface FrameSocketEvents {
+interface FrameSocketEvents {
   /** A throw closes the connection. */
   readonly onMessage: (message: Message) => void;
   readonly onOver: (reason: string) => void;
@@ -54,17 +51,14 @@ export class FrameSocket {
   #scheduled = false;
 
   constructor(session: Session, events: FrameSocketEvents) {
-    const { socket, dialled, keys, clock, pingMs, silentMs } = session;
+    const { socket, dialled, keys } = session;
     this.#session = session;
     this.#events = events;
     this.#writer = new FrameWriter(keys.send, session.slabBytes);
     this.#reader = new FrameReader(keys.receive);
     // The server's proof came with the upgrade; that of the dialler is its first frame.
     this.#proven = dialled;
-    this.#keepAlive = new KeepAlive({
-      clock,
-      pingMs,
-      silentMs,
+    this.#keepAlive = new KeepAlive(session, {
       ping: () => this.#proven && this.write().text(KIND.ping, 0),
       deaf: () => this.#paused,
       onSilent: (reason) => this.destroy(reason),
@@ -182,5 +176,55 @@ export class FrameSocket {
     this.#open = false;
     this.#keepAlive.stop();
     this.#events.onOver(reason);
+  }
+}
+
+interface KeepAliveActions {
+  readonly ping: () => void;
+  /** True while this side does not read, so that silence means nothing. */
+  readonly deaf: () => boolean;
+  readonly onSilent: (reason: string) => void;
+}
+
+/** Pings a silent peer, and reports when no answer arrives. */
+class KeepAlive {
+  readonly #session: Session;
+  readonly #actions: KeepAliveActions;
+  #heard = false;
+  #silentSince: number;
+  #due: number;
+  #cancel: () => void;
+
+  constructor(session: Session, actions: KeepAliveActions) {
+    const { clock, pingMs } = session;
+    this.#session = session;
+    this.#actions = actions;
+    this.#silentSince = clock.monotonic();
+    this.#due = this.#silentSince + pingMs;
+    this.#cancel = clock.after(pingMs, () => this.#check());
+  }
+
+  heard(): void {
+    this.#heard = true;
+  }
+
+  stop(): void {
+    this.#cancel();
+  }
+
+  #check(): void {
+    const { clock, pingMs, silentMs } = this.#session;
+    const { ping, deaf, onSilent } = this.#actions;
+    const now = clock.monotonic();
+    // If this process did not run, what the peer sent meanwhile has not been read yet.
+    const blind = now - this.#due > pingMs || deaf();
+    this.#due = now + pingMs;
+    if (this.#heard || blind) this.#silentSince = now;
+    if (now - this.#silentSince >= silentMs) {
+      return onSilent(`nothing was heard for ${Math.round(now - this.#silentSince)} ms`);
+    }
+    if (!this.#heard) ping();
+    this.#heard = false;
+    this.#cancel = clock.after(pingMs, () => this.#check());
   }
 }

@@ -8,8 +8,7 @@
  * Sealing frames instead of messages makes the mesh cheap: under load one seal serves fifty calls.
  */
 
-import { createHmac, timingSafeEqual } from "node:crypto";
-import type { KeyObject } from "node:crypto";
+import { createHmac, timingSafeEqual, type KeyObject } from "node:crypto";
 import type { PeerRequest } from "../transport.ts";
 
 export const KIND = {
@@ -36,7 +35,7 @@ export const METHODS: readonly PeerRequest["method"][] = ["GET", "POST", "PUT", 
 
 const SEAL_BYTES = 16;
 const PREFIX_BYTES = SEAL_BYTES + 8;
-export const MESSAGE_HEAD_BYTES = 9;
+const MESSAGE_HEAD_BYTES = 9;
 /** A larger request or reply gets a connection of its own, so that it delays no other call for long. */
 const LARGE_BYTES = 256 * 1024;
 /** Of a body on a connection of its own. */

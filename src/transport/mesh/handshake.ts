@@ -10,15 +10,21 @@
  * valid in another. The traffic is authenticated, not encrypted: where others can read it, use TLS (https:// urls).
  */
 
-import { createHmac, timingSafeEqual } from "node:crypto";
-import type { KeyObject } from "node:crypto";
-import { NODE_NAME } from "../../core/ids.ts";
-import type { NodeName } from "../../core/ids.ts";
+import { createHmac, timingSafeEqual, type KeyObject } from "node:crypto";
+import { NODE_NAME, type NodeName } from "../../core/ids.ts";
 import type { NodeIdentity } from "../../core/node.ts";
-import { derivedKey } from "../signing/cluster-keys.ts";
-import type { ClusterKey, ClusterKeys } from "../signing/cluster-keys.ts";
-import { HEADER, INCARNATION, MAC, NONCE, sign } from "../signing/signing.ts";
-import type { Claims, ReceivedHeaders } from "../signing/signing.ts";
+import {
+  derivedKey,
+  HEADER,
+  INCARNATION,
+  MAC,
+  NONCE,
+  sign,
+  type ClusterKey,
+  type ClusterKeys,
+  type Claims,
+  type ReceivedHeaders,
+} from "../signing/signing.ts";
 
 export const MESH_PATH = "/peer/mesh";
 const MESH_VERSION = "2";
@@ -67,9 +73,7 @@ export function welcome(
   };
 }
 
-export type Welcomed =
-  | { readonly peer: NodeIdentity; readonly session: SessionKeys }
-  | { readonly refused: string };
+type Welcomed = { readonly peer: NodeIdentity; readonly session: SessionKeys } | { readonly refused: string };
 
 /** What the dialler makes of the server's headers. */
 export function checkWelcome(keys: ClusterKeys, claims: Claims, headers: ReceivedHeaders): Welcomed {

@@ -7,17 +7,13 @@
  */
 
 import type { NodeIdentity } from "../../core/node.ts";
-import { deadlineOf, refused, unknown } from "../outcome.ts";
-import type { CallOptions, Outcome, PeerHandler, PeerRequest } from "../transport.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { CALLED_OFF, deadlineOf, late, refused, unknown } from "../outcome.ts";
+import type { CallOptions, Failure, Outcome, PeerHandler, PeerRequest } from "../transport.ts";
 import { readReply, readText, requestHeaders } from "./message-content.ts";
-import { KIND } from "./frame.ts";
-import type { Message } from "./frame.ts";
-import { FrameSocket } from "./frame-socket.ts";
-import type { Session } from "./frame-socket.ts";
-import { OutgoingCall } from "./outgoing-call.ts";
-import type { FetchReply } from "./outgoing-call.ts";
-import type { ParkedReplies } from "./parked-replies.ts";
-import { RequestServer } from "./request-server.ts";
+import { KIND, type Message } from "./frame.ts";
+import { FrameSocket, type Session } from "./frame-socket.ts";
+import { RequestServer, type ParkedReplies } from "./request-server.ts";
 
 export interface ConnectionLimits {
   readonly pingMs: number;
@@ -28,14 +24,14 @@ export interface ConnectionLimits {
   readonly callsMax: number;
 }
 
-export interface ConnectionOptions {
-  readonly handler: PeerHandler;
-  readonly limits: ConnectionLimits;
-  readonly parked: ParkedReplies;
+export interface ConnectionEvents {
   /** The peer has proved that it has the keys of the session. */
   readonly onProven: (connection: MeshConnection) => void;
   readonly onOver: (connection: MeshConnection) => void;
 }
+
+/** Fetches a reply that the peer keeps under a ticket. */
+export type FetchReply = (ticket: string, options: CallOptions) => Promise<Outcome>;
 
 const CALL_NUMBER_MAX = 0xffff_fffe;
 /** For the other side to close as well; then the socket is cut. */
@@ -44,10 +40,10 @@ const CLOSE_MS = 1_000;
 export class MeshConnection {
   readonly peer: NodeIdentity;
   readonly dialled: boolean;
-  /** Resolves with the reason when it is over. */
-  readonly over: Promise<string>;
-  readonly #session: Session;
-  readonly #o: ConnectionOptions;
+  /** Resolves when it is over. */
+  readonly over: Promise<void>;
+  readonly #clock: Clock;
+  readonly #callsMax: number;
   readonly #frames: FrameSocket;
   readonly #serving: RequestServer;
   readonly #calls = new Map<number, OutgoingCall>();
@@ -55,33 +51,30 @@ export class MeshConnection {
   #heardBye = false;
   #number = 0;
 
-  constructor(session: Session, options: ConnectionOptions) {
-    const { peer, dialled, log } = session;
-    const { handler, parked, limits } = options;
-    this.#session = session;
-    this.#o = options;
+  constructor(
+    session: Session,
+    handler: PeerHandler,
+    parked: ParkedReplies,
+    limits: ConnectionLimits,
+    events: ConnectionEvents,
+  ) {
+    const { peer, dialled, clock } = session;
+    this.#clock = clock;
+    this.#callsMax = limits.callsMax;
     this.peer = peer;
     this.dialled = dialled;
-    const { promise, resolve } = Promise.withResolvers<string>();
+    const { promise, resolve } = Promise.withResolvers<void>();
     this.over = promise;
     const frames = (this.#frames = new FrameSocket(session, {
       onMessage: (message) => this.#onMessage(message),
-      onProven: () => options.onProven(this),
+      onProven: () => events.onProven(this),
       onOver: (reason) => {
         this.#end(reason);
-        resolve(reason);
-        options.onOver(this);
+        resolve();
+        events.onOver(this);
       },
     }));
-    this.#serving = new RequestServer({
-      peer: peer.name,
-      frames,
-      handler,
-      parked,
-      log,
-      ...limits,
-      onDone: () => this.#closeIfDone(),
-    });
+    this.#serving = new RequestServer(session, frames, handler, parked, limits, () => this.#closeIfDone());
     if (dialled) frames.write().text(KIND.hello, 0);
   }
 
@@ -91,7 +84,7 @@ export class MeshConnection {
   }
 
   async call(request: PeerRequest, options: CallOptions, fetch: FetchReply): Promise<Outcome> {
-    const { callsMax } = this.#o.limits;
+    const callsMax = this.#callsMax;
     if (!this.usable) return refused("the connection is gone");
     if (this.#calls.size >= callsMax) return refused(`${callsMax} calls to this peer are under way`);
     if (this.#frames.congested) return refused("the peer does not read what is sent to it");
@@ -99,14 +92,7 @@ export class MeshConnection {
     if (typeof headers !== "string") return headers;
     const id = this.#freeNumber();
     const writer = this.#frames.write();
-    const { clock } = this.#session;
-    const call = new OutgoingCall({
-      frame: writer.frame,
-      clock,
-      options,
-      fetch,
-      leave: () => this.#cancel(id),
-    });
+    const call = new OutgoingCall(this.#clock, writer.frame, options, fetch, () => this.#cancel(id));
     this.#calls.set(id, call);
     const { method, path, body = "" } = request;
     writer.request(id, method, path, headers, deadlineOf(request, options) ?? 0, body);
@@ -194,5 +180,56 @@ export class MeshConnection {
     this.#calls.clear();
     for (const call of calls) call.finish(call.frame < unsent ? unknown(reason) : refused(reason));
     this.#serving.leaveAll();
+  }
+}
+
+/** A call of this node. Each call ends exactly once. */
+class OutgoingCall {
+  readonly outcome: Promise<Outcome>;
+  /** The frame that it was written into. */
+  readonly frame: number;
+  readonly #clock: Clock;
+  readonly #options: CallOptions;
+  readonly #fetch: FetchReply;
+  /** The caller does not wait any more. */
+  readonly #leave: () => void;
+  readonly #endsAt: number;
+  readonly #resolve: (outcome: Outcome) => void;
+  readonly #cancelDeadline: () => void;
+
+  constructor(clock: Clock, frame: number, options: CallOptions, fetch: FetchReply, leave: () => void) {
+    const { deadlineMs, signal } = options;
+    const { promise, resolve } = Promise.withResolvers<Outcome>();
+    this.outcome = promise;
+    this.frame = frame;
+    this.#clock = clock;
+    this.#options = options;
+    this.#fetch = fetch;
+    this.#leave = leave;
+    this.#resolve = resolve;
+    this.#endsAt = clock.monotonic() + deadlineMs;
+    this.#cancelDeadline = clock.after(deadlineMs, () => this.#giveUp(late(options)));
+    signal?.addEventListener("abort", this.#onAbort, { once: true });
+  }
+
+  finish(outcome: Outcome): void {
+    this.#cancelDeadline();
+    this.#options.signal?.removeEventListener("abort", this.#onAbort);
+    this.#resolve(outcome);
+  }
+
+  /** The peer has carried the call out: without the reply its outcome is unknown, whatever became of the fetch. */
+  fetch(ticket: string): void {
+    const deadlineMs = this.#endsAt - this.#clock.monotonic();
+    void this.#fetch(ticket, { ...this.#options, deadlineMs }).then((outcome) =>
+      this.finish(outcome.outcome === "reply" ? outcome : { ...outcome, outcome: "unknown" }),
+    );
+  }
+
+  readonly #onAbort = (): void => this.#giveUp(unknown(CALLED_OFF));
+
+  #giveUp(failure: Failure): void {
+    this.finish(failure);
+    this.#leave();
   }
 }

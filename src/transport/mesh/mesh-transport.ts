@@ -9,55 +9,50 @@
 
 import type { Server } from "node:http";
 import type { NodeName } from "../../core/ids.ts";
-import type { NodeIdentity } from "../../core/node.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Log } from "../../platform/log.ts";
-import type { Random } from "../../platform/random.ts";
+import { Deadline, within } from "../../platform/loop.ts";
+import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import { Authenticator } from "../signing/authenticator.ts";
-import { clusterKeys } from "../signing/cluster-keys.ts";
-import type { ClusterKeys } from "../signing/cluster-keys.ts";
-import type { ConnectionUse } from "../signing/signing.ts";
-import { deadlineOf, limitMs, mistakeIn, peerAddress, refused, tooLate, unknown } from "../outcome.ts";
-import type { PeerAddress } from "../outcome.ts";
+import { clusterKeys, type ClusterKeys, type ConnectionUse } from "../signing/signing.ts";
+import {
+  deadlineOf,
+  limitMs,
+  mistakeIn,
+  peerAddress,
+  refused,
+  late,
+  tooLate,
+  unknown,
+  type PeerAddress,
+} from "../outcome.ts";
 import type {
   CallOptions,
   Failure,
+  NodeTransport,
   Outcome,
+  PeerBreak,
   PeerHandler,
   PeerReply,
   PeerRequest,
   StreamOptions,
   StreamOutcome,
-  Transport,
 } from "../transport.ts";
-import { Acceptor } from "./acceptor.ts";
-import type { Accepted } from "./acceptor.ts";
+import { Acceptor, type Accepted } from "./acceptor.ts";
 import { ConnectionTable } from "./connection-table.ts";
-import { dial } from "./dial.ts";
-import type { Dialled } from "./dial.ts";
+import { dial, type Dialled } from "./dial.ts";
 import { isLarge } from "./frame.ts";
 import type { Session } from "./frame-socket.ts";
-import { MeshConnection } from "./mesh-connection.ts";
-import type { ConnectionLimits } from "./mesh-connection.ts";
+import { MeshConnection, type ConnectionLimits, type FetchReply } from "./mesh-connection.ts";
 import { requestHeaders } from "./message-content.ts";
-import type { FetchReply } from "./outgoing-call.ts";
-import { ParkedReplies, ticketPath } from "./parked-replies.ts";
-import { PeerLink } from "./peer-link.ts";
-import type { Reached } from "./peer-link.ts";
+import { ParkedReplies, ticketPath } from "./request-server.ts";
+import { PeerLink, type Reached } from "./peer-link.ts";
 import { SingleCall, SingleServer } from "./single-call.ts";
-import { watchPeer } from "./watch-peer.ts";
-import type { PeerBreak } from "./watch-peer.ts";
 
-export interface MeshOptions {
-  readonly self: NodeIdentity;
-  /** The first one signs, and a second one is accepted too. */
-  readonly secrets: readonly string[];
+export type MeshPlatform = Pick<Platform, "identity" | "clock" | "random" | "log">;
+
+export interface MeshSettings {
   /** How far the clocks of two nodes may be apart. */
   readonly skewMs?: number;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
   readonly limits?: Partial<ConnectionLimits>;
   readonly connectMs?: number;
   /** Connections of peers for small calls. A cluster needs one for each node; the rest is for those that come and go. */
@@ -93,9 +88,10 @@ const STOP_MS_MAX = 250;
 /** Urls are few; the bound is for those that a node announces by mistake. */
 const LINKS_MAX = 1_024;
 
-export class MeshTransport extends Lifecycle implements Transport {
+export class MeshTransport extends Lifecycle implements NodeTransport {
   readonly kind = "mesh";
-  readonly #o: MeshOptions;
+  readonly #platform: MeshPlatform;
+  readonly #settings: MeshSettings;
   readonly #keys: ClusterKeys;
   readonly #limits: ConnectionLimits;
   readonly #members: ConnectionTable;
@@ -109,19 +105,16 @@ export class MeshTransport extends Lifecycle implements Transport {
   #stopping = new AbortController();
   #handler: PeerHandler = async () => NOT_SERVING;
 
-  constructor(options: MeshOptions) {
+  /** The first secret signs, and a second one is accepted too. */
+  constructor(platform: MeshPlatform, secrets: readonly string[], settings: MeshSettings = {}) {
     super();
-    const { self, secrets, skewMs, clock, random } = options;
-    this.#o = options;
+    this.#platform = platform;
+    this.#settings = settings;
     this.#keys = clusterKeys(secrets);
-    this.#limits = { ...LIMITS, ...options.limits };
-    this.#members = new ConnectionTable(self.name);
-    this.#parked = new ParkedReplies(clock, random);
-    this.#acceptor = new Acceptor({
-      self,
-      keys: this.#keys,
-      authenticator: new Authenticator({ keys: this.#keys, self: self.name, clock, skewMs }),
-      random,
+    this.#limits = { ...LIMITS, ...settings.limits };
+    this.#members = new ConnectionTable(platform.identity.name);
+    this.#parked = new ParkedReplies(platform);
+    this.#acceptor = new Acceptor(platform, this.#keys, new Authenticator(platform, this.#keys, settings), {
       closed: (use) => this.#closed(use),
       onConnection: (accepted) => this.#accept(accepted),
     });
@@ -162,10 +155,8 @@ export class MeshTransport extends Lifecycle implements Transport {
     const address = this.#address(peerUrl);
     if ("outcome" in address) throw new Error(address.reason);
     const link = this.#link(address);
-    const current = (): MeshConnection | null => this.#current(link, name);
-    const { clock, random } = this.#o;
     const both = AbortSignal.any([signal, this.#stopping.signal]);
-    return watchPeer({ link, name, current, clock, random }, both);
+    return link.watch(this.#platform, name, () => this.#current(link, name), both);
   }
 
   call(peerUrl: string, request: PeerRequest, options: CallOptions): Promise<Outcome> {
@@ -244,18 +235,12 @@ export class MeshTransport extends Lifecycle implements Transport {
     options: CallOptions | StreamOptions,
     attempt: Promise<Found>,
   ): Promise<(Extract<Found, { state: "open" }> & { readonly leftMs: number }) | Failure> {
-    const { clock } = this.#o;
+    const { clock } = this.#platform;
     const limit = limitMs(options);
     const began = clock.monotonic();
-    const given = Promise.withResolvers<Found | Failure>();
-    const cancel = clock.after(limit, () => given.resolve(refused(tooLate(options))));
-    const abort = (): void => given.resolve(refused("it was called off before it was sent"));
-    options.signal?.addEventListener("abort", abort, { once: true });
-    attempt.then(given.resolve, (error: unknown) => given.resolve(refused(String(error))));
-    const found = await given.promise;
-    cancel();
-    options.signal?.removeEventListener("abort", abort);
-    if ("outcome" in found) return found;
+    const found = await within(clock, limit, attempt, options.signal);
+    if (!found)
+      return refused(options.signal?.aborted ? "it was called off before it was sent" : tooLate(options));
     if (!this.running) return refused("the transport was stopped");
     const leftMs = limit - (clock.monotonic() - began);
     if (leftMs <= 0) return refused(tooLate(options));
@@ -270,12 +255,12 @@ export class MeshTransport extends Lifecycle implements Transport {
     url: string,
     to: NodeName | null,
     use: ConnectionUse,
-    connectMs = this.#o.connectMs ?? 2_000,
+    connectMs = this.#settings.connectMs ?? 2_000,
   ): Promise<Dialled> {
-    const { self, clock, random } = this.#o;
+    const { identity: self, clock, random } = this.#platform;
     const claims = { from: self, to, time: clock.now(), nonce: random.uuid(), use };
     const { signal } = this.#stopping;
-    const dialled = await dial({ url, keys: this.#keys, claims, clock, connectMs, signal });
+    const dialled = await dial(clock, url, this.#keys, claims, connectMs, signal);
     if (dialled.state !== "open" || (!signal.aborted && dialled.peer.name !== self.name)) return dialled;
     dialled.socket.terminate();
     const reason = signal.aborted ? "the transport was stopped" : "this is the node itself";
@@ -293,7 +278,7 @@ export class MeshTransport extends Lifecycle implements Transport {
 
   #closed(use: ConnectionUse): string | null {
     if (!this.running) return "the node is not running";
-    const { connectionsMax = 512 } = this.#o;
+    const { connectionsMax = 512 } = this.#settings;
     const full =
       use === "shared" ? this.#members.size >= connectionsMax : this.#singles.size >= this.#limits.callsMax;
     return full ? "the node has too many connections" : null;
@@ -308,24 +293,19 @@ export class MeshTransport extends Lifecycle implements Transport {
       void connection.over.then(() => all?.delete(connection));
       return;
     }
-    const single: SingleServer = new SingleServer(session, {
-      handler: async (request) =>
-        this.#parked.take(session.peer.name, request.path) ?? this.#handler(request),
-      bodyBytesMax: this.#limits.bodyBytesMax,
-      onOver: () => {
-        all?.delete(single);
-        this.#singles.delete(single);
-      },
+    const handler: PeerHandler = async (request) =>
+      this.#parked.take(session.peer.name, request.path) ?? this.#handler(request);
+    const single: SingleServer = new SingleServer(session, handler, this.#limits.bodyBytesMax, () => {
+      all?.delete(single);
+      this.#singles.delete(single);
     });
     all?.add(single);
     this.#singles.add(single);
   }
 
   #share(session: Session): MeshConnection {
-    const connection = new MeshConnection(session, {
-      handler: (request) => this.#handler(request),
-      limits: this.#limits,
-      parked: this.#parked,
+    const handler: PeerHandler = (request) => this.#handler(request);
+    const connection = new MeshConnection(session, handler, this.#parked, this.#limits, {
       onProven: (proven) => this.#members.prove(proven),
       onOver: (gone) => this.#members.remove(gone),
     });
@@ -338,7 +318,7 @@ export class MeshTransport extends Lifecycle implements Transport {
     dialled: boolean,
     use: ConnectionUse,
   ): Session {
-    const { clock, log } = this.#o;
+    const { clock, log } = this.#platform;
     const { slabBytes, patience } = USES[use];
     const pingMs = patience * this.#limits.pingMs;
     const silentMs = patience * this.#limits.silentMs;
@@ -371,11 +351,13 @@ export class MeshTransport extends Lifecycle implements Transport {
 
   async #callAlone(link: PeerLink, request: PeerRequest, options: CallOptions): Promise<Outcome> {
     const { to, deadlineMs } = options;
-    const late = new AbortController();
-    const cancel = this.#o.clock.after(deadlineMs, () => late.abort());
-    const signal = options.signal ? AbortSignal.any([options.signal, late.signal]) : late.signal;
+    using deadline = new Deadline(
+      this.#platform.clock,
+      deadlineMs,
+      ...(options.signal ? [options.signal] : []),
+    );
     try {
-      const head = { headMs: deadlineMs, to, signal };
+      const head = { headMs: deadlineMs, to, signal: deadline.signal };
       const reply = await this.#streamAlone(link, request, head, deadlineOf(request, options));
       if (reply.outcome !== "reply") return reply;
       const { bodyBytesMax } = this.#limits;
@@ -388,9 +370,7 @@ export class MeshTransport extends Lifecycle implements Transport {
       }
       return { ...reply, body: Buffer.concat(chunks).toString("utf8") };
     } catch (error) {
-      return unknown(late.signal.aborted ? tooLate(options) : (error as Error).message);
-    } finally {
-      cancel();
+      return deadline.expired ? late(options) : unknown((error as Error).message);
     }
   }
 }

@@ -1,7 +1,6 @@
 /** The content of the messages in a frame. Lengths are validated before they are used. */
 
-import { HEADERS_LENGTH_MAX, METHODS, MeshFault, PATH_LENGTH_MAX } from "./frame.ts";
-import type { Message } from "./frame.ts";
+import { HEADERS_LENGTH_MAX, METHODS, MeshFault, PATH_LENGTH_MAX, type Message } from "./frame.ts";
 import { DEADLINE_HEADER, refused } from "../outcome.ts";
 import type { Failure, PeerRequest, ReceivedRequest } from "../transport.ts";
 
@@ -32,7 +31,7 @@ export function readRequest({ frame, begin, end }: Message): RequestContent {
   };
 }
 
-export interface ReplyContent {
+interface ReplyContent {
   readonly status: number;
   readonly headers: Record<string, string>;
   /** Where the whole body begins in the frame, or null when it comes in parts. */

@@ -1,12 +1,23 @@
-/** The link to one url: dials on demand, one attempt at a time, and remembers which node answered there last. */
+/**
+ * The link to one url: dials on demand, one attempt at a time, remembers which node answered there last, and reports
+ * losses of the connection to those who watch it.
+ */
 
 import type { NodeName } from "../../core/ids.ts";
-import type { MeshConnection } from "./mesh-connection.ts";
+import { Backoff, doneBefore, within } from "../../platform/loop.ts";
+import type { Platform } from "../../platform/platform.ts";
+import type { PeerBreak } from "../transport.ts";
 import type { Dialled } from "./dial.ts";
+import type { MeshConnection } from "./mesh-connection.ts";
 
 export type Reached =
   | { readonly state: "open"; readonly connection: MeshConnection }
   | Exclude<Dialled, { state: "open" }>;
+
+/** A machine on the same network refuses within a round trip; evidence is not awaited for longer. */
+const EVIDENCE_MS = 250;
+const BACK_OFF_MS = 100;
+const BACK_OFF_MS_MAX = 5_000;
 
 export class PeerLink {
   readonly url: string;
@@ -34,4 +45,44 @@ export class PeerLink {
       if (this.#dialling === mine) this.#dialling = null;
     }
   }
+
+  /** Keeps a connection open, and reports each loss and the result of each new attempt. */
+  async *watch(
+    { clock, random }: Pick<Platform, "clock" | "random">,
+    name: NodeName | null,
+    current: () => MeshConnection | null,
+    signal: AbortSignal,
+  ): AsyncGenerator<PeerBreak, void, void> {
+    const backoff = new Backoff(BACK_OFF_MS, BACK_OFF_MS_MAX);
+    let incarnation: string | null = null;
+    let reported: PeerBreak["again"] | null = null;
+    while (!signal.aborted) {
+      const connection = current();
+      if (connection) {
+        backoff.reset();
+        reported = null;
+        incarnation = connection.peer.incarnation;
+        await doneBefore(connection.over, signal);
+        // Another connection to the same peer took over: nothing is lost.
+        if (signal.aborted || current()) continue;
+      }
+      const attempt = this.reach(name);
+      const found = await within(clock, EVIDENCE_MS, attempt, signal);
+      if (signal.aborted) return;
+      const again = evidence(found, incarnation);
+      if (again !== reported && (again !== "open" || connection)) {
+        reported = again;
+        yield { again };
+      }
+      const reached = await attempt;
+      // A connection that was accepted and cut at once does not count.
+      if (reached.state === "open" && current()) continue;
+      await clock.sleep(backoff.next() * (0.5 + random.chance() / 2), signal);
+    }
+  }
+}
+
+function evidence(found: Reached | undefined, incarnation: string | null): PeerBreak["again"] {
+  if (found?.state !== "open") return found?.state ?? "silent";
+  return incarnation !== null && found.connection.peer.incarnation !== incarnation ? "restarted" : "open";
 }

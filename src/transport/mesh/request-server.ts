@@ -1,34 +1,42 @@
-/** Answers the calls of a peer on a shared connection: passes them to the handler and sends back its replies. */
+/**
+ * Answers the calls of a peer on a shared connection: passes them to the handler and sends back its replies. A reply
+ * that is too large for the connection is kept until the caller fetches it.
+ */
 
 import type { NodeName } from "../../core/ids.ts";
-import type { Log } from "../../platform/log.ts";
+import type { Platform } from "../../platform/platform.ts";
 import type { PeerHandler, PeerReply } from "../transport.ts";
-import { received, readRequest, replyHeaders } from "./message-content.ts";
-import type { RequestContent } from "./message-content.ts";
-import { isLarge, KIND, MeshFault } from "./frame.ts";
-import type { Message } from "./frame.ts";
-import type { FrameSocket } from "./frame-socket.ts";
-import type { ParkedReplies } from "./parked-replies.ts";
-
-export interface RequestServerOptions {
-  readonly peer: NodeName;
-  readonly frames: FrameSocket;
-  readonly handler: PeerHandler;
-  readonly parked: ParkedReplies;
-  readonly log: Log;
-  readonly callsMax: number;
-  readonly bodyBytesMax: number;
-  /** A call is over. */
-  readonly onDone: () => void;
-}
+import { received, readRequest, replyHeaders, type RequestContent } from "./message-content.ts";
+import { isLarge, KIND, MeshFault, type Message } from "./frame.ts";
+import type { FrameSocket, Session } from "./frame-socket.ts";
+import type { ConnectionLimits } from "./mesh-connection.ts";
+import { MESH_PATH } from "./handshake.ts";
 
 export class RequestServer {
-  readonly #o: RequestServerOptions;
+  readonly #session: Session;
+  readonly #frames: FrameSocket;
+  readonly #handler: PeerHandler;
+  readonly #parked: ParkedReplies;
+  readonly #limits: ConnectionLimits;
+  /** A call is over. */
+  readonly #onDone: () => void;
   /** By the number of the call; aborted when the caller does not wait any more. */
   readonly #calls = new Map<number, AbortController>();
 
-  constructor(options: RequestServerOptions) {
-    this.#o = options;
+  constructor(
+    session: Session,
+    frames: FrameSocket,
+    handler: PeerHandler,
+    parked: ParkedReplies,
+    limits: ConnectionLimits,
+    onDone: () => void,
+  ) {
+    this.#session = session;
+    this.#frames = frames;
+    this.#handler = handler;
+    this.#parked = parked;
+    this.#limits = limits;
+    this.#onDone = onDone;
   }
 
   get size(): number {
@@ -37,12 +45,12 @@ export class RequestServer {
 
   begin(message: Message): void {
     const { id } = message;
-    const { frames, callsMax } = this.#o;
+    const { callsMax } = this.#limits;
     const content = readRequest(message);
     if (this.#calls.has(id)) throw new MeshFault(`call ${id} came twice`);
     if (content.body === null) throw new MeshFault(`call ${id} has a body in parts`);
     if (this.#calls.size >= callsMax) {
-      return frames.write().text(KIND.refuse, id, `${callsMax} calls from this peer are under way`);
+      return this.#frames.write().text(KIND.refuse, id, `${callsMax} calls from this peer are under way`);
     }
     const left = new AbortController();
     this.#calls.set(id, left);
@@ -55,7 +63,7 @@ export class RequestServer {
     if (!left) return;
     this.#calls.delete(id);
     left.abort("the caller has left");
-    this.#o.onDone();
+    this.#onDone();
   }
 
   leaveAll(): void {
@@ -64,25 +72,30 @@ export class RequestServer {
   }
 
   async #serve(id: number, content: RequestContent, left: AbortController): Promise<void> {
-    const { handler, peer, frames, parked, log } = this.#o;
+    const {
+      log,
+      peer: { name: peer },
+    } = this.#session;
+    const frames = this.#frames;
     try {
-      const reply = await handler(received(content, peer, content.body!, left.signal));
+      const reply = await this.#handler(received(content, peer, content.body!, left.signal));
       const { status, headers } = reply;
       const body = reply.stream ? await this.#whole(reply.stream, left.signal) : (reply.body ?? "");
       if (this.#calls.get(id) !== left) return;
       if (!isLarge(body)) frames.write().reply(id, status, replyHeaders(headers), body);
-      else frames.write().text(KIND.parked, id, parked.put(peer, { status, headers, body }));
+      else frames.write().text(KIND.parked, id, this.#parked.put(peer, { status, headers, body }));
     } catch (error) {
       if (this.#calls.get(id) !== left) return;
       log.warn({ err: error, peer, path: content.path }, "a call of a peer failed");
       frames.write().text(KIND.broken, id, "the peer failed to answer");
     }
     this.#calls.delete(id);
-    this.#o.onDone();
+    this.#onDone();
   }
 
   /** A stream that answers a call for a whole reply. */
   async #whole(stream: NonNullable<PeerReply["stream"]>, left: AbortSignal): Promise<string> {
+    const { bodyBytesMax } = this.#limits;
     const source = stream[Symbol.asyncIterator]();
     const leave = (): void => void source.return?.().catch(() => {});
     if (left.aborted) leave();
@@ -91,12 +104,60 @@ export class RequestServer {
     let bytes = 0;
     for (let next = await source.next(); !next.done && !left.aborted; next = await source.next()) {
       bytes += next.value.length;
-      if (bytes > this.#o.bodyBytesMax) {
+      if (bytes > bodyBytesMax) {
         leave();
-        throw new Error(`the reply is larger than ${this.#o.bodyBytesMax} bytes`);
+        throw new Error(`the reply is larger than ${bodyBytesMax} bytes`);
       }
       chunks.push(next.value);
     }
     return Buffer.concat(chunks).toString("utf8");
   }
+}
+
+/** A caller fetches its reply at once; one that does not has gone. */
+const KEPT_MS = 10_000;
+const TICKET_PATH = `${MESH_PATH}/reply/`;
+
+interface Parked {
+  readonly peer: NodeName;
+  readonly reply: PeerReply;
+  readonly cancel: () => void;
+}
+
+/** Replies that are too large for a shared connection, until the caller fetches them over a connection of its own. */
+export class ParkedReplies {
+  readonly #platform: Pick<Platform, "clock" | "random">;
+  readonly #replies = new Map<string, Parked>();
+
+  constructor(platform: Pick<Platform, "clock" | "random">) {
+    this.#platform = platform;
+  }
+
+  put(peer: NodeName, reply: PeerReply): string {
+    const { clock, random } = this.#platform;
+    const ticket = random.uuid();
+    const cancel = clock.after(KEPT_MS, () => this.#replies.delete(ticket));
+    this.#replies.set(ticket, { peer, reply, cancel });
+    return ticket;
+  }
+
+  /** The reply that a peer fetches by this path, once; null for every other path. */
+  take(peer: NodeName, path: string): PeerReply | null {
+    if (!path.startsWith(TICKET_PATH)) return null;
+    const ticket = path.slice(TICKET_PATH.length);
+    const parked = this.#replies.get(ticket);
+    if (parked?.peer !== peer) throw new Error(`no reply is kept for ${peer} under this ticket`);
+    this.#replies.delete(ticket);
+    parked.cancel();
+    return parked.reply;
+  }
+
+  clear(): void {
+    for (const { cancel } of this.#replies.values()) cancel();
+    this.#replies.clear();
+  }
+}
+
+export function ticketPath(ticket: string): string {
+  return TICKET_PATH + ticket;
 }

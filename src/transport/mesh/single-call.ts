@@ -4,7 +4,7 @@
  * in memory. The dialler sends the request, and closes the connection when it has the whole reply or does not want it.
  */
 
-import { CALLED_OFF, refused, tooLate, unknown } from "../outcome.ts";
+import { CALLED_OFF, late, refused, unknown } from "../outcome.ts";
 import { StreamBody } from "../stream-body.ts";
 import type {
   Failure,
@@ -14,18 +14,23 @@ import type {
   StreamOptions,
   StreamOutcome,
 } from "../transport.ts";
-import { KIND, MeshFault, PART_BYTES } from "./frame.ts";
-import type { Message } from "./frame.ts";
-import { FrameSocket } from "./frame-socket.ts";
-import type { Session } from "./frame-socket.ts";
-import { readData, readReply, readRequest, readText, received, replyHeaders } from "./message-content.ts";
-import type { RequestContent } from "./message-content.ts";
+import { KIND, MeshFault, PART_BYTES, type Message } from "./frame.ts";
+import { FrameSocket, type Session } from "./frame-socket.ts";
+import {
+  readData,
+  readReply,
+  readRequest,
+  readText,
+  received,
+  replyHeaders,
+  type RequestContent,
+} from "./message-content.ts";
 
 /** For the other side to close as well; then the socket is cut. */
 const CLOSE_MS = 1_000;
 const CALL = 1;
 
-export interface SingleRequest extends Omit<PeerRequest, "headers"> {
+interface SingleRequest extends Omit<PeerRequest, "headers"> {
   /** As `requestHeaders` writes them. */
   readonly headers: string;
   readonly deadlineMs: number | null;
@@ -53,7 +58,7 @@ export class SingleCall {
         onOver();
       },
     });
-    this.#cancelDeadline = session.clock.after(options.headMs, () => this.#leave(tooLate(options)));
+    this.#cancelDeadline = session.clock.after(options.headMs, () => this.#fail(late(options)));
     options.signal?.addEventListener("abort", this.#abort, { once: true });
     void this.#send(request);
   }
@@ -106,11 +111,11 @@ export class SingleCall {
     void this.#frames.close("the call is over", 1000, CLOSE_MS);
   }
 
-  #fail({ outcome, reason }: Failure): void {
+  #fail(failure: Failure): void {
     if (!this.#finish()) return;
-    if (this.#body) this.#body.fail(`the reply broke off: ${reason}`);
-    else this.#resolve({ outcome, reason });
-    this.#frames.destroy(reason);
+    if (this.#body) this.#body.fail(`the reply broke off: ${failure.reason}`);
+    else this.#resolve(failure);
+    this.#frames.destroy(failure.reason);
   }
 
   readonly #abort = (): void => {
@@ -132,16 +137,11 @@ export class SingleCall {
   }
 }
 
-export interface SingleServerOptions {
-  readonly handler: PeerHandler;
-  readonly bodyBytesMax: number;
-  readonly onOver: () => void;
-}
-
 /** The side that answers. */
 export class SingleServer {
   readonly #session: Session;
-  readonly #o: SingleServerOptions;
+  readonly #handler: PeerHandler;
+  readonly #bodyBytesMax: number;
   readonly #frames: FrameSocket;
   readonly #left = new AbortController();
   #request: RequestContent | null = null;
@@ -149,14 +149,15 @@ export class SingleServer {
   #bytes = 0;
   #refused = false;
 
-  constructor(session: Session, options: SingleServerOptions) {
+  constructor(session: Session, handler: PeerHandler, bodyBytesMax: number, onOver: () => void) {
     this.#session = session;
-    this.#o = options;
+    this.#handler = handler;
+    this.#bodyBytesMax = bodyBytesMax;
     this.#frames = new FrameSocket(session, {
       onMessage: (message) => this.#onMessage(message),
       onOver: () => {
         this.#left.abort("the caller has left");
-        options.onOver();
+        onOver();
       },
     });
   }
@@ -175,7 +176,7 @@ export class SingleServer {
       if (this.#request?.body !== null) throw new MeshFault("a part of a body came without its request");
       const { chunk, ended } = readData(message);
       this.#bytes += chunk.length;
-      if (this.#bytes > this.#o.bodyBytesMax) return this.#refuse();
+      if (this.#bytes > this.#bodyBytesMax) return this.#refuse();
       this.#parts.push(chunk);
       if (!ended) return;
       const body = Buffer.concat(this.#parts).toString("utf8");
@@ -187,15 +188,14 @@ export class SingleServer {
   #refuse(): void {
     this.#refused = true;
     this.#parts = [];
-    const reason = `the request is larger than ${this.#o.bodyBytesMax} bytes`;
+    const reason = `the request is larger than ${this.#bodyBytesMax} bytes`;
     this.#frames.write().text(KIND.refuse, CALL, reason);
   }
 
   async #serve(request: RequestContent, body: string): Promise<void> {
     const { log, peer } = this.#session;
     try {
-      const { handler } = this.#o;
-      await this.#send(await handler(received(request, peer.name, body, this.#left.signal)));
+      await this.#send(await this.#handler(received(request, peer.name, body, this.#left.signal)));
     } catch (error) {
       if (!this.#frames.open) return;
       log.warn({ err: error, peer: peer.name, path: request.path }, "a call of a peer failed");

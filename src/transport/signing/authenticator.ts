@@ -1,18 +1,20 @@
-/** Decides whether a connection is opened by a node of this cluster, and by which one, by its signature alone. */
+/**
+ * Decides whether a connection is opened by a node of this cluster, and by which one, by its signature alone. Each
+ * signature is accepted once.
+ */
 
-import type { NodeName } from "../../core/ids.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { ClusterKeys } from "./cluster-keys.ts";
-import { SeenSignatures } from "./seen-signatures.ts";
-import { verify } from "./signing.ts";
-import type { Claims, ReceivedHeaders, SignatureFault } from "./signing.ts";
+import type { Platform } from "../../platform/platform.ts";
+import {
+  verify,
+  type ClusterKeys,
+  type Claims,
+  type ReceivedHeaders,
+  type SignatureFault,
+} from "./signing.ts";
 
-export interface AuthenticatorOptions {
-  readonly keys: ClusterKeys;
-  readonly self: NodeName;
-  readonly clock: Clock;
+export interface AuthenticatorLimits {
   /** How far the clocks of two nodes may be apart. Larger, and more signatures have to be remembered. */
-  readonly skewMs?: number;
+  readonly skewMs?: number | undefined;
   /** Signatures remembered in each of two windows of twice the skew, about 40 bytes each. Requests beyond are refused. */
   readonly seenMax?: number;
 }
@@ -36,21 +38,23 @@ const SEEN_MAX = 100_000;
 const GRACE_MS = 1_000;
 
 export class Authenticator {
+  readonly #platform: Pick<Platform, "clock" | "identity">;
   readonly #keys: ClusterKeys;
-  readonly #self: NodeName;
-  readonly #clock: Clock;
   readonly #skewMs: number;
   readonly #seen: SeenSignatures;
   readonly #startedAt: number;
 
-  constructor(options: AuthenticatorOptions) {
-    this.#keys = options.keys;
-    this.#self = options.self;
-    this.#clock = options.clock;
-    this.#skewMs = options.skewMs ?? SKEW_MS;
+  constructor(
+    platform: Pick<Platform, "clock" | "identity">,
+    keys: ClusterKeys,
+    { skewMs = SKEW_MS, seenMax = SEEN_MAX }: AuthenticatorLimits = {},
+  ) {
+    this.#platform = platform;
+    this.#keys = keys;
+    this.#skewMs = skewMs;
     // A request whose sender's clock is ahead stays valid for twice the skew.
-    this.#seen = new SeenSignatures(2 * this.#skewMs + 1, options.seenMax ?? SEEN_MAX);
-    this.#startedAt = options.clock.monotonic();
+    this.#seen = new SeenSignatures(2 * skewMs + 1, seenMax);
+    this.#startedAt = platform.clock.monotonic();
   }
 
   /** A request is accepted once: the same one again is a replay. */
@@ -59,35 +63,36 @@ export class Authenticator {
     if (!verified.valid) return refuse(verified.fault, verified.reason);
     const { claims, keyId, signature } = verified;
     const { from, to } = claims;
-    if (to !== null && to !== this.#self) {
-      return refuse(
-        "wrong_receiver",
-        `a request from ${from.name} was meant for ${to}, and this is ${this.#self}`,
-      );
+    const {
+      clock,
+      identity: { name: self },
+    } = this.#platform;
+    if (to !== null && to !== self) {
+      return refuse("wrong_receiver", `a request from ${from.name} was meant for ${to}, and this is ${self}`);
     }
-    const ageMs = this.#clock.now() - claims.time;
+    const ageMs = clock.now() - claims.time;
     if (Math.abs(ageMs) > this.#skewMs) {
       const seconds = Math.round(Math.abs(ageMs) / 1_000);
       const relation = ageMs > 0 ? "behind" : "ahead of";
       return refuse(
         "clock_skew",
-        `the clock of ${from.name} is ${seconds} s ${relation} that of ${this.#self}, and ${this.#skewMs / 1_000} s are allowed: check the time service of both`,
+        `the clock of ${from.name} is ${seconds} s ${relation} that of ${self}, and ${this.#skewMs / 1_000} s are allowed: check the time service of both`,
       );
     }
     // Signatures that were seen before this process started are forgotten, so none from then is accepted.
-    if (ageMs > this.#clock.monotonic() - this.#startedAt + GRACE_MS) {
+    if (ageMs > clock.monotonic() - this.#startedAt + GRACE_MS) {
       return refuse(
         "before_start",
-        `a request from ${from.name} was signed before ${this.#self} started; it can be sent again`,
+        `a request from ${from.name} was signed before ${self} started; it can be sent again`,
       );
     }
-    switch (this.#seen.note(signature, this.#clock.monotonic())) {
+    switch (this.#seen.note(signature, clock.monotonic())) {
       case "seen":
         return refuse("replayed", `a request from ${from.name} was sent a second time`);
       case "full":
         return refuse(
           "too_many",
-          `${this.#self} had more signed requests than it can remember; it recovers by itself`,
+          `${self} had more signed requests than it can remember; it recovers by itself`,
         );
       case "new":
         return { verdict: "accepted", claims, keyId };
@@ -97,4 +102,50 @@ export class Authenticator {
 
 function refuse(why: Refusal, reason: string): Verdict {
   return { verdict: "refused", why, reason };
+}
+
+/**
+ * Remembers the signatures of calls for as long as they would be accepted, so that none is accepted twice.
+ *
+ * There are two generations. New signatures go into the young one. When that is a whole window old it becomes the old
+ * one, and the previous old one, whose signatures have all expired, is dropped at once. When the young one is full, the
+ * answer is "full": forgetting a signature inside its window would allow a replay.
+ */
+export class SeenSignatures {
+  readonly #windowMs: number;
+  readonly #max: number;
+  #young = new Set<number>();
+  #old = new Set<number>();
+  /** On a monotonic clock: a wall clock that is set must not make it forget. */
+  #youngSince = Number.NEGATIVE_INFINITY;
+
+  /** `windowMs` is how long after it was first seen a signature could still be accepted. */
+  constructor(windowMs: number, max: number) {
+    this.#windowMs = windowMs;
+    this.#max = max;
+  }
+
+  get size(): number {
+    return this.#young.size + this.#old.size;
+  }
+
+  /** `new` notes it. Only signatures that were found valid may come here: an outsider must not be able to fill it. */
+  note(signature: Buffer, monotonic: number): "new" | "seen" | "full" {
+    this.#turn(monotonic);
+    // 48 bits of a MAC, which no sender can choose: a number is a quarter of the memory of a text, and that one call in
+    // a hundred million is refused by chance is what its sender's retry is for.
+    const mark = signature.readUIntBE(0, 6);
+    if (this.#young.has(mark) || this.#old.has(mark)) return "seen";
+    if (this.#young.size >= this.#max) return "full";
+    this.#young.add(mark);
+    return "new";
+  }
+
+  #turn(monotonic: number): void {
+    const age = monotonic - this.#youngSince;
+    if (age < this.#windowMs) return;
+    this.#old = age < 2 * this.#windowMs ? this.#young : new Set();
+    this.#young = new Set();
+    this.#youngSince = monotonic;
+  }
 }

@@ -1,13 +1,16 @@
 /**
  * Signs the request that opens a connection between two nodes, and verifies it. Its age, its receiver and replays are
  * checked by the `Authenticator`. Calls are not signed one by one: the connection seals them (mesh/frame.ts).
+ *
+ * Keys are derived from the cluster secret. The secret itself is neither used as a key nor sent. Two secrets may be
+ * valid at a time, so that the secret can be changed node by node without an outage: first every node accepts the new
+ * one as its second, then each makes it its first, then the old one is removed.
  */
 
-import { createHmac, timingSafeEqual } from "node:crypto";
-import { NODE_NAME } from "../../core/ids.ts";
-import type { NodeName } from "../../core/ids.ts";
+import { createHmac, createSecretKey, hkdfSync, timingSafeEqual, type KeyObject } from "node:crypto";
+import { BatonError } from "../../core/errors.ts";
+import { NODE_NAME, type NodeName } from "../../core/ids.ts";
 import type { NodeIdentity } from "../../core/node.ts";
-import type { ClusterKey, ClusterKeys } from "./cluster-keys.ts";
 
 export interface Claims {
   readonly from: NodeIdentity;
@@ -26,7 +29,7 @@ export type ReceivedHeaders = Readonly<Record<string, string | readonly string[]
 
 export type SignatureFault = "missing" | "malformed" | "unknown_key" | "bad_signature";
 
-export type Verified =
+type Verified =
   | { readonly valid: true; readonly claims: Claims; readonly keyId: string; readonly signature: Buffer }
   | { readonly valid: false; readonly fault: SignatureFault; readonly reason: string };
 
@@ -120,4 +123,48 @@ function fault(fault: SignatureFault, reason: string): Verified {
 function macOf({ key }: ClusterKey, { from, to, time, nonce, use }: Claims): Buffer {
   const text = JSON.stringify([VERSION, from.name, from.incarnation, to, time, nonce, use]);
   return createHmac("sha256", key).update(text).digest();
+}
+
+export interface ClusterKey {
+  /** Identifies the secret that a signature was made with, and reveals nothing about it. */
+  readonly id: string;
+  readonly key: KeyObject;
+}
+
+export interface ClusterKeys {
+  /** Signs. */
+  readonly first: ClusterKey;
+  /** By id; all of them verify. */
+  readonly accepted: ReadonlyMap<string, ClusterKey>;
+}
+
+const SECRETS_MAX = 2;
+const KEY_BYTES = 32;
+
+/** The first secret signs, both verify. How strong a secret has to be is the configuration's business. */
+export function clusterKeys(secrets: readonly string[]): ClusterKeys {
+  const field = { field: "cluster.secret" };
+  if (secrets.length === 0 || secrets.some((secret) => secret.trim() === "")) {
+    throw new BatonError("BAD_CONFIG", "cluster.secret is empty; make one with: baton secret create", field);
+  }
+  if (secrets.length > SECRETS_MAX) {
+    throw new BatonError(
+      "BAD_CONFIG",
+      `cluster.secret has ${secrets.length} secrets; one that signs and at most one older or newer that is accepted too`,
+      field,
+    );
+  }
+  const keys = secrets.map(clusterKey);
+  return { first: keys[0]!, accepted: new Map(keys.map((key) => [key.id, key])) };
+}
+
+function clusterKey(secret: string): ClusterKey {
+  const id = Buffer.from(hkdfSync("sha256", secret, "", "baton key id 1", 6)).toString("base64url");
+  const bytes = Buffer.from(hkdfSync("sha256", secret, "", "baton signing 1", KEY_BYTES));
+  return { id, key: createSecretKey(bytes) };
+}
+
+/** A key for one purpose. `info` must name everything that distinguishes this use from any other. */
+export function derivedKey({ key }: ClusterKey, salt: string, info: readonly string[]): KeyObject {
+  return createSecretKey(Buffer.from(hkdfSync("sha256", key, salt, JSON.stringify(info), KEY_BYTES)));
 }

@@ -1,8 +1,7 @@
 /** The contract of the channels port. Every keeper runs it; `broken.test.ts` shows that it bites. */
 
 import type { Channels } from "../../../src/channels/channels.ts";
-import type { Promises, Skips, WithWorld } from "../promises.ts";
-import { prove } from "../promises.ts";
+import { prove, type Promises, type Skips, type WithWorld } from "../promises.ts";
 import { lifePromises } from "./life.ts";
 import { queuePromises } from "./queues.ts";
 import { topicPromises } from "./topics.ts";

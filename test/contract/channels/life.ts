@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { hasCode } from "../../../src/core/errors.ts";
 import type { Promises } from "../promises.ts";
-import { gate, message, messages, turn, until } from "./world.ts";
-import type { ChannelsWorld } from "./world.ts";
+import { gate, message, messages, turn, until, type ChannelsWorld } from "./world.ts";
 
 const stopped = (error: unknown): boolean => hasCode(error, "STOPPED");
 

@@ -60,11 +60,11 @@ describe("redis channels", () => {
     await assert.rejects(unreachable.start(), (error) => hasCode(error, "STORE_UNAVAILABLE"));
     const warned: string[] = [];
     const log = { info() {}, warn: (_: unknown, text: string) => void warned.push(text) };
-    await world.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru");
+    await world.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru", "maxmemory", "100mb");
     try {
       await world.started({ log });
     } finally {
-      await world.command("CONFIG", "SET", "maxmemory-policy", "noeviction");
+      await world.command("CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", "0");
     }
     assert.deepEqual(warned, ["Redis may evict what is not handled yet: set maxmemory-policy to noeviction"]);
   });

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import type { LeaderLocks } from "../../../src/leadership/coordination.ts";
-import type { ElectorSettings } from "../../../src/leadership/elector-settings.ts";
+import type { ElectorSettings } from "../../../src/leadership/elector.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { ManualClock } from "../../support/manual-clock.ts";

@@ -3,10 +3,8 @@
  * No proof names a winner.
  */
 
-import { withLock } from "../../support/lock-world.ts";
-import type { OpenLock } from "../../support/lock-world.ts";
-import type { Skips } from "../promises.ts";
-import { prove } from "../promises.ts";
+import { withLock, type OpenLock } from "../../support/lock-world.ts";
+import { prove, type Skips } from "../promises.ts";
 import { grantPromises } from "./grant.ts";
 import { modelPromises } from "./model.ts";
 import { racePromises } from "./race.ts";

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import type { ElectorSettings } from "../../../src/leadership/elector-settings.ts";
+import type { ElectorSettings } from "../../../src/leadership/elector.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { EtcdServer } from "../../support/etcd-server.ts";

@@ -14,17 +14,16 @@ async function watching(t: TestContext) {
   const server = await EtcdServer.start();
   const proxy = await TcpProxy.start(server.url());
   const url = proxy.through(server.url());
-  const gateway = new Gateway({ url, clock: systemClock, commandMs: 1_000 });
+  const options = { url, clock: systemClock, random: systemRandom, commandMs: 1_000 };
+  const gateway = new Gateway(options);
   const seen = { opened: 0, events: [] as string[] };
-  const stream = new WatchStream({
+  const stream = new WatchStream(
+    options,
     gateway,
-    clock: systemClock,
-    random: systemRandom,
-    folder: "test/folder/",
-    openMs: 1_000,
-    onOpen: () => void (seen.opened += 1),
-    onEvent: ({ key, deleted }) => void seen.events.push(`${deleted ? "-" : "+"}${key}`),
-  });
+    "test/folder/",
+    () => void (seen.opened += 1),
+    ({ key, deleted }) => void seen.events.push(`${deleted ? "-" : "+"}${key}`),
+  );
   t.after(async () => {
     await stream.stop();
     await gateway.stop();

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";
-import { ROLE } from "../../support/lock-world.ts";
-import type { LockWorld } from "../../support/lock-world.ts";
+import { ROLE, type LockWorld } from "../../support/lock-world.ts";
 import type { Promises } from "../promises.ts";
 
 const ada = candidate("ada");

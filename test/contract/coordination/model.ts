@@ -3,8 +3,7 @@
 import assert from "node:assert/strict";
 import * as fc from "../../support/fast-check.ts";
 import type { NodeIdentity } from "../../../src/core/node.ts";
-import { heldBy, sameTerm } from "../../../src/core/leadership/term.ts";
-import type { Term } from "../../../src/core/leadership/term.ts";
+import { heldBy, sameTerm, type Term } from "../../../src/core/leadership/term.ts";
 import { candidate } from "../../support/lock-candidates.ts";
 import type { LockWorld } from "../../support/lock-world.ts";
 import type { Promises } from "../promises.ts";

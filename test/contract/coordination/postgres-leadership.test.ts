@@ -2,14 +2,13 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, test, type TestContext } from "node:test";
-import { leaderLock } from "../../../src/leadership/postgres/advisory-keys.ts";
-import { Elector } from "../../../src/leadership/elector.ts";
-import type { ElectorSettings } from "../../../src/leadership/elector-settings.ts";
+import { leaderLock } from "../../../src/leadership/postgres/advisory-lock.ts";
+import { Elector, type ElectorSettings } from "../../../src/leadership/elector.ts";
 import type { PostgresCoordination } from "../../../src/leadership/postgres/coordination.ts";
 import type { NodeIdentity } from "../../../src/core/node.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { applicationPrefix } from "../../../src/platform/drivers/postgres/application-name.ts";
+import { applicationPrefix } from "../../../src/platform/drivers/postgres/session.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";

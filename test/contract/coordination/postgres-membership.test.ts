@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { NodeIdentity } from "../../../src/core/node.ts";
-import { applicationPrefix } from "../../../src/platform/drivers/postgres/application-name.ts";
+import { applicationPrefix } from "../../../src/platform/drivers/postgres/session.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { candidate, OWN_INFO } from "../../support/lock-candidates.ts";
 import { PostgresCluster } from "../../support/lock-postgres.ts";

@@ -78,7 +78,7 @@ export const BROKEN_LEADERS: BrokenStores = {
             return jobs.claim(request);
           },
           recover(which, budgets, fence) {
-            if (which.by !== "lives") return jobs.recover(which, budgets, fence);
+            if (which.by !== "incarnations") return jobs.recover(which, budgets, fence);
             const alike = [...lives].filter((life) => which.incarnations.some((one) => life.startsWith(one)));
             return jobs.recover({ ...which, incarnations: alike }, budgets, fence);
           },
@@ -92,7 +92,7 @@ export const BROKEN_LEADERS: BrokenStores = {
     replace: ({ jobs }) => ({
       jobs: {
         recover: (which, budgets, fence) =>
-          jobs.recover(which.by === "lives" ? { by: "expiry" } : which, budgets, fence),
+          jobs.recover(which.by === "incarnations" ? { by: "expiry" } : which, budgets, fence),
       },
     }),
   },
@@ -102,7 +102,7 @@ export const BROKEN_LEADERS: BrokenStores = {
     replace: ({ jobs }) => ({
       jobs: {
         recover: (which, budgets, fence) =>
-          jobs.recover(which.by === "lives" ? { by: "everybody", except: "" } : which, budgets, fence),
+          jobs.recover(which.by === "incarnations" ? { by: "everybody", except: "" } : which, budgets, fence),
       },
     }),
   },

@@ -117,7 +117,7 @@ export const BROKEN_OVERDUE: BrokenStores = {
             const found = await jobs.recover(which, budgets, fence);
             if (which.by !== "overdue" || found.length === 0) return found;
             const incarnations = found.map(({ id }) => leases.get(id)!.split("/")[1]!);
-            return [...found, ...(await jobs.recover({ by: "lives", incarnations }, budgets, fence))];
+            return [...found, ...(await jobs.recover({ by: "incarnations", incarnations }, budgets, fence))];
           },
         },
       };

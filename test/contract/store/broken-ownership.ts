@@ -109,11 +109,11 @@ export const BROKEN_OWNERSHIP: BrokenStores = {
   "lets an old owner write": {
     caughtBy: "after a handoff the old owner writes nothing, and the new one does",
     replace: instead((whole) => ({
-      write: (events, owner) =>
+      record: (events, owner) =>
         Promise.all(
           events.map(async (event) => {
             const now = await asOwned(whole, event);
-            const [answer] = await whole.write([{ ...event, ...now?.held }], now?.owner ?? owner);
+            const [answer] = await whole.record([{ ...event, ...now?.held }], now?.owner ?? owner);
             return answer ?? null;
           }),
         ),
@@ -123,12 +123,12 @@ export const BROKEN_OWNERSHIP: BrokenStores = {
   "settles before it reports": {
     caughtBy: "reports are written before settlements, in one transaction",
     replace: instead((whole) => ({
-      async write(events, owner) {
-        const settled = await whole.write(
+      async record(events, owner) {
+        const settled = await whole.record(
           events.map((event) => ({ ...event, reports: [] })),
           owner,
         );
-        const reported = await whole.write(
+        const reported = await whole.record(
           events.map((event) => ({ ...event, settlements: [] })),
           owner,
         );

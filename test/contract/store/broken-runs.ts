@@ -2,7 +2,7 @@ import type { JobId } from "../../../src/core/ids.ts";
 import type { JobStore, Run, Settlement, Store, Verdict } from "../../../src/store/store.ts";
 import { LOG_LINES_MAX } from "../../../src/store/store.ts";
 import { AUTHOR } from "../../support/store-world.ts";
-import type { BrokenStores } from "./broken.ts";
+import type { BrokenStores, RunParts } from "./broken.ts";
 
 /** Remembers the last run of every job: a careless keeper that looks at the id alone. */
 function lastRuns({ jobs }: Store): { claim: JobStore["claim"]; of: (run: Run) => Run } {
@@ -42,7 +42,7 @@ export const BROKEN_RUNS: BrokenStores = {
     caughtBy: "a result under an old epoch is stale and changes nothing",
     replace(whole) {
       const { claim, of } = lastRuns(whole);
-      const settle: JobStore["settle"] = (batch) =>
+      const settle: RunParts["settle"] = (batch) =>
         whole.jobs.settle(batch.map(({ run, outcome }) => ({ run: of(run), outcome })));
       return { jobs: { claim, settle } };
     },
@@ -52,7 +52,7 @@ export const BROKEN_RUNS: BrokenStores = {
     caughtBy: "a result under a lease that does not hold the job is stale",
     replace(whole) {
       const { claim, of } = lastRuns(whole);
-      const settle: JobStore["settle"] = (batch) =>
+      const settle: RunParts["settle"] = (batch) =>
         whole.jobs.settle(
           batch.map(({ run, outcome }) => ({ run: { ...run, lease: of(run).lease }, outcome })),
         );
@@ -64,7 +64,7 @@ export const BROKEN_RUNS: BrokenStores = {
     caughtBy: "a stale run may not log",
     replace(whole) {
       const { claim, of } = lastRuns(whole);
-      const report: JobStore["report"] = (batch) =>
+      const report: RunParts["report"] = (batch) =>
         whole.jobs.report(batch.map((one) => (one.progress ? one : { ...one, run: of(one.run) })));
       return { jobs: { claim, report } };
     },
@@ -74,7 +74,7 @@ export const BROKEN_RUNS: BrokenStores = {
     caughtBy: "a stale run may not report progress",
     replace(whole) {
       const { claim, of } = lastRuns(whole);
-      const report: JobStore["report"] = (batch) =>
+      const report: RunParts["report"] = (batch) =>
         whole.jobs.report(batch.map((one) => (one.progress ? { ...one, run: of(one.run) } : one)));
       return { jobs: { claim, report } };
     },

@@ -109,7 +109,7 @@ export const cancelAndRetryPromises: Promises = {
     await world.store.jobs.cancel(waiting, null);
     assert.equal((await world.job(waiting)).error!.message, "cancelled before it started");
     for (const [which, message] of [
-      [{ by: "lives", incarnations: ["1"] }, "cancelled while its node died"],
+      [{ by: "incarnations", incarnations: ["1"] }, "cancelled while its node died"],
       [{ by: "holders", names: ["node-a/1"] }, "cancelled"],
     ] as const) {
       const run = await world.running();

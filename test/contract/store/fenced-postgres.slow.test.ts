@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { after, before } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
@@ -11,17 +10,6 @@ before(async () => {
 });
 after(() => server.stop());
 
-/** A directory of the contract stands for a database; when it is gone, so is the need for that. */
-const databases = new Map<string, string>();
-
-fencedContract("postgres", async ({ clock, dir }) => {
-  for (const [old, url] of databases) {
-    if (existsSync(old)) continue;
-    databases.delete(old);
-    await server.giveBack(url);
-  }
-  const url = await server.createDatabase();
-  databases.set(dir, url);
-  const store = await openPostgresStore({ url, clock: systemClock, time: clock });
-  return store;
-});
+fencedContract("postgres", async ({ clock, dir }) =>
+  openPostgresStore({ url: await server.databaseFor(dir), clock: systemClock, time: clock }),
+);

@@ -15,7 +15,16 @@ import { systemRandom } from "../../../src/platform/random.ts";
 import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
 import type { ClaimedJob, ClaimRequest, NewJob, Outcome } from "../../../src/store/store.ts";
 import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
-import { AUTHOR, ERROR, HOUR_MS, lease, NODE, node } from "../../support/store-world.ts";
+import {
+  AUTHOR,
+  ERROR,
+  HOUR_MS,
+  lease,
+  NODE,
+  node,
+  reportRuns,
+  settleRuns,
+} from "../../support/store-world.ts";
 
 let server: SharedPostgres;
 before(async () => {
@@ -72,7 +81,7 @@ interface World {
 }
 
 async function withWorld(proof: (world: World) => Promise<void>): Promise<void> {
-  const url = await server.createDatabase();
+  const url = await server.databaseWithTables();
   const [leader, next] = await Promise.all([0, 1].map(() => openPostgresStore({ url, clock: systemClock })));
   const session = new Client({ connectionString: url });
   session.on("error", () => {});
@@ -96,7 +105,7 @@ async function withWorld(proof: (world: World) => Promise<void>): Promise<void> 
   } finally {
     await session.end();
     await Promise.all([leader!.close(), next!.close()]);
-    await server.giveBack(url);
+    await server.clear(url);
   }
 }
 
@@ -128,7 +137,7 @@ const settling = (outcome: Outcome, trace: string): Write => ({
     const run = await running("a");
     return {
       obstacle: "SELECT FROM baton.live FOR UPDATE",
-      write: () => leader.jobs.settle([{ run, outcome }], fence),
+      write: () => settleRuns(leader, [{ run, outcome }], fence),
     };
   },
   trace,
@@ -160,7 +169,7 @@ const WRITES: Readonly<Record<string, Write>> = {
   "a claim under a lease that is held": {
     async prepare({ leader, fence, running }) {
       const run = await running("a");
-      await leader.jobs.settle([{ run, outcome: COMPLETED }]);
+      await settleRuns(leader, [{ run, outcome: COMPLETED }]);
       await leader.jobs.submit([newJob()], AUTHOR);
       return {
         obstacle: "SELECT FROM baton.lease FOR UPDATE",
@@ -177,7 +186,7 @@ const WRITES: Readonly<Record<string, Write>> = {
       const report = { run, logs: [], progress: { value: 0.5, message: null } };
       return {
         obstacle: "SELECT FROM baton.live FOR UPDATE",
-        write: () => leader.jobs.report([report], fence),
+        write: () => reportRuns(leader, [report], fence),
       };
     },
     trace: "SELECT FROM baton.live WHERE progress IS NOT NULL",
@@ -269,7 +278,7 @@ void describe("many fenced writes", () => {
         for (;;) {
           const { jobs } = await leader.jobs.claim(request(fence, `n${agents++}`, { limit: 4 }));
           const settlements = jobs.map((run) => ({ run, outcome: COMPLETED }));
-          await leader.jobs.settle(settlements, fence);
+          await settleRuns(leader, settlements, fence);
         }
       };
       const workers = Array.from({ length: 10 }, async () => {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { hasCode } from "../../../src/core/errors.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import type { ClaimedJob, ClaimRequest, Outcome, Report, Run } from "../../../src/store/store.ts";
-import type { Promises, StoreWorld } from "../../support/store-world.ts";
+import { type Promises, type StoreWorld, reportRuns, settleRuns } from "../../support/store-world.ts";
 import { AUTHOR, ERROR, HOUR_MS, LEASE_MS, lease, NODE, STOPPED_ERROR } from "../../support/store-world.ts";
 
 const refused = (error: unknown): boolean => hasCode(error, "STALE_EPOCH");
@@ -60,14 +60,14 @@ export const fencedWritePromises: Promises = {
     const { held, jobs: claimed } = await jobs.claim(request);
     assert.deepEqual([held, claimed.length, claimed[0]!.jobEpoch], [true, 1, 1]);
     const run = told(claimed[0]!);
-    assert.deepEqual(await jobs.report([said(run, 0.5)], fence), ["accepted"]);
+    assert.deepEqual(await reportRuns({ jobs }, [said(run, 0.5)], fence), ["accepted"]);
     assert.deepEqual(await jobs.renew(run.lease, LEASE_MS, fence), { held: true, cancelled: [] });
     const settlement = { run, outcome: { kind: "completed", result: "7" } } as const;
-    assert.deepEqual(await jobs.settle([settlement], fence), ["accepted"]);
+    assert.deepEqual(await settleRuns({ jobs }, [settlement], fence), ["accepted"]);
     assert.deepEqual([await world.status(job.id), await jobs.result(job.id)], ["completed", "7"]);
     assert.equal((await world.logs(job.id)).length, 1);
-    assert.deepEqual(await jobs.settle([settlement], fence), ["replayed"]);
-    assert.deepEqual(await jobs.report([said(run, 0.6)], fence), ["stale"]);
+    assert.deepEqual(await settleRuns({ jobs }, [settlement], fence), ["replayed"]);
+    assert.deepEqual(await reportRuns({ jobs }, [said(run, 0.6)], fence), ["stale"]);
   },
 
   "under any other term nothing is submitted": async (world) => {
@@ -109,8 +109,8 @@ export const fencedWritePromises: Promises = {
     const before = await Promise.all(runs.map(({ id }) => world.job(id)));
     const settlements = runs.map((run, at) => ({ run: told(run), outcome: OUTCOMES[at]! }));
     for (const fence of await strangers(world)) {
-      await assert.rejects(world.store.jobs.settle(settlements, fence), refused);
-      for (const one of settlements) await assert.rejects(world.store.jobs.settle([one], fence), refused);
+      await assert.rejects(settleRuns(world.store, settlements, fence), refused);
+      for (const one of settlements) await assert.rejects(settleRuns(world.store, [one], fence), refused);
     }
     assert.deepEqual(await Promise.all(runs.map(({ id }) => world.job(id))), before);
   },
@@ -120,8 +120,8 @@ export const fencedWritePromises: Promises = {
     const before = await world.job(run.id);
     const gone = { ...told(run), id: world.newId() };
     for (const fence of await strangers(world)) {
-      await assert.rejects(world.store.jobs.report([said(run, 0.5)], fence), refused);
-      await assert.rejects(world.store.jobs.report([said(gone, 0.5)], fence), refused);
+      await assert.rejects(reportRuns(world.store, [said(run, 0.5)], fence), refused);
+      await assert.rejects(reportRuns(world.store, [said(gone, 0.5)], fence), refused);
     }
     assert.deepEqual(await world.job(run.id), before);
     assert.deepEqual(await world.logs(run.id), []);
@@ -144,12 +144,15 @@ export const fencedWritePromises: Promises = {
     const { jobs } = world.store;
     for (const fence of await strangers(world)) {
       await assert.rejects(jobs.submit([], AUTHOR, false, fence), refused);
-      await assert.rejects(jobs.settle([], fence), refused);
-      await assert.rejects(jobs.report([], fence), refused);
+      await assert.rejects(settleRuns({ jobs }, [], fence), refused);
+      await assert.rejects(reportRuns({ jobs }, [], fence), refused);
     }
     const fence = await world.term();
     assert.deepEqual(await jobs.submit([], AUTHOR, false, fence), []);
-    assert.deepEqual([await jobs.settle([], fence), await jobs.report([], fence)], [[], []]);
+    assert.deepEqual(
+      [await settleRuns({ jobs }, [], fence), await reportRuns({ jobs }, [], fence)],
+      [[], []],
+    );
   },
 
   "a term that was granted elsewhere is as good, and the one before it is over": async (world) => {
@@ -165,7 +168,7 @@ export const fencedWritePromises: Promises = {
     const fence = await world.term();
     await world.store.terms.grant("log_compactor", { name: NODE, incarnation: "9" });
     const run = await running(world, fence);
-    assert.deepEqual(await world.store.jobs.report([said(run, 0.1)], fence), ["accepted"]);
+    assert.deepEqual(await reportRuns(world.store, [said(run, 0.1)], fence), ["accepted"]);
   },
 
   "a job shows the epoch of the term that it was submitted and claimed under": async (world) => {
@@ -193,7 +196,7 @@ export const fencedWritePromises: Promises = {
       const settlements = runs.map((run, at) => ({ run: told(run), outcome: OUTCOMES[at]! }));
       const batches = together ? [settlements] : settlements.map((one) => [one]);
       for (const batch of batches) {
-        const verdicts = await world.store.jobs.settle(batch, second);
+        const verdicts = await settleRuns(world.store, batch, second);
         assert.deepEqual(new Set(verdicts), new Set(["accepted"]));
       }
       for (const [at, { id }] of runs.entries()) {
@@ -217,7 +220,7 @@ export const fencedWritePromises: Promises = {
   "a job shows the epoch of the term that its run last reported under": async (world) => {
     const run = await running(world, await world.term());
     const second = await world.nextTerm();
-    await world.store.jobs.report([said(told(run), 0.5)], second);
+    await reportRuns(world.store, [said(told(run), 0.5)], second);
     const { leaderEpoch, owner, progress } = await world.job(run.id);
     assert.deepEqual([leaderEpoch, owner, progress], [second.epoch, NODE, 0.5]);
   },
@@ -226,10 +229,10 @@ export const fencedWritePromises: Promises = {
     const first = await world.term();
     const run = told(await running(world, first));
     const settlement = { run, outcome: { kind: "completed", result: "1" } } as const;
-    assert.deepEqual(await world.store.jobs.settle([settlement], first), ["accepted"]);
+    assert.deepEqual(await settleRuns(world.store, [settlement], first), ["accepted"]);
     const before = await world.job(run.id);
     const second = await world.nextTerm();
-    assert.deepEqual(await world.store.jobs.settle([settlement], second), ["replayed"]);
+    assert.deepEqual(await settleRuns(world.store, [settlement], second), ["replayed"]);
     assert.deepEqual(await world.job(run.id), before);
   },
 
@@ -242,7 +245,7 @@ export const fencedWritePromises: Promises = {
     const settlements = [one, two, foreign, gone, one].map((run) => {
       return { run, outcome: { kind: "completed", result: "1" } as const };
     });
-    assert.deepEqual(await world.store.jobs.settle(settlements, fence), [
+    assert.deepEqual(await settleRuns(world.store, settlements, fence), [
       "accepted",
       "accepted",
       "stale",
@@ -284,8 +287,8 @@ export const fencedWritePromises: Promises = {
     const run = await world.running();
     const own = await world.running({}, { lease: lease("node-a/2") });
     await world.nextTerm();
-    const late = world.store.jobs.report([said(told(run), 0.5)], old);
-    const settled = world.store.jobs.settle([{ run: own, outcome: { kind: "completed", result: "1" } }]);
+    const late = reportRuns(world.store, [said(told(run), 0.5)], old);
+    const settled = settleRuns(world.store, [{ run: own, outcome: { kind: "completed", result: "1" } }]);
     await assert.rejects(late, refused);
     assert.deepEqual(await settled, ["accepted"]);
   },
@@ -299,7 +302,7 @@ export const fencedWritePromises: Promises = {
         runs.push(await running(world, fence, { lease: lease(`agent:a/${at}`) }));
       }
       const results = runs.map((run) => {
-        return jobs.settle([{ run: told(run), outcome: { kind: "completed", result: "1" } }], fence);
+        return settleRuns({ jobs }, [{ run: told(run), outcome: { kind: "completed", result: "1" } }], fence);
       });
       const grant = world.nextTerm(`${round}, later`);
       const outcomes = await Promise.allSettled(results);
@@ -310,7 +313,7 @@ export const fencedWritePromises: Promises = {
         assert.equal(await world.status(run.id), outcome.status === "fulfilled" ? "completed" : "processing");
         if (outcome.status === "rejected") {
           const again = { run: told(run), outcome: { kind: "completed", result: "1" } } as const;
-          assert.deepEqual(await jobs.settle([again], next), ["accepted"]);
+          assert.deepEqual(await settleRuns({ jobs }, [again], next), ["accepted"]);
         }
       }
     }

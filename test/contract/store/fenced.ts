@@ -69,8 +69,7 @@ function fencedJobs({ jobs }: Store): JobStore {
   const calls: Partial<JobStore> = {
     submit: (wanted, author, wakes) => jobs.submit(wanted, author, wakes, FENCE),
     claim: (request) => jobs.claim({ ...request, fence: FENCE }),
-    settle: (settlements) => jobs.settle(settlements, FENCE),
-    report: (reports) => jobs.report(reports, FENCE),
+    record: (batch) => jobs.record(batch, FENCE),
     renew: (lease, ttlMs) => jobs.renew(lease, ttlMs, FENCE),
   };
   return new Proxy(jobs, {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { hasCode } from "../../../src/core/errors.ts";
-import type { Promises } from "../../support/store-world.ts";
+import { type Promises, reportRuns, settleRuns } from "../../support/store-world.ts";
 import { AUTHOR, LEASE_MS, lease } from "../../support/store-world.ts";
 
 export const lifePromises: Promises = {
@@ -22,8 +22,8 @@ export const lifePromises: Promises = {
     const calls: Record<string, () => Promise<unknown>> = {
       submit: () => jobs.submit([world.newJob()], AUTHOR),
       claim: () => jobs.claim(world.request()),
-      settle: () => jobs.settle([{ run, outcome: { kind: "completed", result: "1" } }]),
-      report: () => jobs.report([{ run, logs: [], progress: { value: 1, message: null } }]),
+      settle: () => settleRuns({ jobs }, [{ run, outcome: { kind: "completed", result: "1" } }]),
+      report: () => reportRuns({ jobs }, [{ run, logs: [], progress: { value: 1, message: null } }]),
       renew: () => jobs.renew(lease("node-a/1"), LEASE_MS),
       get: () => jobs.get(run.id),
       list: () => jobs.list({ limit: 1 }),

@@ -85,7 +85,7 @@ class Model {
       case "recover":
         return this.#recover({ by: "expiry" });
       case "crash":
-        return this.#recover({ by: "lives", incarnations: command.lives });
+        return this.#recover({ by: "incarnations", incarnations: command.lives });
       case "off":
         return this.#recover({ by: "holders", names: ["agent:x"] });
       case "overdue":
@@ -299,12 +299,12 @@ class Model {
     );
   }
 
-  async #recover(which: Abandoned & { by: "expiry" | "lives" | "holders" }): Promise<void> {
+  async #recover(which: Abandoned & { by: "expiry" | "incarnations" | "holders" }): Promise<void> {
     const names = [...this.#leases.keys()];
     const dead = names.filter((name) => {
       const [holder, life] = name.split("/") as [string, string];
       if (which.by === "holders") return which.names.includes(holder);
-      return which.by === "lives" ? which.incarnations.includes(life) : this.#surelyLapsed(name);
+      return which.by === "incarnations" ? which.incarnations.includes(life) : this.#surelyLapsed(name);
     });
     const doubtful = names.filter(
       (name) => which.by === "expiry" && !this.#surelyLapsed(name) && !this.#surelyHeld(name),

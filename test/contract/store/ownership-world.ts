@@ -10,11 +10,10 @@ import type {
   DispatchedJob,
   DispatchRequest,
   Held,
-  OwnedVerdicts,
   OwnershipStore,
 } from "../../../src/store/ownership.ts";
-import type { NewJob, Outcome, Run, Verdict } from "../../../src/store/store.ts";
-import { AUTHOR, lease, LEASE_MS, NODE, node, type StoreWorld } from "../../support/store-world.ts";
+import type { NewJob, Outcome, Recorded, Run, RunBatch, Verdict } from "../../../src/store/store.ts";
+import { AUTHOR, HOUR_MS, lease, LEASE_MS, NODE, node, type StoreWorld } from "../../support/store-world.ts";
 
 export const A: NodeIdentity = { name: node("node-a"), incarnation: "a-1" };
 export const B: NodeIdentity = { name: node("node-b"), incarnation: "b-1" };
@@ -49,6 +48,12 @@ export async function dispatched(
 ): Promise<readonly DispatchedAssignment[]> {
   const { assignments } = await ownershipOf(world).dispatch(dispatchRequest(fields), await world.term());
   return assignments;
+}
+
+/** By queue, and without taking a mark off. */
+export async function outstanding(world: StoreWorld): Promise<Record<string, number>> {
+  const marked = await ownershipOf(world).undispatch(HOUR_MS, await world.term());
+  return Object.fromEntries(marked.outstanding);
 }
 
 export function jobsOf(assignments: readonly DispatchedAssignment[]): DispatchedJob[] {
@@ -120,10 +125,13 @@ export async function settleOwned(
 export async function writeOwned(
   world: StoreWorld,
   held: Held,
-  said: Partial<Pick<Parameters<OwnershipStore["write"]>[0][number], "reports" | "settlements">>,
+  said: Partial<RunBatch>,
   owner: NodeIdentity = A,
-): Promise<OwnedVerdicts | null> {
-  const answers = await ownershipOf(world).write([{ ...held, reports: [], settlements: [], ...said }], owner);
+): Promise<Recorded | null> {
+  const answers = await ownershipOf(world).record(
+    [{ ...held, reports: [], settlements: [], ...said }],
+    owner,
+  );
   assert.equal(answers.length, 1);
   return answers[0]!;
 }

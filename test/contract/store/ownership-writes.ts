@@ -50,7 +50,7 @@ export const ownedWritePromises: Promises = {
     );
     assert.equal(await world.store.jobs.result(runs[0]!.id), '{"n":1}');
     assert.deepEqual(await unfinished(world, [held.assignment]), [0]);
-    assert.equal((await world.recover({ by: "lives", incarnations: ["1"] })).length, 0);
+    assert.equal((await world.recover({ by: "incarnations", incarnations: ["1"] })).length, 0);
   },
 
   "a job that has ended shows who owned it then, whichever way it ended": async (world) => {
@@ -113,7 +113,7 @@ export const ownedWritePromises: Promises = {
       { ...first!, assignment: second!.assignment + 1_000, reports: [], settlements: [settled(3)] },
       { ...first!, reports: [], settlements: [] },
     ];
-    assert.deepEqual(await ownership.write(events, A), [
+    assert.deepEqual(await ownership.record(events, A), [
       { reported: [], settled: ["accepted"] },
       { reported: [], settled: ["accepted", "accepted"] },
       null,
@@ -121,12 +121,12 @@ export const ownedWritePromises: Promises = {
       { reported: [], settled: [] },
     ]);
     assert.equal(await world.status(runs[3]!.id), "processing");
-    const [mixed] = await ownership.write(
+    const [mixed] = await ownership.record(
       [{ ...second!, reports: [logged(runs[3]!, "last")], settlements: [settled(3), settled(2)] }],
       A,
     );
     assert.deepEqual(mixed, { reported: ["accepted"], settled: ["accepted", "replayed"] });
-    assert.deepEqual(await ownership.write([], A), []);
+    assert.deepEqual(await ownership.record([], A), []);
   },
 
   "reports are written before settlements, in one transaction": async (world) => {
@@ -159,7 +159,7 @@ export const ownedWritePromises: Promises = {
 
   "reports of one event come before the settlements of another": async (world) => {
     const { held, runs } = await owned(world);
-    const answers = await ownershipOf(world).write(
+    const answers = await ownershipOf(world).record(
       [
         { ...held, reports: [], settlements: [{ run: runs[0]!, outcome: COMPLETED }] },
         { ...held, reports: [logged(runs[0]!, "before the end")], settlements: [] },
@@ -254,7 +254,7 @@ export const ownedWritePromises: Promises = {
       assert.equal(await settleOwned(world, other.held, runs[0]!, outcome), "stale");
     const foreign = await writeOwned(world, other.held, { reports: [logged(runs[0]!, "whose?")] });
     assert.deepEqual(foreign!.reported, ["stale"]);
-    await world.recover({ by: "lives", incarnations: ["1"] });
+    await world.recover({ by: "incarnations", incarnations: ["1"] });
     for (const outcome of [COMPLETED, { kind: "interrupted" } as const])
       assert.equal(await settleOwned(world, held, runs[0]!, outcome), "stale");
     assert.equal(await world.status(runs[0]!.id), "queued");

@@ -3,7 +3,6 @@
  * statements and by many at a time. The rest of the contract passes as well, and has nothing to do with sessions.
  */
 
-import { existsSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
@@ -24,21 +23,9 @@ void describe("the postgres store behind PgBouncer", { skip: noPgBouncer }, () =
     await server.stop();
   });
 
-  /** A directory of the contract stands for a database; when it is gone, so is the need for that. */
-  const databases = new Map<string, string>();
-  const databaseFor = async (dir: string): Promise<string> => {
-    for (const [old, url] of databases) {
-      if (existsSync(old)) continue;
-      databases.delete(old);
-      await server.giveBack(url);
-    }
-    const url = databases.get(dir) ?? (await server.createDatabase());
-    databases.set(dir, url);
-    return pooler.through(url);
-  };
   const open: OpenStore = async ({ clock, dir }) => {
-    const store = await openPostgresStore({ url: await databaseFor(dir), clock: systemClock, time: clock });
-    return store;
+    const url = pooler.through(await server.databaseFor(dir));
+    return openPostgresStore({ url, clock: systemClock, time: clock });
   };
 
   for (const subject of ["claim", "settle", "recover", "firing", "fenced writes"]) {

@@ -13,7 +13,7 @@ import { systemRandom } from "../../../src/platform/random.ts";
 import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
 import type { ClaimRequest, NewJob } from "../../../src/store/store.ts";
 import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
-import { AUTHOR, lease, LEASE_MS, NODE, node } from "../../support/store-world.ts";
+import { AUTHOR, lease, LEASE_MS, NODE, node, settleRuns } from "../../support/store-world.ts";
 
 let server: SharedPostgres;
 before(async () => {
@@ -51,21 +51,30 @@ const request = (name: string, fields: Partial<ClaimRequest> = {}): ClaimRequest
   ...fields,
 });
 
-/** Stores on one new database, each with a pool of its own, stopped whatever happens. */
+/** Stores on one database without rows, each with a pool of its own, stopped whatever happens. */
 async function withStores(
   count: number,
   proof: (stores: readonly PostgresStore[], url: string) => Promise<void>,
   fields: { readonly statementMs?: number } = {},
 ): Promise<void> {
-  const url = await server.createDatabase();
+  const url = await server.databaseWithTables();
+  await withStoresOn(url, count, (stores) => proof(stores, url), fields);
+  await server.clear(url);
+}
+
+async function withStoresOn(
+  url: string,
+  count: number,
+  proof: (stores: readonly PostgresStore[]) => Promise<void>,
+  fields: { readonly statementMs?: number } = {},
+): Promise<void> {
   const stores = await Promise.all(
     Array.from({ length: count }, () => openPostgresStore({ url, clock: systemClock, ...fields })),
   );
   try {
-    await proof(stores, url);
+    await proof(stores);
   } finally {
     await Promise.all(stores.map((store) => store.close()));
-    await server.giveBack(url);
   }
 }
 
@@ -158,7 +167,10 @@ void describe("the postgres store, shared", () => {
             if (claimed.jobs.length === 0) return;
             taken.push(...claimed.jobs.map((job) => job.id));
             const outcome = { kind: "completed", result: "1" } as const;
-            const verdicts = await store.jobs.settle(claimed.jobs.map((run) => ({ run, outcome })));
+            const verdicts = await settleRuns(
+              store,
+              claimed.jobs.map((run) => ({ run, outcome })),
+            );
             assert.ok(verdicts.every((verdict) => verdict === "accepted"));
           }
         };
@@ -232,7 +244,7 @@ void describe("the postgres store, shared", () => {
         await session.query("BEGIN");
         await session.query("SELECT FROM baton.live FOR UPDATE");
         const order: string[] = [];
-        const writing = a!.jobs.recover({ by: "lives", incarnations: ["1"] }, DEFAULT_BUDGETS, old);
+        const writing = a!.jobs.recover({ by: "incarnations", incarnations: ["1"] }, DEFAULT_BUDGETS, old);
         const written = writing.then(() => order.push("written"));
         await somebodyWaits(url);
         const granting = b!.terms.grant("scheduler", { name: node("node-b"), incarnation: "1" });
@@ -260,7 +272,7 @@ void describe("the postgres store, shared", () => {
           "UPDATE baton.term SET epoch = epoch + 1, leader = 'node-b' WHERE role = 'scheduler'",
         );
         const refused = assert.rejects(
-          a!.jobs.recover({ by: "lives", incarnations: ["1"] }, DEFAULT_BUDGETS, old),
+          a!.jobs.recover({ by: "incarnations", incarnations: ["1"] }, DEFAULT_BUDGETS, old),
           (error) => hasCode(error, "STALE_EPOCH"),
         );
         await somebodyWaits(url);
@@ -275,7 +287,7 @@ void describe("the postgres store, shared", () => {
       const term = await a!.terms.grant("scheduler", { name: NODE, incarnation: "1" });
       for (let round = 0; round < 30; round++) {
         await a!.jobs.submit([newJob(), newJob()], AUTHOR);
-        const dead = { by: "lives", incarnations: ["1"] } as const;
+        const dead = { by: "incarnations", incarnations: ["1"] } as const;
         await a!.jobs.claim(request("n1", { limit: 1 }));
         await Promise.all([
           a!.jobs.claim(request("n1")),
@@ -288,7 +300,8 @@ void describe("the postgres store, shared", () => {
     }));
 
   void test("ten stores that start on an empty database at once all find their tables", async () => {
-    await withStores(10, async (stores, url) => {
+    const url = await server.createDatabase();
+    await withStoresOn(url, 10, async (stores) => {
       const [ran] = await server.query(
         "SELECT count(*)::int AS n, max(version) AS version FROM baton.migration",
         url,

@@ -8,7 +8,7 @@ import { systemRandom } from "../../../src/platform/random.ts";
 import { MIGRATIONS } from "../../../src/store/postgres/schema.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
-import { AUTHOR, lease, LEASE_MS, NODE } from "../../support/store-world.ts";
+import { AUTHOR, lease, LEASE_MS, NODE, settleRuns } from "../../support/store-world.ts";
 
 /** The last schema before jobs had tags. */
 const BEFORE_TAGS = 9;
@@ -81,7 +81,7 @@ test("a database of an earlier version is brought up to date, with all that is i
       run,
       outcome: { kind: "completed", result: "1" } as const,
     }));
-    assert.deepEqual(await store.jobs.settle(settlements), Array(4).fill("accepted"));
+    assert.deepEqual(await settleRuns(store, settlements), Array(4).fill("accepted"));
 
     const channels = new PostgresChannels({ url, clock: systemClock, random: systemRandom });
     await channels.start();

@@ -23,10 +23,7 @@ async function inWorld(
   const url = await server.createDatabase();
   try {
     await StoreWorld.with(
-      async ({ clock }) => {
-        const store = await openPostgresStore({ url, clock: systemClock, time: clock });
-        return store;
-      },
+      ({ clock }) => openPostgresStore({ url, clock: systemClock, time: clock }),
       (world) => proof(world, (sql) => server.query(sql, url), url),
     );
   } finally {

@@ -68,7 +68,7 @@ export const recoverPromises: Promises = {
     const deadToo = await world.running({}, { lease: lease("node-b/3/0"), worker: "node-b" });
     const living = await world.running({}, { lease: lease("node-a/2"), worker: "node-a" });
     const livingBatch = await world.running({}, { lease: lease("node-a/2/agent-8"), worker: "agent-8" });
-    const found = await world.recover({ by: "lives", incarnations: ["1", "3"] });
+    const found = await world.recover({ by: "incarnations", incarnations: ["1", "3"] });
     assert.deepEqual(found.map((job) => job.id).sort(), [dead.id, deadBatch.id, deadToo.id].sort());
     assert.equal(await world.status(living.id), "processing");
     for (const run of [dead, deadBatch, deadToo])
@@ -92,15 +92,15 @@ export const recoverPromises: Promises = {
     const runs = await Promise.all(others.map((name) => world.submit({ queue: name })));
     for (const name of others) await world.claim({ lease: lease(name), queues: new Set([name]) });
     const one = await world.running({}, { lease: lease("node-a/1/0") });
-    const found = await world.recover({ by: "lives", incarnations: ["1", "_", "%"] });
+    const found = await world.recover({ by: "incarnations", incarnations: ["1", "_", "%"] });
     assert.deepEqual(found.map((job) => job.id).sort(), [one.id, runs.at(-1)!].sort());
     for (const id of runs.slice(0, -1)) assert.equal(await world.status(id), "processing");
   },
 
   "no lives, or unknown ones, end no lease": async (world) => {
     const run = await world.running();
-    assert.deepEqual(await world.recover({ by: "lives", incarnations: [] }), []);
-    assert.deepEqual(await world.recover({ by: "lives", incarnations: ["9", "node-a"] }), []);
+    assert.deepEqual(await world.recover({ by: "incarnations", incarnations: [] }), []);
+    assert.deepEqual(await world.recover({ by: "incarnations", incarnations: ["9", "node-a"] }), []);
     assert.equal((await world.store.jobs.renew(run.lease, LEASE_MS)).held, true);
   },
 
@@ -164,7 +164,7 @@ export const recoverPromises: Promises = {
     const before = await world.job(run.id);
     for (const which of [
       { by: "expiry" },
-      { by: "lives", incarnations: ["1"] },
+      { by: "incarnations", incarnations: ["1"] },
       { by: "everybody", except: "2" },
       { by: "holders", names: ["node-a"] },
       { by: "expiry", unheard: true },
@@ -188,7 +188,7 @@ export const recoverPromises: Promises = {
       { ...term, role: "log_compactor" as const },
     ]) {
       await assert.rejects(
-        world.store.jobs.recover({ by: "lives", incarnations: ["1"] }, DEFAULT_BUDGETS, forged),
+        world.store.jobs.recover({ by: "incarnations", incarnations: ["1"] }, DEFAULT_BUDGETS, forged),
         (error) => hasCode(error, "STALE_EPOCH"),
       );
     }

@@ -74,7 +74,7 @@ export const reopenPromises: Promises = {
         [2, "after"],
       ],
     );
-    const found = await world.recover({ by: "lives", incarnations: ["1"] });
+    const found = await world.recover({ by: "incarnations", incarnations: ["1"] });
     assert.deepEqual(
       found.map((job) => job.id),
       [run.id],

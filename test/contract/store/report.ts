@@ -1,10 +1,23 @@
 import assert from "node:assert/strict";
 import type { NewLogLine, Report } from "../../../src/store/store.ts";
 import { LOG_LINES_MAX } from "../../../src/store/store.ts";
-import type { Promises } from "../../support/store-world.ts";
+import { type Promises, reportRuns } from "../../support/store-world.ts";
 import { lease } from "../../support/store-world.ts";
 
 export const reportPromises: Promises = {
+  "reports and the end of their run may come in one batch, and are written once": async (world) => {
+    const run = await world.running();
+    const logs = [{ at: world.clock.now(), level: "info", message: "last words" }] as const;
+    const outcome = { kind: "completed", result: "1" } as const;
+    const batch = { reports: [{ run, logs, progress: null }], settlements: [{ run, outcome }] };
+    const first = await world.store.jobs.record(batch);
+    assert.deepEqual([first.reported, first.settled], [["accepted"], ["accepted"]]);
+    const again = await world.store.jobs.record(batch);
+    assert.deepEqual([again.reported, again.settled], [["stale"], ["replayed"]]);
+    assert.equal((await world.logs(run.id)).length, 1);
+    assert.equal(await world.status(run.id), "completed");
+  },
+
   "log lines are kept as they were written, numbered from 1": async (world) => {
     const run = await world.running();
     const lines: NewLogLine[] = [
@@ -12,7 +25,7 @@ export const reportPromises: Promises = {
       { at: 18, level: "warn", message: "zweite Zeile ☂\nwith a break" },
       { at: 16, level: "error", message: "" },
     ];
-    assert.deepEqual(await world.store.jobs.report([{ run, logs: lines, progress: null }]), ["accepted"]);
+    assert.deepEqual(await reportRuns(world.store, [{ run, logs: lines, progress: null }]), ["accepted"]);
     assert.deepEqual(
       [...(await world.logs(run.id))].map((line) => ({ ...line })),
       lines.map((line, index) => ({ ...line, seq: index + 1, jobEpoch: run.jobEpoch })),
@@ -49,7 +62,7 @@ export const reportPromises: Promises = {
     for (let n = 0; n < 20; n++) {
       const run = await world.running();
       const logs: NewLogLine[] = [{ at: 1, level: "info", message: "my last words" }];
-      const reported = world.store.jobs.report([{ run, logs, progress: null }]);
+      const reported = reportRuns(world.store, [{ run, logs, progress: null }]);
       await world.finish(run);
       assert.deepEqual(await reported, ["accepted"]);
       assert.equal((await world.logs(run.id)).length, 1);
@@ -60,7 +73,7 @@ export const reportPromises: Promises = {
     await world.submitMany(2);
     const [a, b] = await world.claim();
     const line = (message: string): NewLogLine => ({ at: 1, level: "info", message });
-    const verdicts = await world.store.jobs.report([
+    const verdicts = await reportRuns(world.store, [
       { run: a!, logs: [line("a1")], progress: null },
       { run: b!, logs: [line("b1")], progress: { value: 0.5, message: null } },
       { run: a!, logs: [line("a2")], progress: null },
@@ -180,8 +193,8 @@ export const reportPromises: Promises = {
       logs: [{ at: 1, level: "info", message: "x" }],
       progress: null,
     });
-    assert.deepEqual(await world.store.jobs.report([report(ghost), report(run)]), ["missing", "accepted"]);
-    assert.deepEqual(await world.store.jobs.report([]), []);
+    assert.deepEqual(await reportRuns(world.store, [report(ghost), report(run)]), ["missing", "accepted"]);
+    assert.deepEqual(await reportRuns(world.store, []), []);
     assert.equal((await world.logs(run.id)).length, 1);
   },
 
@@ -189,9 +202,9 @@ export const reportPromises: Promises = {
     const run = await world.running();
     const line = (index: number): NewLogLine => ({ at: index, level: "info", message: `line ${index}` });
     const flood = Array.from({ length: LOG_LINES_MAX - 50 }, (_, index) => line(index + 1));
-    await world.store.jobs.report([{ run, logs: flood, progress: null }]);
+    await reportRuns(world.store, [{ run, logs: flood, progress: null }]);
     const rest = Array.from({ length: 200 }, (_, index) => line(LOG_LINES_MAX - 49 + index));
-    assert.deepEqual(await world.store.jobs.report([{ run, logs: rest, progress: null }]), ["accepted"]);
+    assert.deepEqual(await reportRuns(world.store, [{ run, logs: rest, progress: null }]), ["accepted"]);
     assert.equal(await world.log(run, "and more"), "accepted");
 
     const lines = await world.logs(run.id, 0, LOG_LINES_MAX + 100);

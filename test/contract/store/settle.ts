@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Outcome, Settlement } from "../../../src/store/store.ts";
-import type { Promises } from "../../support/store-world.ts";
+import { type Promises, settleRuns } from "../../support/store-world.ts";
 import { ERROR, LEASE_MS, STOPPED_ERROR, lease } from "../../support/store-world.ts";
 
 const COMPLETED: Outcome = { kind: "completed", result: '{"ok":true}' };
@@ -230,14 +230,14 @@ export const settlePromises: Promises = {
   },
 
   "an empty batch of results is fine": async (world) => {
-    assert.deepEqual(await world.store.jobs.settle([]), []);
+    assert.deepEqual(await settleRuns(world.store, []), []);
   },
 
   "a stale run does not hold up the others in its batch": async (world) => {
     await world.submitMany(3);
     const [a, b, c] = await world.claim();
     const ghost = { id: world.newId(), jobEpoch: 1, lease: a!.lease };
-    const verdicts = await world.store.jobs.settle([
+    const verdicts = await settleRuns(world.store, [
       { run: a!, outcome: COMPLETED },
       { run: { ...b!, jobEpoch: b!.jobEpoch + 7, ref: undefined }, outcome: COMPLETED },
       { run: ghost, outcome: COMPLETED },
@@ -257,7 +257,7 @@ export const settlePromises: Promises = {
         throw new Error("this outcome cannot be read");
       },
     };
-    await assert.rejects(async () => world.store.jobs.settle([{ run: a!, outcome: COMPLETED }, unreadable]));
+    await assert.rejects(async () => settleRuns(world.store, [{ run: a!, outcome: COMPLETED }, unreadable]));
     assert.deepEqual(await world.counts(), { processing: 2 });
     assert.equal(await world.settle(a!, COMPLETED), "accepted");
     assert.equal(await world.settle(b!, COMPLETED), "accepted");

@@ -11,8 +11,13 @@ import type {
   StreamOutcome,
   Transport,
 } from "../../../src/transport/transport.ts";
-import type { OpenTransport } from "../../support/peer-world.ts";
-import { openHttpTransport, openMemoryTransport, tampered, withTransport } from "../../support/peer-world.ts";
+import {
+  openHttpTransport,
+  openMemoryTransport,
+  tampered,
+  withTransport,
+  type OpenTransport,
+} from "../../support/peer-world.ts";
 import { findsOut } from "../promises.ts";
 import { transportPromises } from "./contract.ts";
 

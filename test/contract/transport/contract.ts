@@ -1,9 +1,7 @@
 /** The contract of the transport port. Every keeper runs it; `broken.test.ts` shows that it bites. */
 
-import { withTransport } from "../../support/peer-world.ts";
-import type { OpenTransport, TransportWorld } from "../../support/peer-world.ts";
-import { prove } from "../promises.ts";
-import type { Promises, Skips } from "../promises.ts";
+import { withTransport, type OpenTransport, type TransportWorld } from "../../support/peer-world.ts";
+import { prove, type Promises, type Skips } from "../promises.ts";
 import { deadlinePromises } from "./deadline.ts";
 import { outcomePromises } from "./outcome.ts";
 import { replyPromises } from "./reply.ts";

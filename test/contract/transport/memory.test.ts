@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ManualClock } from "../../support/manual-clock.ts";
-import { MemoryNetwork } from "../../support/memory-network.ts";
-import type { PeerReply } from "../../support/memory-network.ts";
+import { MemoryNetwork, type PeerReply } from "../../support/memory-network.ts";
 import type { Outcome, Transport } from "../../../src/transport/transport.ts";
 import { lifecycleStress } from "../../support/lifecycle-stress.ts";
 import { openMemoryTransport } from "../../support/peer-world.ts";

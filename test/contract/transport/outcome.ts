@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { reached } from "../../support/peer-world.ts";
-import type { TransportWorld } from "../../support/peer-world.ts";
+import { reached, type TransportWorld } from "../../support/peer-world.ts";
 import type { Promises } from "../promises.ts";
 
 const LONG = { deadlineMs: 20_000 };

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { systemClock } from "../../../src/platform/clock.ts";
 import type { StreamOutcome, Transport } from "../../../src/transport/transport.ts";
-import { flowing, reached, until } from "../../support/peer-world.ts";
-import type { TransportWorld } from "../../support/peer-world.ts";
+import { flowing, reached, until, type TransportWorld } from "../../support/peer-world.ts";
 import type { Promises } from "../promises.ts";
 
 const LONG = { headMs: 20_000 };

@@ -9,7 +9,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { it } from "node:test";
-import { digestOf, newToken } from "../../../src/access/token-format.ts";
+import { digestOf, newToken } from "../../../src/access/token-service.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import type { Scope } from "../../support/node-cleanup.ts";
 import { roleOf } from "../../support/cluster.ts";

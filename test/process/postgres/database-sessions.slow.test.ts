@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { it, type TestContext } from "node:test";
 import { Client } from "pg";
-import { LEADER_LOCKS } from "../../../src/leadership/postgres/advisory-keys.ts";
+import { LEADER_LOCKS } from "../../../src/leadership/postgres/advisory-lock.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { TestCluster } from "../../support/cluster.ts";
 import {

@@ -10,7 +10,7 @@ const CI: Principal = { kind: "token", name: "ci", permission: "submit", id: "1"
 function trail() {
   const clock = new ManualClock();
   const notes: Parameters<JournalService["note"]>[0][] = [];
-  return { clock, notes, audit: new AuditTrail({ journal: { note: (note) => notes.push(note) }, clock }) };
+  return { clock, notes, audit: new AuditTrail({ clock }, { note: (note) => notes.push(note) }) };
 }
 
 describe("the audit", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as fc from "../../support/fast-check.ts";
-import { readPage } from "../../../src/access/credential-messages.ts";
+import { readPage } from "../../../src/access/credential-replicas.ts";
 import { PeerAccess } from "./world.ts";
 import type { AccessNode } from "./world.ts";
 

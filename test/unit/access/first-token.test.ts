@@ -4,13 +4,12 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import type { TestContext } from "node:test";
 import { FirstToken } from "../../../src/access/first-token.ts";
-import type { FirstTokenOptions } from "../../../src/access/first-token.ts";
-import { agreedToken } from "../../../src/access/token-format.ts";
+import type { FirstTokenPeers } from "../../../src/access/first-token.ts";
+import { agreedToken } from "../../../src/access/token-service.ts";
 import type { Log } from "../../../src/platform/log.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
-import { systemRandom } from "../../../src/platform/random.ts";
 import { temporaryDirectory } from "../../support/node-here.ts";
-import { PeerAccess, sharing, storeOn } from "./world.ts";
+import { PeerAccess, platformOf, sharing, storeOn } from "./world.ts";
 import type { AccessNode } from "./world.ts";
 
 const SECRET = "the-cluster-secret-of-this-test-0123456789";
@@ -22,17 +21,13 @@ function keptLog() {
   return { lines, log: { debug: keep, info: keep, warn: keep, error: keep } satisfies Log };
 }
 
-function first(node: AccessNode, clock: ManualClock, options: Partial<FirstTokenOptions> = {}) {
+function first(
+  node: AccessNode,
+  clock: ManualClock,
+  { file = null, peers = null }: { file?: string | null; peers?: FirstTokenPeers | null } = {},
+) {
   const { lines, log } = keptLog();
-  const token = new FirstToken({
-    credentials: node.credentials,
-    file: null,
-    node: node.name,
-    clock,
-    random: systemRandom,
-    log,
-    ...options,
-  });
+  const token = new FirstToken(platformOf(node.name, clock, log), node.credentials, file, peers);
   return { token, lines };
 }
 

@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { getHeapSnapshot } from "node:v8";
 import { PrincipalCache } from "../../../src/access/principal-cache.ts";
-import { newToken } from "../../../src/access/token-format.ts";
+import { newToken } from "../../../src/access/token-service.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { connection, credential, sharing, storeOn } from "./world.ts";
 

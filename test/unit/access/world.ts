@@ -8,6 +8,7 @@ import type { Principal } from "../../../src/core/access/permissions.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { NodeInfo } from "../../../src/core/node.ts";
 import { silentLog } from "../../../src/platform/log.ts";
+import { fakePlatform, type FakePlatform } from "../../support/fake-platform.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import type { AccessStore } from "../../../src/store/access.ts";
@@ -49,26 +50,26 @@ export async function storeOn(clock: ManualClock): Promise<AccessStore> {
 /** One for all that is shown: a node that has just recognised somebody must not go on doing so. */
 export const connection = {};
 
-function access(name: string, clock: ManualClock, credentials: Credentials): Access {
-  return new Access({
-    credentials,
-    open: false,
-    fixedToken: "",
-    firstToken: null,
-    node: name,
-    clock,
-    random: systemRandom,
-    log: silentLog,
-  });
+/** A platform on the clock of the test, whose ids are as random as real ones. */
+export function platformOf(name: string, clock: ManualClock, log = silentLog): FakePlatform {
+  return fakePlatform({ name, clock, random: systemRandom, log });
+}
+
+async function nodeOf(
+  platform: FakePlatform,
+  credentials: Credentials,
+  replicas: CredentialReplicas | null,
+): Promise<AccessNode> {
+  const access = new Access(platform, { credentials, open: false, fixedToken: "", firstToken: null });
+  await credentials.start();
+  const who = (text: string): Principal | null => access.identify({ by: "bearer", text, connection });
+  return { name: platform.identity.name, access, credentials, replicas, who };
 }
 
 /** A node among others that use the same store. */
-export async function sharing(name: string, clock: ManualClock, store: AccessStore): Promise<AccessNode> {
-  const credentials = new Credentials({ store, shared: true, clock, log: silentLog });
-  const made = access(name, clock, credentials);
-  await credentials.start();
-  const who = (text: string): Principal | null => made.identify({ by: "bearer", text, connection });
-  return { name, access: made, credentials, replicas: null, who };
+export function sharing(name: string, clock: ManualClock, store: AccessStore): Promise<AccessNode> {
+  const platform = platformOf(name, clock);
+  return nodeOf(platform, new Credentials(platform, store, true), null);
 }
 
 /** Nodes that have a store each, and lines between them that can be cut. */
@@ -90,20 +91,14 @@ export class PeerAccess {
     const { clock } = this;
     const store = this.stores.get(name) ?? (await storeOn(clock));
     this.stores.set(name, store);
-    const credentials = new Credentials({ store, shared: false, clock, log: silentLog });
-    const replicas: CredentialReplicas = new CredentialReplicas({
-      self: name,
-      credentials,
+    const platform = platformOf(name, clock);
+    const credentials = new Credentials(platform, store, false);
+    const replicas: CredentialReplicas = new CredentialReplicas(platform, credentials, {
       nodes: () =>
         this.nodes.map((each) => ({ name: each.name, url: `http://${each.name}`, alive: true }) as NodeInfo),
       call: (to, request) => this.#call(name, to.name, request),
-      clock,
-      log: silentLog,
     });
-    const made = access(name, clock, credentials);
-    await credentials.start();
-    const who = (text: string): Principal | null => made.identify({ by: "bearer", text, connection });
-    const node = { name, access: made, credentials, replicas, who };
+    const node = await nodeOf(platform, credentials, replicas);
     this.nodes.push(node);
     return node;
   }

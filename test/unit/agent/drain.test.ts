@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { newClaim, decide } from "../../../src/agent/controller-link-messages.ts";
+import { newClaim, decide } from "../../../src/agent/link-messages.ts";
 import { resultBatches, resultText } from "../../../src/agent/result-batch.ts";
 import type { Task } from "../../../src/jobs/tasks/task.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
@@ -52,6 +52,7 @@ describe("an agent that is stopped", () => {
     const controllers = await FakeControllers.open(t);
     const { agent } = await startAgent(t, controllers, {
       tasks: [sleeper("long", 60_000, true)],
+      concurrency: 1, // no poll is under way that could lease it again
       drain: { timeoutMs: 60_000, cleanupMs: 5_000 },
     });
     const job = await controllers.until(controllers.submit("long"), "processing");

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Heartbeater } from "../../../src/agent/heartbeater.ts";
-import type { LeaderCall, LeaderConnection } from "../../../src/client/connection/leader-connection.ts";
+import type { ClusterConnection } from "../../../src/client/connection/cluster-connection.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
 
@@ -10,24 +10,16 @@ function world() {
   const beats: unknown[] = [];
   const state = { running: 0, checks: 0, heard: true };
   const leader = {
-    async call({ body }: LeaderCall) {
-      beats.push((JSON.parse(body as string) as { running: number }).running);
-      return { status: 200, body: {}, url: "http://a" };
+    async postToLeader(_path: string, body: (maybeDone: boolean) => string) {
+      beats.push((JSON.parse(body(false)) as { running: number }).running);
     },
     async checkLeader() {
       state.checks++;
       return state.heard ? "checked" : "silent";
     },
-  } as unknown as LeaderConnection;
-  const heart = new Heartbeater({
-    agent: "ada",
-    capabilities: ["work"],
-    version: "1",
-    leader,
-    clock,
-    random: seededRandom(1),
-    running: () => state.running,
-  });
+  } as unknown as ClusterConnection;
+  const sign = { agent: "ada", capabilities: ["work"], version: "1" };
+  const heart = new Heartbeater({ clock, random: seededRandom(1) }, leader, sign, () => state.running);
   heart.start();
   return { clock, beats, state, heart };
 }
@@ -50,7 +42,7 @@ describe("the heart of an agent", () => {
     await clock.advance(30_000);
     assert.equal(beats.length, told);
     assert.ok(state.checks > checks);
-    heart.stop();
+    await heart.stop();
   });
 
   it("asks the leader itself where no other node answers", async () => {
@@ -58,6 +50,6 @@ describe("the heart of an agent", () => {
     state.heard = false;
     await clock.advance(60_000);
     assert.ok(beats.length >= 5 && beats.length <= 7, `${beats.length} beats in a minute`);
-    heart.stop();
+    await heart.stop();
   });
 });

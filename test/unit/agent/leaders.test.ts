@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { LeaderConnection } from "../../../src/client/connection/leader-connection.ts";
+import { ClusterConnection, type ClusterAnswer } from "../../../src/client/connection/cluster-connection.ts";
+import { HttpConnection } from "../../../src/client/connection/connection.ts";
 import { BatonClientError } from "../../../src/client/client-error.ts";
 import type { Task } from "../../../src/jobs/tasks/task.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
+import { SYSTEM } from "../../../src/platform/platform.ts";
 import { FakeControllers } from "../../support/fake-controller.ts";
 import { atEnd, type Scope } from "../../support/node-cleanup.ts";
 import { eventually } from "../../support/process-node.ts";
@@ -28,22 +30,35 @@ function gated(talks = true) {
   return { task, open: () => open(), begun: () => begun };
 }
 
-function connection(t: Scope, urls: readonly string[]): LeaderConnection {
-  const leader = new LeaderConnection({ urls, clock: systemClock });
+function connection(t: Scope, urls: readonly string[]): ClusterConnection {
+  const connect = (url: string) => new HttpConnection(url, systemClock);
+  const options = { urls, connect, discover: true, retry: true, anyRole: true };
+  const leader = new ClusterConnection(SYSTEM, options);
   atEnd(t, () => leader.close());
   return leader;
 }
 
-const beat = { method: "POST", path: "/v1/agents/heartbeat", body: "{}", timeoutMs: 1_000 } as const;
+const BEAT = "/v1/agents/heartbeat";
+const { signal } = new AbortController();
+
+function beat(leader: ClusterConnection, timeoutMs = 1_000): Promise<ClusterAnswer> {
+  return leader.postToLeader(BEAT, () => "{}", { timeoutMs, signal });
+}
+
+/** A call that waits for work. */
+function poll(leader: ClusterConnection): Promise<ClusterAnswer> {
+  const body = JSON.stringify({ agent: "a", capabilities: ["quick"], max_tasks: 1, timeout_ms: 20_000 });
+  return leader.postToLeader("/v1/leases", () => body, { timeoutMs: 25_000, signal, moves: true });
+}
 
 describe("a way to the leader", () => {
   it("goes where a standby points to, and straight there the next time", async (t) => {
     const controllers = await FakeControllers.open(t, { nodes: 3 });
     const [first, standby] = controllers.nodes;
     const leader = connection(t, [standby!.url]);
-    assert.equal((await leader.call(beat)).url, first!.url);
-    assert.equal((await leader.call(beat)).url, first!.url);
-    assert.equal(controllers.calls(beat.path).length, 3);
+    assert.equal((await beat(leader)).url, first!.url);
+    assert.equal((await beat(leader)).url, first!.url);
+    assert.equal(controllers.calls(BEAT).length, 3);
     assert.equal(leader.epoch, 1);
   });
 
@@ -51,20 +66,20 @@ describe("a way to the leader", () => {
     const controllers = await FakeControllers.open(t, { nodes: 3 });
     const [first, second, third] = controllers.nodes;
     const leader = connection(t, [first!.url]);
-    await leader.call(beat);
-    await leader.learn();
-    assert.deepEqual(leader.nodes, [first!.url, second!.url, third!.url]);
+    await beat(leader);
+    await leader.nodes.learn();
+    assert.deepEqual(leader.nodes.all, [first!.url, second!.url, third!.url]);
     controllers.lead(third!);
     controllers.instead = ({ path, node }) =>
-      path === beat.path && node !== third!.name
+      path === BEAT && node !== third!.name
         ? {
             status: 409,
             body: { error: "NOT_LEADER", leader_id: null, leader_url: null, leader_epoch: null },
           }
         : null;
-    assert.equal((await leader.call(beat)).url, third!.url);
+    assert.equal((await beat(leader)).url, third!.url);
     await first!.close();
-    assert.equal((await leader.call(beat)).url, third!.url, "the one it was given is not needed any more");
+    assert.equal((await beat(leader)).url, third!.url, "the one it was given is not needed any more");
   });
 
   it("says whether nobody leads or nobody is there, and what each node said", async (t) => {
@@ -74,14 +89,14 @@ describe("a way to the leader", () => {
       t,
       controllers.nodes.map(({ url }) => url),
     );
-    await assert.rejects(leader.call(beat), (error: unknown) => {
+    await assert.rejects(beat(leader), (error: unknown) => {
       assert.ok(error instanceof BatonClientError);
       assert.equal(error.code, "NO_LEADER");
-      assert.match(error.message, /does not lead \(STANDBY\).*does not lead \(STANDBY\)/);
+      assert.match(error.message, /this node does not lead .*; .*this node does not lead /);
       return true;
     });
     for (const node of controllers.nodes) await node.close();
-    await assert.rejects(leader.call(beat), (error: unknown) => {
+    await assert.rejects(beat(leader), (error: unknown) => {
       assert.ok(error instanceof BatonClientError);
       assert.equal(error.code, "UNREACHABLE");
       assert.match(error.message, /^no node can be reached \(http:.*ECONNREFUSED/);
@@ -94,7 +109,7 @@ describe("a way to the leader", () => {
     const [hangs, troubled, other, good] = controllers.nodes;
     controllers.lead(good!);
     controllers.instead = ({ node, path }) => {
-      if (path !== beat.path) return null;
+      if (path !== BEAT) return null;
       if (node === hangs!.name) return "silence";
       if (node === troubled!.name) return { status: 503, body: { error: "STORE_UNAVAILABLE", message: "" } };
       return node === other!.name ? { status: 200, body: null } : null;
@@ -103,7 +118,7 @@ describe("a way to the leader", () => {
       t,
       [hangs, troubled, good].map((node) => node!.url),
     );
-    assert.equal((await leader.call({ ...beat, timeoutMs: 300 })).url, good!.url);
+    assert.equal((await beat(leader, 300)).url, good!.url);
   });
 
   it("takes a call that waits along to the next leader as soon as another call has found it", async (t) => {
@@ -113,19 +128,12 @@ describe("a way to the leader", () => {
       t,
       controllers.nodes.map(({ url }) => url),
     );
-    await leader.call(beat);
+    await beat(leader);
     controllers.instead = ({ node }) => (node === first!.name ? "silence" : null); // it hangs
-    const poll = { agent: "a", capabilities: ["quick"], max_tasks: 1, timeout_ms: 20_000 };
-    const waiting = leader.call({
-      method: "POST",
-      path: "/v1/leases",
-      body: JSON.stringify(poll),
-      timeoutMs: 25_000,
-      moves: true,
-    });
+    const waiting = poll(leader);
     controllers.lead(second!);
     controllers.submit("quick");
-    await leader.call({ ...beat, timeoutMs: 1_000 });
+    await beat(leader);
     const { url, status } = await waiting;
     assert.deepEqual([url, status], [second!.url, 200]);
   });
@@ -134,18 +142,10 @@ describe("a way to the leader", () => {
     const controllers = await FakeControllers.open(t, { nodes: 3 });
     const [first, second] = controllers.nodes;
     const leader = connection(t, [first!.url]);
-    const { signal } = new AbortController();
-    await leader.call(beat);
-    await leader.learn();
+    await beat(leader);
+    await leader.nodes.learn();
     controllers.instead = ({ node }) => (node === first!.name ? "silence" : null); // it hangs
-    const poll = { agent: "a", capabilities: ["quick"], max_tasks: 1, timeout_ms: 20_000 };
-    const waiting = leader.call({
-      method: "POST",
-      path: "/v1/leases",
-      body: JSON.stringify(poll),
-      timeoutMs: 25_000,
-      moves: true,
-    });
+    const waiting = poll(leader);
     await eventually("the poll", async () => (controllers.calls("/v1/leases").length === 1 ? true : null));
     assert.equal(await leader.checkLeader(1_000, signal), "checked");
     await systemClock.sleep(50);
@@ -163,13 +163,13 @@ describe("a way to the leader", () => {
   it("asks nobody who leads where there is but one node", async (t) => {
     const controllers = await FakeControllers.open(t, { nodes: 1 });
     const leader = connection(t, [controllers.nodes[0]!.url]);
-    await leader.call(beat);
-    assert.equal(await leader.checkLeader(1_000, new AbortController().signal), "alone");
+    await beat(leader);
+    assert.equal(await leader.checkLeader(1_000, signal), "alone");
     assert.equal(controllers.calls("/role").length, 0);
   });
 
-  it("refuses an address that is none", () => {
-    assert.throws(() => new LeaderConnection({ urls: ["nowhere"], clock: systemClock }), { code: "BAD_URL" });
+  it("refuses an address that is none", (t) => {
+    assert.throws(() => connection(t, ["nowhere"]), { code: "BAD_URL" });
   });
 });
 

@@ -2,12 +2,12 @@
 
 import { Agent } from "../../../src/agent/agent.ts";
 import { ControllerLink } from "../../../src/agent/controller-link.ts";
-import type { LinkPort } from "../../../src/agent/controller-link-thread.ts";
+import type { LinkPort } from "../../../src/agent/link-messages.ts";
 import type { Task } from "../../../src/jobs/tasks/task.ts";
 import { TaskRegistry } from "../../../src/jobs/tasks/task-registry.ts";
-import { ThreadPool } from "../../../src/jobs/run/thread-pool.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
+import { fakePlatform } from "../../support/fake-platform.ts";
 import type { FakeControllers } from "../../support/fake-controller.ts";
 import { atEnd, type Scope } from "../../support/node-cleanup.ts";
 import { recordingLog, type RecordingLog } from "../../support/node-log.ts";
@@ -42,28 +42,21 @@ export async function startAgent(
 export function buildAgent(controllers: FakeControllers, options: AgentWorldOptions): AgentWorld {
   const log = recordingLog();
   const tasks = new TaskRegistry(options.tasks);
-  const clock = systemClock;
-  const drain = options.drain ?? { timeoutMs: 2_000, cleanupMs: 300 };
-  const agent = new Agent({
+  const platform = fakePlatform({ clock: systemClock, random: systemRandom, log });
+  const settings = {
+    urls: options.urls ?? controllers.nodes.map(({ url }) => url),
+    agent: "test-agent",
+    capabilities: [...tasks.names()],
+    queues: null,
+    version: "1.2.3",
+  };
+  const agent = new Agent(platform, {
     tasks,
-    threads: new ThreadPool({ clock, abortGraceMs: drain.cleanupMs }),
     concurrency: options.concurrency ?? 4,
-    drain,
-    clock,
-    log,
+    drain: options.drain ?? { timeoutMs: 2_000, cleanupMs: 300 },
     onDied: (error) => log.error({ err: error }, "the link died"),
     openLink: ({ hear }): LinkPort => {
-      const link = new ControllerLink({
-        urls: options.urls ?? controllers.nodes.map(({ url }) => url),
-        agent: "test-agent",
-        capabilities: [...tasks.names()],
-        queues: null,
-        version: "1.2.3",
-        clock,
-        random: systemRandom,
-        log,
-        send: (message) => queueMicrotask(() => hear(message)),
-      });
+      const link = new ControllerLink(platform, settings, (message) => queueMicrotask(() => hear(message)));
       void link.start();
       return { send: (message) => link.hear(message), close: () => link.stop() };
     },

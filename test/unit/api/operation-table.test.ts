@@ -25,7 +25,7 @@ describe("the table of operations", () => {
   });
 
   it("sends what concerns a job to its owner, new work anywhere, and changes of cluster state to the leader", () => {
-    // Whoever is asked passes a wish on to its node, and a pause to all nodes.
+    // The node that is asked passes a request to drain on to its node, and a pause to the leader.
     const elsewhere = new Map([
       ["submit_jobs", "any"],
       ["call_function", "any"],

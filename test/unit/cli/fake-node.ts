@@ -1,7 +1,6 @@
 /** A node made of canned answers, which remembers what it was asked. */
 
-import { createServer } from "node:http";
-import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
 export interface Asked {

@@ -5,9 +5,9 @@ import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
+import { COMPILED } from "../../support/process-node.ts";
 import { fakeNode, JOB_ID, jobBody } from "./fake-node.ts";
-import type { Running } from "./process.ts";
-import { baton as start, bin, olderNode as older, runtimes } from "./process.ts";
+import { baton as start, bin, olderNode as older, type Running, runtimes } from "./process.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "baton-launcher-"));
 after(() => rmSync(directory, { recursive: true, force: true }));
@@ -22,7 +22,12 @@ const terminalMissing = spawnSync("script", ["--version"]).error
 
 function inTerminal(runtime: string, args: readonly string[], environment: Record<string, string>): string {
   const command = [runtime, bin, ...args].map((part) => `'${part}'`).join(" ");
-  const env = { PATH: process.env["PATH"], TERM: "xterm-256color", ...environment };
+  const env = {
+    PATH: process.env["PATH"],
+    NODE_COMPILE_CACHE: COMPILED,
+    TERM: "xterm-256color",
+    ...environment,
+  };
   const { stdout } = spawnSync("script", ["-qec", command, "/dev/null"], { cwd: directory, env });
   assert.match(stdout.toString(), /no connection to/);
   return stdout.toString();
@@ -60,21 +65,12 @@ for (const [name, runtime] of runtimes) {
       });
 
       it("ends with the command's exit code", async () => {
-        await using node = await fakeNode();
-        const cases: [number, string[]][] = [
-          [2, ["sumbit"]],
-          [3, ["jobs", "show", JOB_ID, "--url", node.url]],
-          [5, ["status", "--url", "http://127.0.0.1:1"]],
-          [78, ["config", "check", "--port", "x"]],
-        ];
-        const ends = await Promise.all(cases.map(([, args]) => baton(runtime!, args).ended));
-        assert.deepEqual(
-          ends.map(({ code }) => code),
-          cases.map(([code]) => code),
-        );
+        const { code } = await baton(runtime!, ["status", "--url", "http://127.0.0.1:1"]).ended;
+        assert.equal(code, 5);
       });
 
-      for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
+      // Only where a launcher stands in between is there anything to pass on.
+      for (const signal of runtime === older ? (["SIGTERM", "SIGINT", "SIGHUP", "SIGKILL"] as const) : []) {
         it(`ends by ${signal} like any other program, together with its child`, async () => {
           const { node, reader } = await endlessJob();
           await using _ = node;
@@ -86,16 +82,6 @@ for (const [name, runtime] of runtimes) {
           await left;
         });
       }
-
-      it("takes its child along when it is killed with -9", async () => {
-        const { node, reader } = await endlessJob();
-        await using _ = node;
-        await using follower = baton(runtime!, ["jobs", "logs", "-f", JOB_ID, "--url", node.url]);
-        const response = await reader;
-        const left = new Promise((resolve) => response.on("close", resolve));
-        follower.child.kill("SIGKILL");
-        await Promise.all([follower.ended, left]);
-      });
 
       it(
         "colours a terminal, but neither a pipe nor one with NO_COLOR",

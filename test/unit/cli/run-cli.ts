@@ -3,8 +3,7 @@
 import { Readable, Writable } from "node:stream";
 import { main } from "../../../src/cli/main.ts";
 import type { Terminal } from "../../../src/cli/terminal/terminal.ts";
-import type { Clock } from "../../../src/platform/clock.ts";
-import { systemClock } from "../../../src/platform/clock.ts";
+import { type Clock, systemClock } from "../../../src/platform/clock.ts";
 
 export interface Ran {
   readonly code: number;

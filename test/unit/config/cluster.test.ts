@@ -1,30 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as fc from "../../support/fast-check.ts";
-import type { LoadOptions } from "../../../src/config/load-settings.ts";
-import { loadSettings } from "../../../src/config/load-settings.ts";
 import { PROFILES } from "../../../src/config/definitions/profiles.ts";
 import { SETTING_BY_PATH } from "../../../src/config/settings.ts";
-import { sourceText } from "../../../src/config/sources/source.ts";
-import { maskedStore, readStore } from "../../../src/config/values/store-url.ts";
-import { BatonError } from "../../../src/core/errors.ts";
+import { sourceText } from "../../../src/config/mistake.ts";
+import { maskedUrl, readStore } from "../../../src/config/values/secret-url.ts";
+import { load, mistakes } from "./load.ts";
 
 const DATABASE = "postgres://me:secret@db:5432/jobs";
-
-/** Without a file: there is none in a directory that does not exist. */
-function load(options: LoadOptions = {}): ReturnType<typeof loadSettings> {
-  return loadSettings({ cwd: "/nowhere", environment: {}, hostname: "host-1", ...options });
-}
-
-function mistakes(options: LoadOptions): readonly string[] {
-  try {
-    load(options);
-  } catch (error) {
-    assert.ok(error instanceof BatonError);
-    return error.details["mistakes"] as readonly string[];
-  }
-  assert.fail("the settings were accepted");
-}
 
 describe("the store", () => {
   it("may be the URL of a database, under both names of its scheme", () => {
@@ -80,19 +63,19 @@ describe("the store", () => {
   });
 
   it("is shown without its password, wherever that stands", () => {
-    assert.equal(maskedStore(DATABASE), "postgres://me:***@db:5432/jobs");
+    assert.equal(maskedUrl(DATABASE), "postgres://me:***@db:5432/jobs");
     assert.equal(
-      maskedStore("postgresql://me@db/x?password=secret&a=b"),
+      maskedUrl("postgresql://me@db/x?password=secret&a=b"),
       "postgresql://me@db/x?password=***&a=b",
     );
     assert.equal(
-      maskedStore("postgres://me:a%3Ab:c@db/x?p%61ssword=secret"),
+      maskedUrl("postgres://me:a%3Ab:c@db/x?p%61ssword=secret"),
       "postgres://me:***@db/x?p%61ssword=***",
     );
-    assert.equal(maskedStore("postgres://me:secret@/x?host=/run"), "postgres://me:***@/x?host=/run");
-    assert.equal(maskedStore("sqlite"), "sqlite");
-    assert.equal(maskedStore("postgres://db/x"), "postgres://db/x");
-    assert.doesNotMatch(maskedStore("postgres://me:secret@db:port/x"), /secret/);
+    assert.equal(maskedUrl("postgres://me:secret@/x?host=/run"), "postgres://me:***@/x?host=/run");
+    assert.equal(maskedUrl("sqlite"), "sqlite");
+    assert.equal(maskedUrl("postgres://db/x"), "postgres://db/x");
+    assert.doesNotMatch(maskedUrl("postgres://me:secret@db:port/x"), /secret/);
   });
 
   it("never shows a password, whatever it is made of", () => {
@@ -100,7 +83,7 @@ describe("the store", () => {
       fc.property(fc.string({ unit: "grapheme", minLength: 8, maxLength: 20 }), (password) => {
         const written = encodeURIComponent(password);
         for (const url of [`postgres://me:${written}@db/x`, `postgres://db/x?password=${written}`]) {
-          const shown = maskedStore(readStore(url));
+          const shown = maskedUrl(readStore(url));
           assert.ok(!shown.includes(written) && !decodeURIComponent(shown).includes(password), shown);
         }
       }),
@@ -108,7 +91,7 @@ describe("the store", () => {
   });
 
   it("is not taken with the mask in place of the password", () => {
-    const [mistake] = mistakes({ flags: { store: maskedStore(DATABASE) } });
+    const [mistake] = mistakes({ flags: { store: maskedUrl(DATABASE) } });
     assert.match(mistake!, /^--store has \*\*\* in place of its password/);
   });
 });

@@ -1,43 +1,12 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { after, beforeEach, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import * as fc from "../../support/fast-check.ts";
-import type { LoadOptions } from "../../../src/config/load-settings.ts";
-import { loadSettings, nodeNameFrom } from "../../../src/config/load-settings.ts";
-import { sourceText } from "../../../src/config/sources/source.ts";
-import { BatonError } from "../../../src/core/errors.ts";
+import { nodeNameFrom } from "../../../src/config/load-settings.ts";
+import { sourceText } from "../../../src/config/mistake.ts";
 import { NODE_NAME } from "../../../src/core/ids.ts";
-
-const root = mkdtempSync(join(tmpdir(), "baton-config-"));
-after(() => rmSync(root, { recursive: true, force: true }));
-
-let cwd = root;
-let count = 0;
-beforeEach(() => {
-  cwd = join(root, String(count++));
-  mkdirSync(cwd);
-});
-
-function load(options: LoadOptions = {}): ReturnType<typeof loadSettings> {
-  return loadSettings({ cwd, environment: {}, hostname: "host-1", ...options });
-}
-
-function write(text: string, name = "baton.yaml"): void {
-  writeFileSync(join(cwd, name), text);
-}
-
-function mistakes(options: LoadOptions = {}): readonly string[] {
-  try {
-    load(options);
-  } catch (error) {
-    assert.ok(error instanceof BatonError);
-    assert.equal(error.code, "BAD_CONFIG");
-    return error.details["mistakes"] as readonly string[];
-  }
-  assert.fail("the settings were accepted");
-}
+import { cwd, load, mistakes, write } from "./load.ts";
 
 describe("loading settings", () => {
   it("gives every default, nested and with units, when nothing is set", () => {

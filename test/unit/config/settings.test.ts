@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
-import { environmentName, SETTINGS } from "../../../src/config/settings.ts";
-import type { Setting } from "../../../src/config/settings.ts";
-import { readValue, writeValue } from "../../../src/config/values/value.ts";
+import { environmentName, type Setting, SETTINGS } from "../../../src/config/settings.ts";
+import { readValue, writeValue } from "../../../src/config/setting-value.ts";
 import { configurationPage } from "../../../src/config/write-docs.ts";
 
 describe("the table of settings", () => {
@@ -17,14 +16,14 @@ describe("the table of settings", () => {
   });
 
   it("has defaults that pass their own checks", () => {
-    for (const row of SETTINGS as readonly Setting[]) {
+    for (const row of SETTINGS) {
       if (row.default !== null) assert.doesNotThrow(() => readValue(row, row.default, false, "/"), row.path);
       else assert.ok(row.defaultIs, row.path);
     }
   });
 
   it("writes values so that they are read back the same", () => {
-    for (const row of SETTINGS as readonly Setting[]) {
+    for (const row of SETTINGS) {
       if (row.default === null) continue;
       const value = readValue(row, row.default, false, "/");
       assert.deepEqual(readValue(row, writeValue(row, value), false, "/"), value, row.path);

@@ -3,10 +3,9 @@ import { describe, it } from "node:test";
 import { AgentDirectory } from "../../../src/controller/agent-directory.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
-import { silentLog } from "../../../src/platform/log.ts";
-import { NodeEvents } from "../../../src/platform/node-events.ts";
 import type { AgentSeen } from "../../../src/store/agents.ts";
 import { memoryStore } from "../../support/memory-store.ts";
+import { fakePlatform } from "../../support/fake-platform.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 
 class World {
@@ -19,8 +18,7 @@ class World {
 
   constructor() {
     const { store, written } = this;
-    this.directory = new AgentDirectory({
-      events: new NodeEvents(silentLog),
+    this.directory = new AgentDirectory(fakePlatform(), {
       store: {
         purge: store.purge,
         get agents() {

@@ -9,9 +9,7 @@ import type { JobId, NodeName } from "../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
-import { silentLog } from "../../../src/platform/log.ts";
-import { NodeEvents } from "../../../src/platform/node-events.ts";
-import { seededRandom } from "../../support/seeded-random.ts";
+import { fakePlatform } from "../../support/fake-platform.ts";
 import type { Claimed, ClaimedJob, ClaimRequest, Settlement } from "../../../src/store/store.ts";
 
 const TERM: Term = { role: "scheduler", leader: "a" as NodeName, incarnation: "one", epoch: 3 };
@@ -46,29 +44,23 @@ class World {
   #count = 0;
 
   constructor() {
-    const guard = new TermGuard({
-      identity: { name: TERM.leader, incarnation: TERM.incarnation },
-      leadership: { current: () => TERM, held: () => (this.leading ? TERM : null) },
-      membership: { nodes: () => [] },
-      draining: () => false,
-      forming: () => null,
-    });
-    this.desk = new LeaseService({
-      events: new NodeEvents(silentLog),
+    const identity = { name: TERM.leader, incarnation: TERM.incarnation };
+    const platform = fakePlatform({ clock: this.clock, identity });
+    platform.state.forming = null;
+    const leadership = { current: () => TERM, held: () => (this.leading ? TERM : null) };
+    const guard = new TermGuard(platform, leadership, { nodes: () => [] });
+    this.desk = new LeaseService(platform, {
       store: {
         jobs: {
           claim: (request) => this.#claim(request),
-          settle: async (settlements) => {
+          record: async ({ settlements }) => {
             this.released.push(...settlements);
-            return settlements.map(() => "accepted" as const);
+            return { reported: [], settled: settlements.map(() => "accepted" as const) };
           },
         },
       },
       guard,
       leasedRuns: this.book,
-      clock: this.clock,
-      random: seededRandom(1),
-      log: silentLog,
       leaseMs: 30_000,
       onLeased: () => {},
     });

@@ -9,37 +9,36 @@ import type { JobId, NodeName } from "../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
 import { DEFAULT_RETRY } from "../../../src/core/jobs/retry.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
-import { silentLog } from "../../../src/platform/log.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
-import { NodeEvents } from "../../../src/platform/node-events.ts";
+import { fakePlatform, type FakePlatform } from "../../support/fake-platform.ts";
 import type { Settlement } from "../../../src/store/store.ts";
 
 const TERM: Term = { role: "scheduler", leader: "a" as NodeName, incarnation: "one", epoch: 3 };
 
+/** Of a node whose cluster has formed. */
+function formedPlatform(): FakePlatform {
+  const platform = fakePlatform({ identity: { name: TERM.leader, incarnation: TERM.incarnation } });
+  platform.state.forming = null;
+  return platform;
+}
+
 class World {
   held: Term | null = TERM;
   current: Term = TERM;
-  draining = false;
+  readonly platform = formedPlatform();
   fenced = false;
   readonly settles: { settlements: readonly Settlement[]; fence: Term | undefined }[] = [];
-  readonly guard = new TermGuard({
-    identity: { name: TERM.leader, incarnation: TERM.incarnation },
-    leadership: { current: () => this.current, held: () => this.held },
-    membership: { nodes: () => [] },
-    draining: () => this.draining,
-    forming: () => null,
-  });
-  readonly desk = new ResultService({
-    events: new NodeEvents(silentLog),
+  readonly guard = new TermGuard(
+    this.platform,
+    { current: () => this.current, held: () => this.held },
+    { nodes: () => [] },
+  );
+  readonly desk = new ResultService(this.platform, {
     store: {
       jobs: {
-        settle: async (settlements, fence) => {
-          if (this.fenced) throw new BatonError("STALE_EPOCH", "not the newest term");
+        record: async ({ reports, settlements }, fence) => {
+          if (this.fenced || reports.length > 0) throw new BatonError("STALE_EPOCH", "not the newest term");
           this.settles.push({ settlements, fence });
-          return settlements.map(() => "accepted" as const);
-        },
-        report: async () => {
-          throw new BatonError("STALE_EPOCH", "not the newest term");
+          return { reported: [], settled: settlements.map(() => "accepted" as const) };
         },
         get: async () => null,
       },
@@ -48,7 +47,6 @@ class World {
     leasedRuns: new LeasedRuns(DEFAULT_BUDGETS),
     tasks: { get: () => undefined },
     rules: { budgets: DEFAULT_BUDGETS, retry: DEFAULT_RETRY, chance: () => 0.5 },
-    clock: new ManualClock(),
     onSettled: () => {},
     onReported: () => {},
   });
@@ -108,7 +106,7 @@ describe("the desk that takes results", () => {
 
   it("takes results while the node drains and its term lasts, and refuses them after that", async () => {
     const world = new World();
-    world.draining = true;
+    world.platform.state.draining = true;
     assert.equal((await world.desk.settle([world.result(1)]))[0]!.accepted, true);
     assert.throws(() => world.guard.require("lead"), { code: "NOT_LEADER" });
     world.held = null;
@@ -126,13 +124,8 @@ describe("the desk that takes results", () => {
 describe("a refusal of a node that does not lead", () => {
   it("never sends anybody back to the node itself", () => {
     const world = new World();
-    const { details } = new TermGuard({
-      identity: { name: TERM.leader, incarnation: TERM.incarnation },
-      leadership: { current: () => TERM, held: () => null },
-      membership: { nodes: () => [] },
-      draining: () => false,
-      forming: () => null,
-    }).refusal();
+    const leadership = { current: () => TERM, held: () => null };
+    const { details } = new TermGuard(world.platform, leadership, { nodes: () => [] }).refusal();
     assert.deepEqual(details, {
       leader_id: null,
       leader_url: null,

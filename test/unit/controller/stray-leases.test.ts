@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 import { StrayLeases } from "../../../src/controller/stray-leases.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
+import { fakePlatform } from "../../support/fake-platform.ts";
 import type { Abandoned, Recovered } from "../../../src/store/store.ts";
 
 const term = (epoch: number): Term => {
@@ -19,7 +20,12 @@ function world() {
     return [];
   };
   const switchedOff = new Set<string>();
-  return { recovered, faults, switchedOff, strays: new StrayLeases({ reaper: { recover }, switchedOff }) };
+  return {
+    recovered,
+    faults,
+    switchedOff,
+    strays: new StrayLeases(fakePlatform(), { recover }, switchedOff),
+  };
 }
 
 describe("leases that nobody holds", () => {

@@ -9,7 +9,7 @@ import { buildApp } from "../../../src/http/app.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import { eventually } from "../../support/process-node.ts";
 import { AccessWorld, ADMIN } from "./access-world.ts";
-import { FakeNode, keptLog } from "./fake-node.ts";
+import { appOf, FakeNode, keptLog } from "./fake-node.ts";
 
 const ROWS: readonly Operation[] = OPERATIONS;
 const PUBLIC = new Set(["/livez", "/readyz", "/workz", "/healthz", "/health", "/metrics"]);
@@ -439,13 +439,7 @@ describe("limits", () => {
   it("stop those who try passwords, by user and by address, and say for how long", async () => {
     // Without credentials behind it: each try ends with 404, and no password is hashed for it.
     const services = new FakeNode();
-    const listener = { host: "127.0.0.1", bodyLimitBytes: 1_048_576 };
-    const app = await buildApp({
-      executor: new OperationExecutor({ services }),
-      ...listener,
-      log: keptLog(),
-      clock: services.clock,
-    });
+    const app = await appOf(services);
     const login = async (user: string, remoteAddress: string) => {
       const payload = { user, password: "a guess" };
       const answer = await app.inject({ method: "POST", url: "/session", payload, remoteAddress });

@@ -6,8 +6,7 @@ import type { Operation } from "../../../src/api/operation.ts";
 import { OPERATIONS } from "../../../src/api/operation-table.ts";
 import { InFlight } from "../../../src/platform/in-flight.ts";
 import { BatonError } from "../../../src/core/errors.ts";
-import { buildApp } from "../../../src/http/app.ts";
-import { FakeNode, keptLog } from "./fake-node.ts";
+import { appOf, FakeNode } from "./fake-node.ts";
 
 /** What is under `/v1` has rules of its own: see v1.test.ts; and so have credentials: see access.test.ts. */
 const ROWS = (OPERATIONS as readonly Operation[]).filter(
@@ -32,13 +31,7 @@ let app: FastifyInstance;
 beforeEach(async () => {
   node = new FakeNode();
   inFlight = new InFlight(node.clock);
-  const limits = { host: "127.0.0.1", bodyLimitBytes: 1_048_576 };
-  app = await buildApp({
-    executor: new OperationExecutor({ services: node, inFlight }),
-    ...limits,
-    log: keptLog(),
-    clock: node.clock,
-  });
+  app = await appOf(node, { executor: new OperationExecutor({ services: node, inFlight }) });
 });
 afterEach(() => app.close());
 

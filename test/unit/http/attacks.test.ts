@@ -3,13 +3,11 @@
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { before, describe, it } from "node:test";
-import { OperationExecutor } from "../../../src/api/execute.ts";
-import { buildApp } from "../../../src/http/app.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import { eventually } from "../../support/process-node.ts";
 import { AccessWorld, ADMIN } from "./access-world.ts";
-import { FakeNode, keptLog } from "./fake-node.ts";
+import { appOf, FakeNode } from "./fake-node.ts";
 
 const PASSWORD = "correct horse battery staple";
 const NOBODY = /^(?:HTTP\/1\.1 (?:400|401|404|405|431|501) |$)/;
@@ -264,13 +262,7 @@ describe("the journal", () => {
     const services = new FakeNode();
     const notes: { subject: string | null; detail: unknown }[] = [];
     services.journal.note = ({ subject, detail }) => void notes.push({ subject: subject ?? null, detail });
-    const listener = { host: "10.0.0.1", bodyLimitBytes: 1_048_576 };
-    const app = await buildApp({
-      executor: new OperationExecutor({ services }),
-      ...listener,
-      log: keptLog(),
-      clock: services.clock,
-    });
+    const app = await appOf(services, { host: "10.0.0.1" });
     const post = async (payload: object, headers: Record<string, string> = {}) =>
       (await app.inject({ method: "POST", url: "/session", payload, headers })).statusCode;
     const seen = new Set<number>();

@@ -2,10 +2,8 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import * as fc from "../../support/fast-check.ts";
 import type { FastifyInstance } from "fastify";
-import { OperationExecutor } from "../../../src/api/execute.ts";
 import { BatonError } from "../../../src/core/errors.ts";
-import { buildApp } from "../../../src/http/app.ts";
-import { FakeNode, keptLog } from "./fake-node.ts";
+import { appOf, FakeNode, keptLog } from "./fake-node.ts";
 
 type Method = "GET" | "POST" | "PUT" | "DELETE" | "PATCH" | "OPTIONS";
 
@@ -15,13 +13,7 @@ let app: FastifyInstance;
 
 before(async () => {
   node = new FakeNode();
-  const limits = { host: "127.0.0.1", bodyLimitBytes: 100_000 };
-  app = await buildApp({
-    executor: new OperationExecutor({ services: node }),
-    ...limits,
-    log,
-    clock: node.clock,
-  });
+  app = await appOf(node, { bodyLimitBytes: 100_000, log });
 });
 after(() => app.close());
 beforeEach(() => node.kept.clear());
@@ -160,13 +152,7 @@ describe("a payload", () => {
   });
 
   it("of 100,000 levels is refused without a crash", async () => {
-    const limits = { host: "127.0.0.1", bodyLimitBytes: 10_000_000 };
-    const wide = await buildApp({
-      executor: new OperationExecutor({ services: node }),
-      ...limits,
-      log,
-      clock: node.clock,
-    });
+    const wide = await appOf(node, { bodyLimitBytes: 10_000_000, log });
     try {
       for (const text of [
         nested(100_000),

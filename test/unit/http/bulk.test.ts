@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
 import type { FastifyInstance } from "fastify";
-import { OperationExecutor } from "../../../src/api/execute.ts";
-import type { BulkAnswer } from "../../../src/api/operations/jobs/bulk-body.ts";
-import { buildApp } from "../../../src/http/app.ts";
+import type { BulkAnswer } from "../../../src/api/operations/jobs/bulk-jobs.ts";
 import { peerApps, type PeerApp, type PeerApps } from "../../support/peer-apps.ts";
-import { FakeNode, keptLog } from "./fake-node.ts";
+import { appOf, FakeNode } from "./fake-node.ts";
 
 async function bulk(app: FastifyInstance, payload: object): Promise<{ status: number; body: any }> {
   const answer = await app.inject({ method: "POST", url: "/cluster/jobs/bulk", payload });
@@ -36,13 +34,7 @@ describe("many jobs at once", () => {
   const node = new FakeNode();
   let app: FastifyInstance;
   before(async () => {
-    const limits = { host: "127.0.0.1", bodyLimitBytes: 1_048_576 };
-    app = await buildApp({
-      executor: new OperationExecutor({ services: node }),
-      ...limits,
-      log: keptLog(),
-      clock: node.clock,
-    });
+    app = await appOf(node);
   });
   after(() => app.close());
   beforeEach(() => node.reset());
@@ -114,13 +106,7 @@ describe("failures and leaders", () => {
   const node = new FakeNode();
   let app: FastifyInstance;
   before(async () => {
-    const limits = { host: "127.0.0.1", bodyLimitBytes: 1_048_576 };
-    app = await buildApp({
-      executor: new OperationExecutor({ services: node }),
-      ...limits,
-      log: keptLog(),
-      clock: node.clock,
-    });
+    app = await appOf(node);
   });
   after(() => app.close());
   beforeEach(() => node.reset());

@@ -1,22 +1,15 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
 import type { FastifyInstance } from "fastify";
-import { OperationExecutor } from "../../../src/api/execute.ts";
 import { addedUp } from "../../../src/api/operations/cluster/cluster.ts";
-import { buildApp } from "../../../src/http/app.ts";
-import { FakeNode, keptLog } from "./fake-node.ts";
+import { BatonError } from "../../../src/core/errors.ts";
+import { appOf, FakeNode } from "./fake-node.ts";
 
 const node = new FakeNode();
 let app: FastifyInstance;
 
 before(async () => {
-  const limits = { host: "127.0.0.1", bodyLimitBytes: 1_048_576 };
-  app = await buildApp({
-    executor: new OperationExecutor({ services: node }),
-    ...limits,
-    log: keptLog(),
-    clock: node.clock,
-  });
+  app = await appOf(node);
 });
 after(() => app.close());
 beforeEach(() => node.reset());
@@ -170,6 +163,15 @@ describe("the jobs of the cluster", () => {
 });
 
 describe("a node", () => {
+  it("that does not answer may be draining: the caller is to ask again", async (t) => {
+    t.mock.method(node.cluster, "ask", () => {
+      throw new BatonError("NODE_UNREACHABLE", "node-b did not answer, and may be draining");
+    });
+    const { status, body, headers } = await call("POST", "/cluster/nodes/node-b/drain");
+    assert.deepEqual([status, headers["retry-after"]], [503, "1"]);
+    assert.match(body.message, /may be draining/);
+  });
+
   it("is asked through any other to drain and to resume", async () => {
     node.join("node-b");
     const drain = await call("POST", "/cluster/nodes/node-b/drain");

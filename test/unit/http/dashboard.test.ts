@@ -5,11 +5,9 @@ import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import type { TestContext } from "node:test";
 import { brotliCompressSync } from "node:zlib";
-import { OperationExecutor } from "../../../src/api/execute.ts";
 import { BatonError } from "../../../src/core/errors.ts";
-import { buildApp } from "../../../src/http/app.ts";
 import type { AppOptions } from "../../../src/http/app.ts";
-import { FakeNode, keptLog } from "./fake-node.ts";
+import { appOf, FakeNode } from "./fake-node.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "baton-dashboard-"));
 after(() => rmSync(directory, { recursive: true, force: true }));
@@ -29,14 +27,7 @@ function built(name: string): string {
 
 async function appWith(t: TestContext, options: Partial<AppOptions>) {
   const node = new FakeNode();
-  const limits = { host: "127.0.0.1", bodyLimitBytes: 1_000 };
-  const app = await buildApp({
-    executor: new OperationExecutor({ services: node }),
-    ...limits,
-    log: keptLog(),
-    clock: node.clock,
-    ...options,
-  });
+  const app = await appOf(node, { bodyLimitBytes: 1_000, ...options });
   t.after(() => app.close());
   return app;
 }

@@ -1,6 +1,9 @@
 /** A small node without a store: enough behaviour behind the API that its answers mean something. */
 
 import { EventEmitter, on } from "node:events";
+import type { FastifyInstance } from "fastify";
+import { OperationExecutor } from "../../../src/api/execute.ts";
+import { buildApp, type AppOptions } from "../../../src/http/app.ts";
 import { LiveFeed } from "../../../src/api/live-feed.ts";
 import type { ClusterInfo, LeaderInfo } from "../../../src/observe/cluster-view.ts";
 import type { ClusterSample } from "../../../src/observe/metrics/metrics-duty.ts";
@@ -189,7 +192,7 @@ export class FakeNode implements NodeServices {
       return this.look;
     },
   };
-  readonly live: NodeServices["live"] = new LiveFeed(this, this.clock);
+  readonly live: NodeServices["live"] = new LiveFeed(this);
   readonly settings: NodeServices["settings"] = {
     list: () => [{ path: "http.port", value: 8420, source: "default", isDefault: true }],
   };
@@ -560,6 +563,18 @@ export function keptLog(): Log & { readonly lines: KeptLine[] } {
   const keep = (fields: Readonly<Record<string, unknown>>, message: string): void =>
     void lines.push({ fields, message });
   return { lines, debug() {}, info() {}, warn: keep, error: keep };
+}
+
+/** The HTTP server of a node, without its listener. */
+export function appOf(services: NodeServices, options: Partial<AppOptions> = {}): Promise<FastifyInstance> {
+  return buildApp({
+    executor: new OperationExecutor({ services }),
+    host: "127.0.0.1",
+    bodyLimitBytes: 1_048_576,
+    log: keptLog(),
+    clock: services.clock,
+    ...options,
+  });
 }
 
 export const NO_LOOK: StoreSnapshot = {

@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { FastifyInstance } from "fastify";
-import { OperationExecutor } from "../../../src/api/execute.ts";
 import { OPERATIONS } from "../../../src/api/operation-table.ts";
-import { buildApp } from "../../../src/http/app.ts";
-import { FakeNode, keptLog } from "./fake-node.ts";
+import { appOf, FakeNode } from "./fake-node.ts";
 
 interface Described {
   operationId: string;
@@ -24,13 +22,7 @@ let document: {
 
 before(async () => {
   const node = new FakeNode();
-  const limits = { host: "127.0.0.1", bodyLimitBytes: 1_000 };
-  app = await buildApp({
-    executor: new OperationExecutor({ services: node }),
-    ...limits,
-    log: keptLog(),
-    clock: node.clock,
-  });
+  app = await appOf(node, { bodyLimitBytes: 1_000 });
   document = (await app.inject("/openapi.json")).json();
 });
 after(() => app.close());

@@ -1,21 +1,13 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
 import type { FastifyInstance } from "fastify";
-import { OperationExecutor } from "../../../src/api/execute.ts";
-import { buildApp } from "../../../src/http/app.ts";
-import { FakeNode, keptLog } from "./fake-node.ts";
+import { appOf, FakeNode } from "./fake-node.ts";
 
 const node = new FakeNode();
 let app: FastifyInstance;
 
 before(async () => {
-  const limits = { host: "127.0.0.1", bodyLimitBytes: 1_048_576 };
-  app = await buildApp({
-    executor: new OperationExecutor({ services: node }),
-    ...limits,
-    log: keptLog(),
-    clock: node.clock,
-  });
+  app = await appOf(node);
 });
 after(() => app.close());
 beforeEach(() => node.reset());

@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
 import type { FastifyInstance } from "fastify";
-import { OperationExecutor } from "../../../src/api/execute.ts";
 import { OverviewBody } from "../../../src/api/bodies/overview-body.ts";
-import { buildApp } from "../../../src/http/app.ts";
 import { peerApps, type PeerApp, type PeerApps } from "../../support/peer-apps.ts";
-import { FakeNode, keptLog, NO_LOOK } from "./fake-node.ts";
+import { appOf, FakeNode, NO_LOOK } from "./fake-node.ts";
 
 const LOAD = { jobs: 1, connections: 0, cpu: 0, memory: 0, loopLagMs: 0, slots: 4 };
 const QUANTILES = { p50: 10, p95: 20, p99: 30 };
@@ -20,13 +18,7 @@ describe("the overview", () => {
   const node = new FakeNode();
   let app: FastifyInstance;
   before(async () => {
-    const limits = { host: "127.0.0.1", bodyLimitBytes: 1_048_576 };
-    app = await buildApp({
-      executor: new OperationExecutor({ services: node }),
-      ...limits,
-      log: keptLog(),
-      clock: node.clock,
-    });
+    app = await appOf(node);
   });
   after(() => app.close());
   beforeEach(async () => {
@@ -185,13 +177,7 @@ describe("the overview of peers", () => {
 describe("the settings of a node", () => {
   it("are told with their sources", async () => {
     const node = new FakeNode();
-    const limits = { host: "127.0.0.1", bodyLimitBytes: 1_048_576 };
-    const app = await buildApp({
-      executor: new OperationExecutor({ services: node }),
-      ...limits,
-      log: keptLog(),
-      clock: node.clock,
-    });
+    const app = await appOf(node);
     const answer = await app.inject({ method: "GET", url: "/node/settings" });
     assert.deepEqual(answer.json(), {
       node: "node-a",

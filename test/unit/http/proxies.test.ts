@@ -3,15 +3,13 @@
 import assert from "node:assert/strict";
 import { networkInterfaces } from "node:os";
 import { describe, it } from "node:test";
-import { OperationExecutor } from "../../../src/api/execute.ts";
 import { Agent, request } from "undici";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { NodeInfo } from "../../../src/core/node.ts";
 import { loginsOfNode } from "../../../src/http/rate-limits.ts";
-import { buildApp } from "../../../src/http/app.ts";
 import { atEnd, type Scope } from "../../support/node-cleanup.ts";
 import { AccessWorld, ADMIN } from "./access-world.ts";
-import { FakeNode, keptLog } from "./fake-node.ts";
+import { appOf, FakeNode } from "./fake-node.ts";
 
 const PASSWORD = "correct horse battery staple";
 const PROXY = "127.0.0.7";
@@ -193,13 +191,7 @@ describe("the logins that a cluster grants", () => {
     const [self] = services.membership.nodes() as [NodeInfo];
     const other = (name: string, alive: boolean): NodeInfo => ({ ...self, name: name as NodeName, alive });
     services.others = [other("b", true), other("c", true), other("d", false)];
-    const listener = { host: "127.0.0.1", bodyLimitBytes: 1_048_576 };
-    const app = await buildApp({
-      executor: new OperationExecutor({ services }),
-      ...listener,
-      log: keptLog(),
-      clock: services.clock,
-    });
+    const app = await appOf(services);
     try {
       const statuses: number[] = [];
       for (let n = 0; n < 6; n++) {

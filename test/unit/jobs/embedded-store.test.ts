@@ -3,7 +3,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
-import { StoreWorld } from "../../support/store-world.ts";
+import { StoreWorld, settleRuns } from "../../support/store-world.ts";
 
 /** The store contract's world on the embedded store, with the size of its write-ahead log. */
 async function embedded(proof: (world: StoreWorld, written: () => number) => Promise<void>): Promise<void> {
@@ -44,7 +44,10 @@ describe("the embedded store's clean-up", () => {
         await world.submitMany(count);
         const runs = await world.claim({ limit: count });
         const outcome = { kind: "completed", result: "null" } as const;
-        await world.store.jobs.settle(runs.map((run) => ({ run, outcome })));
+        await settleRuns(
+          world.store,
+          runs.map((run) => ({ run, outcome })),
+        );
       };
       const purge = async (): Promise<number> =>
         world.store.purge({ of: "jobs", retention, limit: 100 }, await world.term());

@@ -23,7 +23,7 @@ lifecycleStress("worker", async () => {
 });
 
 lifecycleStress("thread pool", async () => ({
-  service: new ThreadPool({ clock: systemClock, abortGraceMs: 100 }),
+  service: new ThreadPool({ clock: systemClock }, 100),
 }));
 
 lifecycleStress("node", async () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { stillForming } from "../../../src/leadership/cluster-formation.ts";
+import { stillForming } from "../../../src/leadership/coordination.ts";
 import type { NodeInfo, NodeStatus } from "../../../src/core/node.ts";
 
 const node = (status: NodeStatus, alive = true): NodeInfo => ({ status, alive }) as NodeInfo;

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Duty } from "../../../src/core/leadership/term.ts";
+import type { Duty, Term } from "../../../src/core/leadership/term.ts";
 import { LeaderDuties } from "../../../src/leadership/leader-duties.ts";
 import { Feed } from "../../../src/platform/feed.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
-import type { Term } from "../../../src/core/leadership/term.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { lifecycleStress } from "../../support/lifecycle-stress.ts";
 

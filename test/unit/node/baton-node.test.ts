@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { JobId } from "../../../src/core/ids.ts";
+import { parseJobId, type JobId } from "../../../src/core/ids.ts";
 import type { Handler } from "../../../src/jobs/tasks/task.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
+import { freePort } from "../../support/free-port.ts";
 import {
   finished,
   jobWhen,
@@ -125,5 +126,25 @@ describe("a node on the embedded store", () => {
     assert.equal((await second.services.jobs.get(id))?.waitingFor?.code, "queue_paused");
     await second.services.queues.setPaused("mail", false);
     assert.equal(await resultOf(second, id), 1);
+  });
+});
+
+describe("a node of a cluster of peers", () => {
+  it("keeps a job that its own process got for a repeated key, also after a restart", async (t) => {
+    const port = String(await freePort());
+    const settings = {
+      STORE: "sqlite",
+      DATA: await temporaryDirectory(t),
+      NODES: `here=http://127.0.0.1:${port}`,
+      HTTP__PORT: port,
+    };
+    const first = await nodeHere(t, { settings, http: true });
+    const options = { idempotencyKey: "k" };
+    const [once, again] = [await first.submit("later", 1, options), await first.submit("later", 1, options)];
+    assert.deepEqual([again.id, again.existed], [once.id, true]);
+    await first.stop();
+    const { placement, jobs } = (await nodeHere(t, { settings, http: true })).services;
+    assert.equal(await placement!.retracted.takeBack(parseJobId(once.id)!.uuid, 1), "kept");
+    assert.equal((await jobs.get(once.id))?.status, "queued");
   });
 });

@@ -19,7 +19,7 @@ function reading() {
     waitingSince: async () => new Map([["a", 5]]),
   } as unknown as Store["queues"];
   const agents = { list: async () => [] } as unknown as Store["agents"];
-  const backlog = new BacklogReader({ store: { queues, agents }, clock });
+  const backlog = new BacklogReader({ clock }, { queues, agents });
   return { clock, world, backlog };
 }
 

@@ -8,6 +8,7 @@ import type { NodeName } from "../../../src/core/ids.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { silentLog } from "../../../src/platform/log.ts";
+import { fakePlatform } from "../../support/fake-platform.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { NodeEvents } from "../../../src/platform/node-events.ts";
 import { observeNode } from "../../../src/observe/observe-node.ts";
@@ -91,8 +92,8 @@ describe("the journal of a node", () => {
   it("has a node that was removed by hand", async () => {
     const { events, entries } = await observed();
     const membership = { remove: async (name: string) => name === "node-b" };
-    const options = { coordination: { membership }, events } as unknown as ClusterViewOptions;
-    const view = new ClusterView(options);
+    const options = { coordination: { membership } } as unknown as ClusterViewOptions;
+    const view = new ClusterView(fakePlatform({ events }), options);
     assert.equal(await view.remove("node-b" as NodeName), true);
     assert.equal(await view.remove("node-c" as NodeName), false);
     const detail = { reason: "it was removed by hand" };
@@ -105,13 +106,9 @@ describe("the journal of a node", () => {
     const dead = [[{ name: "node-b", incarnation: "9" }]];
     const membership = { findDead: async () => dead.shift() ?? [], markRecovered: async () => {} };
     const ending = new AbortController();
-    const duty = deadNodeRecovery({
-      membership: membership as unknown as Membership,
-      reaper: { recover: async () => [] },
-      clock,
-      log: silentLog,
-      events,
-    })(term, ending.signal);
+    const platform = { clock, log: silentLog, events };
+    const reaper = { recover: async () => [] };
+    const duty = deadNodeRecovery(platform, membership as unknown as Membership, reaper)(term, ending.signal);
     await clock.advance(1_000);
     ending.abort();
     await duty;

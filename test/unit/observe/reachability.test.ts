@@ -19,17 +19,13 @@ describe("whom a node reaches", () => {
     const clock = new ManualClock();
     const asked: string[] = [];
     const nodes = [node("a"), node("b"), node("c", { url: null }), node("d", { alive: false }), node("e")];
-    const reach = new Reachability({
-      self: { name: "a" as NodeName, incarnation: "a-1" },
-      nodes: () => nodes,
-      clock,
-      probe: {
-        ask: async (url) => {
-          asked.push(url);
-          return url.includes("e:") ? "ECONNREFUSED" : null;
-        },
-        close: async () => {},
+    const identity = { name: "a" as NodeName, incarnation: "a-1" };
+    const reach = new Reachability({ clock, identity }, () => nodes, {
+      ask: async (url) => {
+        asked.push(url);
+        return url.includes("e:") ? "ECONNREFUSED" : null;
       },
+      close: async () => {},
     });
     await reach.start();
     assert.deepEqual(reach.read(), []);
@@ -55,12 +51,8 @@ describe("whom a node reaches", () => {
       },
       close: async () => {},
     };
-    const reach = new Reachability({
-      self: { name: "n0" as NodeName, incarnation: "n0-1" },
-      nodes: () => nodes,
-      clock,
-      probe,
-    });
+    const identity = { name: "n0" as NodeName, incarnation: "n0-1" };
+    const reach = new Reachability({ clock, identity }, () => nodes, probe);
     await reach.start();
     await clock.advance(5_000);
     assert.equal(asked.size, 20);

@@ -7,14 +7,13 @@ import type { WorkerHeartbeat } from "../../../src/channels/messages.ts";
 import { topics } from "../../../src/channels/channel-names.ts";
 import { metricsDuty } from "../../../src/observe/metrics/metrics-duty.ts";
 import { deadNodeRecovery } from "../../../src/jobs/recover/dead-node-recovery.ts";
-import { ScheduleRequestHandler } from "../../../src/peers/schedules/schedule-request-handler.ts";
+import { scheduleHandlers } from "../../../src/peers/schedules/schedule-handlers.ts";
 import { Controller } from "../../../src/controller/controller.ts";
 import { EventFeed } from "../../../src/controller/events/event-feed.ts";
 import { TermGuard } from "../../../src/controller/term-guard.ts";
 import type { Membership } from "../../../src/leadership/coordination.ts";
 import { BatonError } from "../../../src/core/errors.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
-import { jobId } from "../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
 import {
   describeRefusal,
@@ -39,11 +38,8 @@ import { observeNode } from "../../../src/observe/observe-node.ts";
 import { JobEventWriter } from "../../../src/push/ownership/job-event-writer.ts";
 import { OrphanJobDetector } from "../../../src/push/ownership/orphan-job-detector.ts";
 import { StoreRetry } from "../../../src/push/ownership/store-retry.ts";
-import { silentLog } from "../../../src/platform/log.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
-import { NodeEvents } from "../../../src/platform/node-events.ts";
-import { NodeState } from "../../../src/platform/node-state.ts";
-import { seededRandom } from "../../support/seeded-random.ts";
+import type { HandoffContext } from "../../../src/push/ownership/owner-context.ts";
+import { fakePlatform } from "../../support/fake-platform.ts";
 import { memoryStore, type MemoryStore } from "../../support/memory-store.ts";
 import type { ClaimedJob, Store } from "../../../src/store/store.ts";
 import { HeldRuns, WorkerWorld } from "../../support/node-worker.ts";
@@ -75,22 +71,23 @@ type FencedMethod = { [P in Parts]: `${P}.${Fenced<NonNullable<Store[P]>>}` }[Pa
 
 /** A node that leads in a term that is over as soon as another is granted, and does not know it. */
 class World {
-  readonly clock = new ManualClock();
+  readonly platform = fakePlatform({ identity });
+  readonly clock = this.platform.clock;
   readonly store = memoryStore({ clock: this.clock });
   readonly channels = new MemoryChannels({ clock: this.clock });
-  readonly random = seededRandom(1);
-  readonly events = new NodeEvents(silentLog);
+  readonly random = this.platform.random;
+  readonly events = this.platform.events;
   readonly refusals: Refusal[] = [];
   readonly instruments = new Instruments();
   readonly budgets = DEFAULT_BUDGETS;
-  readonly log = silentLog;
+  readonly log = this.platform.log;
   readonly observed;
   readonly reaper;
   readonly controller;
   term!: Term;
 
   constructor() {
-    const { store, clock, channels, random, events, log, budgets } = this;
+    const { store, clock, channels, events, log, budgets } = this;
     this.events.on("write.refused", (refusal) => this.refusals.push(refusal));
     const leadership = { held: () => this.term, current: () => this.term };
     const ignored = { submitted() {}, finished() {}, fired() {}, changed() {}, recovered() {} };
@@ -112,45 +109,32 @@ class World {
       },
     });
     const tasks = new TaskRegistry([{ name: "work", run: () => {} }]);
-    const submitter = new Submitter({
-      node: NODE,
+    const submitter = new Submitter(this.platform, {
       store,
       tasks,
-      random,
       author,
       defaults: { maxAttempts: 3, timeoutMs: null },
       wakes: () => false,
-      events,
       onStored: () => {},
     });
-    this.reaper = new LeaseReaper({ store, clock, budgets, intervalMs: 1_000, log, events });
-    const guard = new TermGuard({
-      identity,
-      leadership,
-      membership: { nodes: () => [] },
-      draining: () => false,
-      forming: () => null,
-    });
+    this.reaper = new LeaseReaper(this.platform, { store, budgets, intervalMs: 1_000 });
+    this.platform.state.forming = null;
+    const guard = new TermGuard(this.platform, leadership, { nodes: () => [] });
     const standing = () => ({ role: "LEADER", epoch: 1, leader: NODE }) as const;
     const feed = new EventFeed({ node: NODE, life: "1", wire: null, leads: () => 1, standing, clock });
-    this.controller = new Controller({
+    this.controller = new Controller(this.platform, {
       store,
       channels,
       guard,
-      events: feed,
-      nodeEvents: events,
+      feed,
       submitter,
       tasks,
       rules: { budgets, retry: DEFAULT_RETRY, chance: () => 0.5 },
       settings: { leaseMs: 10_000, staleAfterMs: 15_000, forgetAfterMs: 60_000 },
       sharedStore: false,
-      clock,
-      random,
-      log,
       onChange: () => {},
       onReady: () => {},
       reaper: this.reaper,
-      state: new NodeState(),
     });
   }
 
@@ -211,25 +195,23 @@ class World {
     return { store, clock, channels, random, events, log, reaper };
   }
 
-  get door(): ScheduleRequestHandler {
+  get scheduleHandlers() {
     const { store, events } = this;
-    return new ScheduleRequestHandler({ self: NODE, store, accepts: () => true, onPlaced: () => {}, events });
+    return scheduleHandlers({ identity, events }, { store, accepts: () => true, onReady: () => {} });
   }
 
   get orphans(): OrphanJobDetector {
-    const { store, channels, clock, log, events } = this;
-    return new OrphanJobDetector({
+    const { platform, store, channels } = this;
+    platform.state.forming = null;
+    const context = {
+      ...platform,
       ownership: store.ownership,
       membership: { nodes: () => [] },
       channels,
-      state: { status: "active" },
       health: { peers: () => [] },
-      offers: { isOpen: true },
-      clock,
-      log,
-      events,
       settings: { orphanCheckMs: 1_000 },
-    });
+    } as unknown as HandoffContext;
+    return new OrphanJobDetector(context, { isOpen: true });
   }
 }
 
@@ -260,12 +242,8 @@ const LEADER_CASES: Readonly<Record<LeaderWrite, (world: World) => Promise<unkno
     await world.supersede();
     return world.controller.lease(world.asks, caller);
   },
-  "jobs.settle": async (world) => {
+  "jobs.record": async (world) => {
     return world.controller.results([{ ...(await world.leased()), status: "succeeded" }]);
-  },
-  "jobs.report": async (world) => {
-    const lines = [{ at: 0, level: "info", message: "hello" }] as const;
-    return world.controller.report({ ...(await world.leased()), lines, progress: null });
   },
   "jobs.renew": async (world) => world.controller.renew("ada", (await world.leased()).lease),
   "jobs.recover": async (world) => {
@@ -274,13 +252,13 @@ const LEADER_CASES: Readonly<Record<LeaderWrite, (world: World) => Promise<unkno
   },
   "jobs.purge": async (world) => {
     await world.supersede();
-    return retentionDuty({ ...world.parts, retention })(world.term, never);
+    return retentionDuty(world.platform, world.store, retention)(world.term, never);
   },
   "journal.purge": async (world) => {
-    const { store, clock, events, term } = world;
+    const { store, platform, term } = world;
     const purge: Store["purge"] = (what, fence) =>
       what.of === "jobs" ? world.lastAnswer(store.purge(what, fence)) : store.purge(what, fence);
-    return retentionDuty({ store: { purge }, clock, events, retention })(term, never);
+    return retentionDuty(platform, { purge }, retention)(term, never);
   },
   "schedules.fire": async (world) => {
     const { store, clock, term } = world;
@@ -296,28 +274,30 @@ const LEADER_CASES: Readonly<Record<LeaderWrite, (world: World) => Promise<unkno
     const rules = { missed: "skip", missedMax: 1, overlap: "allow" } as const;
     await store.schedules.put({ name: "often", timing, ...template, ...rules }, clock.now());
     await world.supersede();
-    const mintId = () => jobId(NODE, world.random.timedUuid());
-    return scheduleDuty({ ...world.parts, mintId, author })(term, never);
+    return scheduleDuty(world.platform, { ...world.parts, author })(term, never);
   },
   "scheduleNotes.write": async (world) => {
     await world.supersede();
-    return world.door.answer("note", { term: world.term, notes: [], occurrences: [], complete: false });
+    await world.scheduleHandlers.note(
+      { term: world.term, notes: [], occurrences: [], complete: false },
+      NODE,
+    );
   },
   "scheduleNotes.read": async (world) => {
     await world.supersede();
-    return world.door.answer("digest", { term: world.term, after: null });
+    await world.scheduleHandlers.digest({ term: world.term, after: null }, NODE);
   },
   "scheduleNotes.place": async (world) => {
     await world.supersede();
-    return world.door.answer("place", { term: world.term, runs: [] });
+    await world.scheduleHandlers.place({ term: world.term, runs: [] }, NODE);
   },
   "scheduleNotes.forget": async (world) => {
     await world.supersede();
-    return world.door.answer("forget", { term: world.term, names: [] });
+    await world.scheduleHandlers.forget({ term: world.term, names: [] }, NODE);
   },
   "samples.note": async (world) => {
     await world.supersede();
-    return metricsDuty({ ...world.parts, nodes: () => [] })(world.term, never);
+    return metricsDuty(world, world.store, () => [])(world.term, never);
   },
   "samples.purge": async (world) => {
     const { store, clock, events } = world;
@@ -325,12 +305,8 @@ const LEADER_CASES: Readonly<Record<LeaderWrite, (world: World) => Promise<unkno
       note: (sample: string, term: Term) => world.lastAnswer(store.samples.note(sample, term)),
       list: (limit: number) => store.samples.list(limit),
     };
-    return metricsDuty({
-      store: { queues: store.queues, samples, purge: store.purge },
-      clock,
-      events,
-      nodes: () => [],
-    })(world.term, never);
+    const written = { queues: store.queues, samples, purge: store.purge };
+    return metricsDuty({ clock, events }, written, () => [])(world.term, never);
   },
   "agents.seen": async (world) => {
     await world.supersede();
@@ -358,7 +334,6 @@ const LEADER_CASES: Readonly<Record<LeaderWrite, (world: World) => Promise<unkno
     const duty = dispatcher(world, {
       dispatch: (...given) => ownership.dispatch(...given),
       undispatch: (...given) => world.lastAnswer(ownership.undispatch(...given)),
-      outstanding: () => ownership.outstanding(),
     }).duty(world.term, never);
     duty.catch(() => {});
     await world.clock.advance(10);
@@ -378,19 +353,15 @@ const LEADER_CASES: Readonly<Record<LeaderWrite, (world: World) => Promise<unkno
     const findDead = async () => {
       throw new BatonError("STALE_EPOCH", "over", { epoch: 1, newest: 2 });
     };
-    return deadNodeRecovery({ ...world.parts, membership: { findDead } as unknown as Membership })(
-      world.term,
-      never,
-    );
+    const membership = { findDead } as unknown as Membership;
+    return deadNodeRecovery(world.platform, membership, world.reaper)(world.term, never);
   },
 };
 
-function dispatcher(
-  world: World,
-  ownership: Pick<MemoryStore["ownership"], "dispatch" | "undispatch" | "outstanding">,
-) {
-  const { channels, clock, log, events, budgets } = world;
-  return new Dispatcher({ ownership, channels, clock, log, events, budgets });
+function dispatcher(world: World, ownership: Pick<MemoryStore["ownership"], "dispatch" | "undispatch">) {
+  const { platform, channels, budgets } = world;
+  const times = { timeoutMs: 5_000, heartbeatMs: 1_000 };
+  return new Dispatcher(platform, { ownership, channels, budgets, isGone: () => false, ...times });
 }
 
 describe("a write of a leader whose term is over", () => {
@@ -449,8 +420,8 @@ describe("a write about a run, a lease or an assignment that is another's by now
     const world = await World.open(t);
     const run = await world.staleRun();
     const results = storeResults(world);
-    assert.deepEqual(await results.report([report(run)]), ["stale"]);
-    assert.deepEqual(await results.settle([{ run, outcome: completed }]), ["stale"]);
+    const batch = { reports: [report(run)], settlements: [{ run, outcome: completed }] };
+    assert.deepEqual(await results.record(batch), { reported: ["stale"], settled: ["stale"] });
     assert.deepEqual(await recorded(world), ["run.report", "run.result"]);
     assert.equal((await world.entries())[0]!.detail["current_epoch"], run.jobEpoch + 1);
   });
@@ -458,10 +429,10 @@ describe("a write about a run, a lease or an assignment that is another's by now
   it("of a worker that writes past an owner", async (t) => {
     const world = await World.open(t);
     const run = await world.staleRun();
-    const sink = new StatusSink({ ...world.parts, identity });
+    const sink = new StatusSink(world.platform, { ...world.parts, receiptMs: 5_000 });
     await sink.start();
-    const written = [sink.report([report(run)]), sink.settle([{ run, outcome: completed }])];
-    assert.deepEqual(await Promise.all(written), [["stale"], ["stale"]]);
+    const batch = { reports: [report(run)], settlements: [{ run, outcome: completed }] };
+    assert.deepEqual(await sink.record(batch), { reported: ["stale"], settled: ["stale"] });
     await sink.stop();
     assert.deepEqual(await recorded(world), ["run.report", "run.result"]);
   });
@@ -470,7 +441,6 @@ describe("a write about a run, a lease or an assignment that is another's by now
     const world = await World.open(t);
     await world.controller.submit([world.request]);
     const { ownership } = world.store;
-    const { events } = world;
     const request = {
       tasks: new Set(["work"]),
       queues: null,
@@ -483,7 +453,7 @@ describe("a write about a run, a lease or an assignment that is another's by now
     const { id: assignment, jobs } = assignments[0]!;
     const [ownerEpoch] = await ownership.own([{ assignment, ownerEpoch: 0 }], identity);
     const run = { ...jobs[0]!, lease: "node-a/1" as ClaimedJob["lease"], leaderEpoch: 1 };
-    const writer = new JobEventWriter({ ownership, identity, retry: new StoreRetry(world), events });
+    const writer = new JobEventWriter({ ...world.platform, ownership, retry: new StoreRetry(world) });
     const told = { assignment, reports: [report(run)], settlements: [{ run, outcome: completed }] };
     const answer = await writer.write({ ...told, ownerEpoch: ownerEpoch! });
     assert.deepEqual(answer, { reported: ["stale"], settled: ["stale"] });
@@ -513,7 +483,7 @@ describe("a write about a run, a lease or an assignment that is another's by now
     await world.until(id, "processing");
     world.faults.fail("claim");
     const term = await world.store.terms.grant("scheduler", identity);
-    await world.store.jobs.recover({ by: "lives", incarnations: ["1"] }, DEFAULT_BUDGETS, term);
+    await world.store.jobs.recover({ by: "incarnations", incarnations: ["1"] }, DEFAULT_BUDGETS, term);
     await world.advance(5_000);
     assert.deepEqual(
       refused.map(({ write, job }) => [write, job]),

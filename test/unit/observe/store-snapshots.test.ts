@@ -46,16 +46,9 @@ function looked(
         },
       };
       const { jobs, samples, journal, agents } = world.store;
-      const looks = new StoreSnapshots({
-        store: { jobs, samples, journal, problem: null },
-        backlog: new BacklogReader({
-          store: { queues, agents },
-          clock: world.clock,
-        }),
-        schedules: async () => schedules,
-        agentStaleMs: 30_000,
-        clock: world.clock,
-      });
+      const backlog = new BacklogReader(world, { queues, agents });
+      const store = { jobs, samples, journal, problem: null };
+      const looks = new StoreSnapshots(world, store, backlog, async () => schedules, 30_000);
       await proof({ world, looks, counts, store: state });
     },
   );

@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 import { Watchdog } from "../../../src/observe/watchdog.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
+import { silentLog } from "../../../src/platform/log.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 
 const TERM: Term = { role: "scheduler", leader: "a" as NodeName, incarnation: "1", epoch: 1 };
@@ -11,10 +12,11 @@ function watched() {
   const clock = new ManualClock();
   const told: string[] = [];
   const log = {
+    ...silentLog,
     error: (fields: object, message: string) => void told.push(`${message} ${JSON.stringify(fields)}`),
     info: (fields: object, message: string) => void told.push(`${message} ${JSON.stringify(fields)}`),
   };
-  return { clock, told, watchdog: new Watchdog({ clock, log, limitMs: 10_000 }) };
+  return { clock, told, watchdog: new Watchdog({ clock, log }, 10_000) };
 }
 
 describe("the watchdog", () => {

@@ -2,13 +2,15 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import * as fc from "../../support/fast-check.ts";
 import { Batcher } from "../../../src/platform/batcher.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
 
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const turn = (): Promise<void> => systemClock.turn();
 
 describe("a batcher", () => {
   test("flushes a lone item at the end of the turn, without waiting for company", async () => {
     const batches: number[][] = [];
     const batcher = new Batcher<number, number>({
+      clock: systemClock,
       flush: async (items) => {
         batches.push([...items]);
         return items.map((item) => item * 2);
@@ -25,6 +27,7 @@ describe("a batcher", () => {
   test("is idle when all that was added is flushed, also what was added meanwhile and what failed", async () => {
     const doors: (() => void)[] = [];
     const batcher = new Batcher<number, number>({
+      clock: systemClock,
       flush: async (items) => {
         await new Promise<void>((resolve) => doors.push(resolve));
         if (items.includes(2)) throw new Error("not these");
@@ -50,6 +53,7 @@ describe("a batcher", () => {
     const batches: number[][] = [];
     const doors: (() => void)[] = [];
     const batcher = new Batcher<number, number>({
+      clock: systemClock,
       flush: async (items) => {
         batches.push([...items]);
         await new Promise<void>((resolve) => doors.push(resolve));
@@ -72,6 +76,7 @@ describe("a batcher", () => {
   test("a flush that fails fails its own items only", async () => {
     let flushes = 0;
     const batcher = new Batcher<number, number>({
+      clock: systemClock,
       batchMax: 2,
       flush: async (items) => {
         if (++flushes === 1) throw new Error("disk full");
@@ -88,6 +93,7 @@ describe("a batcher", () => {
 
   test("a flush that throws before it waits for anything is one that fails", async () => {
     const batcher = new Batcher<number, number>({
+      clock: systemClock,
       flush: () => {
         throw new Error("at once");
       },
@@ -105,6 +111,7 @@ describe("a batcher", () => {
           const flushed: number[] = [];
           let flushing = false;
           const batcher = new Batcher<number, string>({
+            clock: systemClock,
             batchMax,
             flush: async (items) => {
               assert.equal(flushing, false, "two flushes at a time");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { Backoff, Loop, Mutex, Pause, within } from "../../../src/platform/loop.ts";
+import { Backoff, Deadline, Loop, Mutex, Pause, repeat, retry, within } from "../../../src/platform/loop.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 
 describe("Loop", () => {
@@ -66,6 +66,14 @@ describe("Backoff", () => {
     assert.deepEqual([backoff.next(), backoff.next(), backoff.next(), backoff.next()], [10, 20, 35, 35]);
     backoff.reset();
     assert.equal(backoff.next(), 10);
+    assert.equal(backoff.failures, 1);
+  });
+
+  it("spreads its delays by half to both sides", () => {
+    const chances = [0, 0.5, 0.999];
+    const random = { chance: () => chances.shift()!, uuid: () => "", timedUuid: () => "" };
+    const backoff = new Backoff(10, 10, random);
+    assert.deepEqual([backoff.next(), backoff.next(), Math.round(backoff.next())], [5, 10, 15]);
   });
 });
 
@@ -88,15 +96,78 @@ describe("Mutex", () => {
   });
 });
 
+describe("repeat", () => {
+  it("waits between two steps for as long as the step said, until the signal", async () => {
+    const clock = new ManualClock();
+    const over = new AbortController();
+    const at: number[] = [];
+    const repeating = repeat(clock, over.signal, async () => at.push(clock.monotonic()) * 10);
+    await clock.advance(30);
+    over.abort();
+    await repeating;
+    assert.deepEqual(at, [0, 10, 30]);
+    assert.equal(clock.waiting, 0);
+  });
+});
+
+describe("retry", () => {
+  it("calls again until it succeeds, is told to give up, or the signal is aborted", async () => {
+    const clock = new ManualClock();
+    let calls = 0;
+    const call = async (): Promise<number> => {
+      calls += 1;
+      if (calls % 3 !== 0) throw new Error(`failure ${calls}`);
+      return calls;
+    };
+    const succeeding = retry(clock, call, () => 100);
+    await clock.advance(199);
+    assert.equal(calls, 2);
+    await clock.advance(1);
+    assert.equal(await succeeding, 3);
+    await assert.rejects(
+      retry(clock, call, () => null),
+      /failure 4/,
+    );
+    const over = new AbortController();
+    const ended = assert.rejects(
+      retry(clock, call, () => 100, over.signal),
+      /failure 5/,
+    );
+    await clock.advance(50);
+    over.abort();
+    await ended;
+    assert.deepEqual([calls, clock.waiting], [5, 0]);
+  });
+});
+
+describe("Deadline", () => {
+  it("fires after its time or with another signal, and leaves no timer when it is disposed of", async () => {
+    const clock = new ManualClock();
+    const other = new AbortController();
+    {
+      using late = new Deadline(clock, 100);
+      using early = new Deadline(clock, 200, other.signal);
+      using ended = new Deadline(clock, 300);
+      await clock.advance(100);
+      assert.deepEqual([late.signal.aborted, late.expired], [true, true]);
+      other.abort();
+      assert.deepEqual([early.signal.aborted, early.expired], [true, false]);
+      ended.end();
+      assert.deepEqual([ended.signal.aborted, ended.expired], [true, true]);
+    }
+    assert.equal(clock.waiting, 0);
+  });
+});
+
 describe("within", () => {
   it("ends with the work, the time or the signal, and leaves no timer", async () => {
     const clock = new ManualClock();
-    await within(clock, 1_000, Promise.resolve());
+    assert.equal(await within(clock, 1_000, Promise.resolve("done")), "done");
     await assert.rejects(within(clock, 1_000, Promise.reject(new Error("failed"))), /failed/);
     const never = new Promise(() => {});
     const late = within(clock, 10, never);
     await clock.advance(10);
-    await late;
+    assert.equal(await late, undefined);
     await within(clock, 1_000, never, AbortSignal.abort());
     assert.equal(clock.waiting, 0);
   });

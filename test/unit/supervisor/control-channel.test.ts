@@ -32,7 +32,7 @@ class FakeLine implements SupervisorConnection {
 function world() {
   const clock = new ManualClock();
   const line = new FakeLine();
-  return { clock, line, control: new ControlChannel({ line, clock, patienceMs: 5_000 }) };
+  return { clock, line, control: new ControlChannel({ clock }, { line, patienceMs: 5_000 }) };
 }
 
 describe("the question whether to lead", () => {
@@ -112,7 +112,7 @@ describe("the agent's token", () => {
   it("counts before the agent is wanted, for an hour more and more, and ends when the agent is gone for good", async () => {
     const clock = new ManualClock();
     const line = new FakeLine();
-    const control = new ControlChannel({ line, clock, patienceMs: 5_000, agentToken: "baton_agents" });
+    const control = new ControlChannel({ clock }, { line, patienceMs: 5_000, agentToken: "baton_agents" });
     const done: string[] = [];
     let broken = true;
     const tokens = {

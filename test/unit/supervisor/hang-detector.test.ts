@@ -16,7 +16,7 @@ class World {
   known = true;
   works: boolean | null = false;
   readonly #startedAt = this.clock.now();
-  readonly watch = new HangDetector({
+  readonly watch = new HangDetector(this, {
     calls: {
       livez: async () => this.wrong,
       agent: async () => this.agent,
@@ -26,7 +26,6 @@ class World {
         return { jobs: Array.from({ length: this.jobs }, () => job), paused: new Set<string>() };
       },
     },
-    clock: this.clock,
     wedgedAfterMs: WEDGED_MS,
     controller: () => "http://a",
     agent: () => ({ name: "ada-worker", startedAt: this.#startedAt, queues: null, known: this.known }),
@@ -44,7 +43,7 @@ class World {
   }
 }
 
-describe("WedgeWatch", () => {
+describe("HangDetector", () => {
   it("finds a controller that is silent for so long, and not one that answers in between", () =>
     World.with(async (it) => {
       const silent = { fatal: false, reason: "/livez does not answer" };
@@ -97,7 +96,7 @@ describe("WedgeWatch", () => {
     }));
 });
 
-lifecycleStress("WedgeWatch", async () => {
+lifecycleStress("a hang detector", async () => {
   const { watch, clock } = new World();
   return { service: watch, nudge: () => clock.advance(1_000) };
 });

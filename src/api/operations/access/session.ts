@@ -7,16 +7,13 @@ import { answer, operation } from "../../operation.ts";
 import { EVERYWHERE, sessionCookie, sessionIn } from "../../bodies/session-cookie.ts";
 
 export const whoAmI = operation("GET /session", {
-  tag: "access",
   name: "who_am_i",
   summary: "Who you are here, and what you may do",
-  permission: "read",
   replies: { 200: SessionBody },
   handler: (services, { principal }) => answer(200, sessionBody(principal!, services.access?.open ?? true)),
 });
 
 export const login = operation("POST /session", {
-  tag: "access",
   name: "login",
   summary: "Log in with a name and a password; the session comes as a cookie",
   permission: "public",
@@ -37,7 +34,6 @@ export const login = operation("POST /session", {
 });
 
 export const logout = operation("DELETE /session", {
-  tag: "access",
   name: "logout",
   summary: "Log out: the session ends on every node",
   permission: "read",

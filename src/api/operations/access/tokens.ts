@@ -6,13 +6,11 @@ import { BatonError } from "../../../core/errors.ts";
 import { AccessName, PermissionName, TokenBody, accessOf, tokenBody } from "../../bodies/access-body.ts";
 import { answer, operation } from "../../operation.ts";
 
-const common = { tag: "access", permission: "admin" } as const;
-
 /** A hundred years: longer is a mistake. */
 const EXPIRES_MS_MAX = 100 * 365 * 86_400_000;
 
 export const listTokens = operation("GET /tokens", {
-  ...common,
+  permission: "admin",
   name: "list_tokens",
   summary: "All tokens, without what could be used of them",
   replies: { 200: z.object({ tokens: z.array(TokenBody) }) },
@@ -23,7 +21,7 @@ export const listTokens = operation("GET /tokens", {
 });
 
 export const createToken = operation("POST /tokens", {
-  ...common,
+  permission: "admin",
   name: "create_token",
   summary: "Make a token; its text is told in this answer and never again",
   body: z.strictObject({
@@ -54,7 +52,7 @@ export const createToken = operation("POST /tokens", {
 });
 
 export const revokeToken = operation("DELETE /tokens/{id}", {
-  ...common,
+  permission: "admin",
   name: "revoke_token",
   summary: "Revoke a token: within seconds no node takes it any more",
   params: z.strictObject({ id: z.string().min(1).max(64) }),

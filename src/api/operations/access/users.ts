@@ -13,11 +13,10 @@ import {
 } from "../../bodies/access-body.ts";
 import { answer, operation } from "../../operation.ts";
 
-const common = { tag: "access", permission: "admin" } as const;
 const UserParams = z.strictObject({ name: AccessName });
 
 export const listUsers = operation("GET /users", {
-  ...common,
+  permission: "admin",
   name: "list_users",
   summary: "All users",
   replies: { 200: z.object({ users: z.array(UserBody) }) },
@@ -27,7 +26,7 @@ export const listUsers = operation("GET /users", {
 });
 
 export const addUser = operation("POST /users", {
-  ...common,
+  permission: "admin",
   name: "add_user",
   summary: "Add a user",
   body: z.strictObject({ name: AccessName, password: Password, permission: PermissionName }),
@@ -40,7 +39,7 @@ export const addUser = operation("POST /users", {
 });
 
 export const setPassword = operation("PUT /users/{name}/password", {
-  ...common,
+  permission: "admin",
   name: "set_password",
   summary: "Give a user another password; their sessions end",
   params: UserParams,
@@ -54,7 +53,7 @@ export const setPassword = operation("PUT /users/{name}/password", {
 });
 
 export const removeUser = operation("DELETE /users/{name}", {
-  ...common,
+  permission: "admin",
   name: "remove_user",
   summary: "Remove a user; their sessions end",
   params: UserParams,

@@ -1,12 +1,11 @@
 /** Operations on the cluster as this node sees it: its nodes, its leaders and its metrics. */
 
 import { z } from "zod";
-import { JOB_STATUSES } from "../../../core/jobs/job.ts";
-import type { JobStatus } from "../../../core/jobs/job.ts";
+import { total } from "../../../observe/metrics/metrics-duty.ts";
 import { askAllNodes } from "../../ask-all-nodes.ts";
-import { isoOf, limit } from "../../bodies/fields.ts";
+import { limit, StatusCounts } from "../../bodies/fields.ts";
+import { toWire } from "../../schema/to-wire.ts";
 import { answer, operation } from "../../operation.ts";
-import type { ClusterSample } from "../../../observe/metrics/metrics-duty.ts";
 import { OverviewBody } from "../../bodies/overview-body.ts";
 
 export const ClusterBody = z.object({
@@ -22,27 +21,14 @@ export const ClusterBody = z.object({
   notes: z.array(z.string()).meta({ description: "what people should know of how this cluster works" }),
 });
 export type ClusterBody = z.output<typeof ClusterBody>;
+const clusterBody = toWire(ClusterBody);
 
 export const getCluster = operation("GET /cluster", {
   name: "get_cluster",
   summary: "The cluster in numbers",
-  tag: "cluster",
-  permission: "read",
   replies: { 200: ClusterBody },
   handler({ cluster }) {
-    const info = cluster.info();
-    return answer(200, {
-      name: info.name,
-      total_nodes: info.totalNodes,
-      active_nodes: info.activeNodes,
-      draining_nodes: info.drainingNodes,
-      dead_nodes: info.deadNodes,
-      joining_nodes: info.joiningNodes,
-      scheduler_leader: info.schedulerLeader,
-      minimum_nodes: info.minimumNodes,
-      formed: info.formed,
-      notes: [...info.notes],
-    });
+    return answer(200, clusterBody(cluster.info()));
   },
 });
 
@@ -55,38 +41,26 @@ export const LeaderBody = z.object({
   valid: z.boolean().meta({ description: "whether the lease runs, by the clock of the node that answers" }),
 });
 export type LeaderBody = z.output<typeof LeaderBody>;
+const leaderBody = toWire(LeaderBody, { node_id: "node" });
 
 export const getLeaders = operation("GET /cluster/leaders", {
   name: "get_leaders",
   summary: "Who leads in each role, under which epoch and until when",
-  tag: "cluster",
-  permission: "read",
   replies: { 200: z.object({ leaders: z.array(LeaderBody) }) },
   async handler({ cluster, clock }) {
+    const now = clock.now();
     const leaders = await cluster.leaders();
     return answer(200, {
-      leaders: leaders.map((leader) => ({
-        role: leader.role,
-        node_id: leader.node,
-        epoch: leader.epoch,
-        acquired_at: isoOf(leader.acquiredAt),
-        lease_until: isoOf(leader.leaseUntil),
-        valid: leader.leaseUntil > clock.now(),
-      })),
+      leaders: leaders.map((leader) => leaderBody({ ...leader, valid: leader.leaseUntil > now })),
     });
   },
 });
-
-const counts = Object.fromEntries(JOB_STATUSES.map((status) => [status, z.int()])) as Record<
-  JobStatus,
-  z.ZodInt
->;
 
 export const SampleBody = z.object({
   at: z.string(),
   leader_epoch: z.int(),
   nodes: z.int(),
-  jobs: z.object(counts),
+  jobs: StatusCounts,
   finished_per_second: z.number(),
   load: z.object({
     cpu: z.number(),
@@ -98,21 +72,7 @@ export const SampleBody = z.object({
 export type SampleBody = z.output<typeof SampleBody>;
 const SamplesBody = z.object({ samples: z.array(SampleBody) });
 
-function sampleBody({ at, leaderEpoch, nodes, jobs, finishedPerSecond, load }: ClusterSample): SampleBody {
-  return {
-    at: isoOf(at),
-    leader_epoch: leaderEpoch,
-    nodes,
-    jobs,
-    finished_per_second: finishedPerSecond,
-    load: {
-      cpu: load.cpu,
-      memory: load.memory,
-      loop_lag_ms_max: load.loopLagMsMax,
-      running: load.running,
-    },
-  };
-}
+const sampleBody = toWire(SampleBody);
 
 /** Nodes take their samples every ten seconds, each at its own time: what is farther away is of another one. */
 const SAME_MS = 10_000;
@@ -133,10 +93,9 @@ export function addedUp([own = [], ...others]: readonly (readonly SampleBody[])[
     });
     const sum = (pick: (each: SampleBody) => number): number =>
       beside.reduce((all, each) => all + pick(each), pick(sample));
-    const jobs = Object.fromEntries(JOB_STATUSES.map((status) => [status, sum((each) => each.jobs[status])]));
     return {
       ...sample,
-      jobs: jobs as Record<JobStatus, number>,
+      jobs: total([sample, ...beside].map(({ jobs }) => ({ counts: jobs }))),
       finished_per_second: Math.round(sum((each) => each.finished_per_second) * 10) / 10,
     };
   });
@@ -149,8 +108,6 @@ function timeOf({ at }: SampleBody): number {
 export const getMetrics = operation("GET /cluster/metrics", {
   name: "get_cluster_metrics",
   summary: "Samples of the whole cluster, newest first",
-  tag: "cluster",
-  permission: "read",
   query: z.strictObject({ limit: limit(60, 1_000) }),
   replies: { 200: SamplesBody },
   async handler(services, { query, inbound }) {
@@ -166,8 +123,6 @@ export const getMetrics = operation("GET /cluster/metrics", {
 export const getOverview = operation("GET /cluster/overview", {
   name: "get_overview",
   summary: "The cluster at a glance: nodes, leader, jobs, rates, times, backlog and alerts",
-  tag: "cluster",
-  permission: "read",
   replies: { 200: OverviewBody },
   async handler({ live }, { inbound }) {
     return answer(200, await live.overview(inbound));
@@ -178,8 +133,6 @@ export const followCluster = operation("GET /cluster/live", {
   name: "follow_cluster",
   summary:
     "The cluster as it changes, as server-sent events: overview (at once, then at most once a second), journal (each new entry)",
-  tag: "cluster",
-  permission: "read",
   streams: true,
   replies: {},
   handler: ({ live }) => ({ events: (signal) => live.follow(signal) }),

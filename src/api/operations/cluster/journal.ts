@@ -1,14 +1,41 @@
 /** Lists the journal of the cluster, newest first: from the shared store, or merged from the journals of all nodes. */
 
 import { z } from "zod";
-import { mergePages } from "../../../core/merge-pages.ts";
-import { badCursor, readCursor, writeCursor } from "../../cluster-cursor.ts";
-import { asksOthers, askAllNodes, searchOf } from "../../ask-all-nodes.ts";
+import { asksOthers, badCursor, Cursor, mergedPage, searchOf } from "../../ask-all-nodes.ts";
 import { limit } from "../../bodies/fields.ts";
 import type { Inbound } from "../../../transport/hop-headers.ts";
-import { JournalEntryBody, journalEntryBody, JournalKindName, kindsOf } from "../../bodies/journal-body.ts";
 import { answer, operation } from "../../operation.ts";
 import type { NodeServices } from "../../node-services.ts";
+import { JOURNAL_KINDS, type JournalKind } from "../../../store/journal.ts";
+import { toWire } from "../../schema/to-wire.ts";
+
+export const JournalEntryBody = z.object({
+  id: z.string(),
+  at: z.string(),
+  kind: z.enum(JOURNAL_KINDS),
+  node: z.string().meta({ description: "who has written it down" }),
+  actor: z.string().nullable().meta({ description: "who did it, where that is a person or a token" }),
+  subject: z.string().nullable().meta({ description: "the role, the node, the job or the assignment" }),
+  detail: z.record(z.string(), z.unknown()),
+});
+export type JournalEntryBody = z.output<typeof JournalEntryBody>;
+
+export const journalEntryBody = toWire(JournalEntryBody);
+
+/** `term` stands for all kinds that begin with it. */
+const FAMILIES = [...new Set(JOURNAL_KINDS.filter((kind) => kind.includes(".")).map(familyOf))];
+
+export const JournalKindName = z.enum([...FAMILIES, ...JOURNAL_KINDS]).meta({
+  description: `one of ${[...FAMILIES, ...JOURNAL_KINDS].join(", ")}`,
+});
+
+export function kindsOf(name: string): readonly JournalKind[] {
+  return JOURNAL_KINDS.filter((kind) => kind === name || familyOf(kind) === name);
+}
+
+function familyOf(kind: string): string {
+  return kind.split(".")[0]!;
+}
 
 const JournalQuery = z.strictObject({
   kind: JournalKindName.optional(),
@@ -16,12 +43,7 @@ const JournalQuery = z.strictObject({
     description: "a text of 1 to 256 characters: the role, node, job or assignment that it is about",
   }),
   limit: limit(100, 1_000),
-  cursor: z
-    .string()
-    .min(1)
-    .max(8_192)
-    .optional()
-    .meta({ description: "the next_cursor of an earlier answer" }),
+  cursor: Cursor.optional(),
 });
 type Query = z.output<typeof JournalQuery>;
 
@@ -36,8 +58,6 @@ type JournalBody = z.output<typeof JournalBody>;
 export const getJournal = operation("GET /cluster/journal", {
   name: "get_journal",
   summary: "What happened to the cluster, newest first: terms, nodes, refused writes, handoffs, who did what",
-  tag: "cluster",
-  permission: "read",
   query: JournalQuery,
   replies: { 200: JournalBody },
   async handler(services, { query, inbound }) {
@@ -71,47 +91,23 @@ async function ofStore(
 }
 
 /** Each node has its own numbers: an entry is then known by the node and the number. */
-async function ofAll(services: Asked, inbound: Inbound, { cursor, ...query }: Query) {
-  const begun = cursor === undefined ? null : readCursor(cursor, Place);
-  const asked = (node: string): Query => {
-    const before = begun?.get(node);
-    return { ...query, ...(before !== undefined && { cursor: before }) };
-  };
-  const { answers, partial, unreachable } = await askAllNodes<JournalBody>(services, inbound, {
-    here: () => ofStore(services, asked(services.identity.name)),
-    path: (node) => `/cluster/journal${searchOf(asked(node))}`,
-    read: (body) => JournalBody.parse(body),
-  });
-  // A node that is not in the cursor has told all that it had, or could not be reached when the list began.
-  const reached = answers.filter(({ node }) => begun === null || begun.has(node));
-  const pages = reached.map(({ node, answer: { entries, next_cursor } }) => ({
-    node,
-    items: entries,
-    more: next_cursor !== null,
-  }));
-  const { items, taken } = mergePages(
-    pages.map(({ node, items: own, more }) => ({
-      node,
-      items: own.map((entry) => ({ ...entry, id: `${node}:${entry.id}` })),
-      more,
-    })),
-    query.limit,
-    (a, b) => a.at > b.at || (a.at === b.at && a.id > b.id),
+async function ofAll(services: Asked, inbound: Inbound, { limit: wanted, cursor, ...filter }: Query) {
+  const { items, nextCursor, partial, unreachable } = await mergedPage<JournalEntryBody>(
+    services,
+    inbound,
+    { limit: wanted, cursor },
+    {
+      here: async (query) => pageOf(await ofStore(services, { ...filter, ...query })),
+      path: (query) => `/cluster/journal${searchOf({ ...filter, ...query })}`,
+      read: (body) => pageOf(JournalBody.parse(body)),
+      idOf: ({ node, id }) => `${node}:${id}`,
+      isNewer: (a, b) => a.at > b.at || (a.at === b.at && `${a.node}:${a.id}` > `${b.node}:${b.id}`),
+    },
   );
-  const places = new Map<string, string>();
-  pages.forEach(({ node, items: own, more }, at) => {
-    if (taken[at] === own.length && !more) return;
-    places.set(node, own[taken[at]! - 1]?.id ?? begun?.get(node) ?? START);
-  });
-  return {
-    entries: [...items],
-    next_cursor: writeCursor(places),
-    partial,
-    unreachable: [...unreachable],
-  };
+  const entries = items.map((entry) => ({ ...entry, id: `${entry.node}:${entry.id}` }));
+  return { entries, next_cursor: nextCursor, partial, unreachable };
 }
 
-/** The number of an entry; older ones follow. */
-const Place = z.string().regex(/^\d{1,15}$/);
-/** Of a node from whose page nothing was taken yet: above all numbers. */
-const START = "999999999999999";
+function pageOf({ entries, next_cursor }: JournalBody) {
+  return { items: entries, cursor: next_cursor };
+}

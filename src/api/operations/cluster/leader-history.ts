@@ -4,9 +4,10 @@ import { z } from "zod";
 import { termHistory, type TermEntry } from "../../../core/leadership/term-history.ts";
 import { LEADER_ROLES } from "../../../core/leadership/term.ts";
 import { asksOthers } from "../../ask-all-nodes.ts";
-import { isoOf, isoOrNull, limit } from "../../bodies/fields.ts";
+import { limit } from "../../bodies/fields.ts";
+import { toWire } from "../../schema/to-wire.ts";
 import type { Inbound } from "../../../transport/hop-headers.ts";
-import type { JournalEntryBody } from "../../bodies/journal-body.ts";
+import type { JournalEntryBody } from "./journal.ts";
 import { answer, operation } from "../../operation.ts";
 import type { NodeServices } from "../../node-services.ts";
 import { journalPage } from "./journal.ts";
@@ -17,12 +18,20 @@ const ENTRIES_MAX = 1_000;
 const REFUSED_MAX = 500;
 const EXAMPLES = 20;
 
+const TermBody = z.object({
+  role: z.string(),
+  epoch: z.int(),
+  node_id: z.string(),
+  started_at: z.string(),
+  ended_at: z.string().nullable().meta({ description: "null: it goes on, as far as is known" }),
+  reason: z.string().nullable(),
+});
+const termBody = toWire(TermBody, { node_id: "leader" });
+
 export const getLeaderHistory = operation("GET /cluster/leaders/history", {
   name: "get_leader_history",
   summary:
     "The terms of leadership, newest first, with the reason of their end, and writes that were refused",
-  tag: "cluster",
-  permission: "read",
   query: z.strictObject({
     role: z
       .enum(LEADER_ROLES)
@@ -32,16 +41,7 @@ export const getLeaderHistory = operation("GET /cluster/leaders/history", {
   }),
   replies: {
     200: z.object({
-      terms: z.array(
-        z.object({
-          role: z.string(),
-          epoch: z.int(),
-          node_id: z.string(),
-          started_at: z.string(),
-          ended_at: z.string().nullable().meta({ description: "null: it goes on, as far as is known" }),
-          reason: z.string().nullable(),
-        }),
-      ),
+      terms: z.array(TermBody),
       refused: z.object({
         count: z
           .int()
@@ -71,14 +71,7 @@ export const getLeaderHistory = operation("GET /cluster/leaders/history", {
     const alone = asksOthers(services, inbound);
     const terms = termHistory(recorded.entries.map(termEntry), (each) => alone && each !== "scheduler");
     return answer(200, {
-      terms: terms.slice(0, wanted).map((term) => ({
-        role: term.role,
-        epoch: term.epoch,
-        node_id: term.leader,
-        started_at: isoOf(term.startedAt),
-        ended_at: isoOrNull(term.endedAt),
-        reason: term.reason,
-      })),
+      terms: terms.slice(0, wanted).map(termBody),
       refused: {
         count: refused.entries.reduce((sum, { detail }) => sum + Number(detail["count"] ?? 1), 0),
         examples: refused.entries.slice(0, EXAMPLES).map(refusedExample),

@@ -1,10 +1,126 @@
-/** The status of this node: its identity, its tasks, and the guarantees of its backends. */
+/** This node: whether it is alive, ready and working, its role, its tasks, and the guarantees of its backends. */
 
 import { z } from "zod";
 import type { Guarantees } from "../../../store/store.ts";
-import { isoOf } from "../../bodies/fields.ts";
+import { isoOf, toWire } from "../../schema/to-wire.ts";
 import { answer, operation } from "../../operation.ts";
-import { RoleName, standing } from "./health.ts";
+import { WORK_CODES } from "../../../core/health/work-health.ts";
+import { roleOf, type Role } from "../../../core/leadership/role.ts";
+import type { WorkReport } from "../../../observe/worker-health-check.ts";
+import type { NodeServices } from "../../node-services.ts";
+
+export const RoleName = z.enum(["LEADER", "STANDBY", "DRAINING"]);
+
+export function standing(services: NodeServices): {
+  role: Role;
+  leader_epoch: number | null;
+  leader_id: string | null;
+} {
+  const term = services.leadership.current();
+  return {
+    role: roleOf(services.leadership.held(), services.health.draining),
+    leader_epoch: term?.epoch ?? null,
+    leader_id: term?.leader ?? null,
+  };
+}
+
+const Standing = z.object({
+  role: RoleName,
+  leader_epoch: z.int().nullable(),
+  leader_id: z.string().nullable(),
+});
+
+export const health = operation("GET /health", {
+  name: "health",
+  summary: "This node answers",
+  permission: "public",
+  replies: { 200: z.object({ status: z.literal("ok"), node: z.string() }) },
+  handler: ({ identity }) => answer(200, { status: "ok", node: identity.name }),
+});
+
+export const healthz = operation("GET /healthz", {
+  name: "healthz",
+  summary: "This node answers, with its role",
+  permission: "public",
+  replies: { 200: Standing.extend({ ok: z.literal(true) }) },
+  handler: (services) => answer(200, { ok: true, ...standing(services) }),
+});
+
+export const livez = operation("GET /livez", {
+  name: "livez",
+  summary: "The process runs and its event loop turns; 503 when only a restart will help",
+  permission: "public",
+  replies: {
+    200: z.object({ ok: z.literal(true) }),
+    503: z.object({ ok: z.literal(false), reason: z.string() }),
+  },
+  handler: ({ health }) =>
+    health.problem === null ? answer(200, { ok: true }) : answer(503, { ok: false, reason: health.problem }),
+});
+
+const ReadyBody = z.object({
+  ready: z.boolean(),
+  checks: z.record(z.string(), z.object({ ok: z.boolean(), reason: z.string().optional() })),
+});
+
+export const readyz = operation("GET /readyz", {
+  name: "readyz",
+  summary: "Whether this node can do its work now: 200, or 503 with the check that fails",
+  permission: "public",
+  replies: { 200: ReadyBody, 503: ReadyBody },
+  async handler(services) {
+    const { ready, checks } = await services.health.ready();
+    const body = { ready, checks };
+    return ready ? answer(200, body) : answer(503, body, { "retry-after": "1" });
+  },
+});
+
+const WorkBody = z.object({
+  ok: z.boolean(),
+  code: z.enum(WORK_CODES),
+  reason: z.string(),
+  slots: z.int().meta({ description: "jobs that may run here at a time" }),
+  running: z.int(),
+  ready: z.int().nullable().meta({
+    description: "jobs that are due in the queues that this node serves; null when the store does not say",
+  }),
+  last_claim_ms: z.int().nullable().meta({ description: "since this node last asked for jobs" }),
+  claim_under_way_ms: z.int().nullable(),
+});
+
+const whole = (ms: number | null): number | null => (ms === null ? null : Math.round(ms));
+const workBody = toWire(WorkBody, {
+  last_claim_ms: ({ lastClaimMs }: WorkReport) => whole(lastClaimMs),
+  claim_under_way_ms: ({ claimUnderWayMs }: WorkReport) => whole(claimUnderWayMs),
+});
+
+export const workz = operation("GET /workz", {
+  name: "workz",
+  summary: "Whether this node takes and runs jobs as it should: 200, or 503 with the reason",
+  permission: "public",
+  replies: { 200: WorkBody, 503: WorkBody },
+  async handler({ work }) {
+    const body = workBody(await work.check());
+    return body.ok ? answer(200, body) : answer(503, body);
+  },
+});
+
+export const role = operation("GET /role", {
+  name: "role",
+  summary: "The role of this node and the leader as last seen",
+  replies: { 200: Standing.extend({ node_id: z.string() }) },
+  handler: (services) => answer(200, { node_id: services.identity.name, ...standing(services) }),
+});
+
+export const prometheus = operation("GET /metrics", {
+  name: "prometheus",
+  summary: "The metrics of this node as text for Prometheus",
+  permission: "public",
+  replies: { 200: z.string().meta({ description: "the text format of Prometheus, version 0.0.4" }) },
+  async handler({ metrics }) {
+    return answer(200, await metrics.text(), { "content-type": metrics.contentType });
+  },
+});
 
 const LOSS: Record<Guarantees["durability"], string> = {
   "power loss": "No acknowledged job is lost: it survives the death of the process and the loss of power.",
@@ -50,8 +166,6 @@ function notPromised(guarantees: Guarantees, more: readonly string[] = []): stri
 export const status = operation("GET /status", {
   name: "status",
   summary: "This node, its role, its store, and what is promised and what is not",
-  tag: "node",
-  permission: "read",
   replies: {
     200: z.object({
       node: z.string(),
@@ -103,62 +217,48 @@ export const status = operation("GET /status", {
   },
 });
 
+const TaskBody = z.object({
+  name: z.string(),
+  isolation: z.enum(["none", "thread"]),
+  has_schema: z.boolean(),
+  schema: z.record(z.string(), z.unknown()).nullable().meta({
+    description: "JSON Schema of the payload, where the task's own schema can be said in it",
+  }),
+});
+const taskBody = toWire(TaskBody);
+
 export const listTasks = operation("GET /tasks", {
   name: "list_tasks",
   summary: "The tasks that this node can run",
-  tag: "node",
-  permission: "read",
   replies: {
     200: z.object({
-      tasks: z.array(
-        z.object({
-          name: z.string(),
-          isolation: z.enum(["none", "thread"]),
-          has_schema: z.boolean(),
-          schema: z.record(z.string(), z.unknown()).nullable().meta({
-            description: "JSON Schema of the payload, where the task's own schema can be said in it",
-          }),
-        }),
-      ),
+      tasks: z.array(TaskBody),
     }),
   },
-  handler: ({ tasks }) =>
-    answer(200, {
-      tasks: tasks.list().map(({ name, isolation, hasSchema, schema }) => ({
-        name,
-        isolation,
-        has_schema: hasSchema,
-        schema: schema && { ...schema },
-      })),
-    }),
+  handler: ({ tasks }) => answer(200, { tasks: tasks.list().map(taskBody) }),
 });
+
+const SettingBody = z.object({
+  path: z.string(),
+  value: z.unknown().meta({ description: "as it would be written in the file" }),
+  source: z.string().nullable().meta({
+    description:
+      "default, a profile, file:line:column, a variable, a flag, or why it was chosen at the start",
+  }),
+  is_default: z.boolean(),
+});
+const settingBody = toWire(SettingBody);
 
 export const getSettings = operation("GET /node/settings", {
   name: "get_settings",
   summary: "The settings of this node with their sources; secrets are hidden",
-  tag: "node",
   permission: "operate",
   replies: {
     200: z.object({
       node: z.string(),
-      settings: z.array(
-        z.object({
-          path: z.string(),
-          value: z.unknown().meta({ description: "as it would be written in the file" }),
-          source: z.string().nullable().meta({
-            description:
-              "default, a profile, file:line:column, a variable, a flag, or why it was chosen at the start",
-          }),
-          is_default: z.boolean(),
-        }),
-      ),
+      settings: z.array(SettingBody),
     }),
   },
   handler: ({ identity, settings }) =>
-    answer(200, {
-      node: identity.name,
-      settings: settings
-        .list()
-        .map(({ path, value, source, isDefault }) => ({ path, value, source, is_default: isDefault })),
-    }),
+    answer(200, { node: identity.name, settings: settings.list().map(settingBody) }),
 });

@@ -17,8 +17,6 @@ function noSuchNode(cluster: Cluster, name: string): BatonError {
 export const listNodes = operation("GET /cluster/nodes", {
   name: "list_nodes",
   summary: "All nodes, the dead ones too until they are forgotten",
-  tag: "cluster",
-  permission: "read",
   replies: { 200: z.object({ nodes: z.array(NodeBody) }) },
   handler: ({ cluster }) => answer(200, { nodes: cluster.nodes().map(nodeBody) }),
 });
@@ -26,8 +24,6 @@ export const listNodes = operation("GET /cluster/nodes", {
 export const getNode = operation("GET /cluster/nodes/{name}", {
   name: "get_node",
   summary: "One node, as last seen",
-  tag: "cluster",
-  permission: "read",
   params: NodeParams,
   replies: { 200: NodeBody },
   handler({ cluster }, { params }) {
@@ -51,8 +47,6 @@ async function ask(cluster: Cluster, name: string, request: NodeRequest) {
 export const drainNode = operation("POST /cluster/nodes/{name}/drain", {
   name: "drain_node",
   summary: "Ask a node to take no more work; it finishes what runs and stays",
-  tag: "cluster",
-  permission: "operate",
   params: NodeParams,
   replies: { 202: AskedBody },
   handler: ({ cluster }, { params }) => ask(cluster, params.name, "drain"),
@@ -61,8 +55,6 @@ export const drainNode = operation("POST /cluster/nodes/{name}/drain", {
 export const resumeNode = operation("POST /cluster/nodes/{name}/resume", {
   name: "resume_node",
   summary: "Ask a node that was drained to take work again",
-  tag: "cluster",
-  permission: "operate",
   params: NodeParams,
   replies: { 202: AskedBody },
   handler: ({ cluster }, { params }) => ask(cluster, params.name, "resume"),
@@ -71,8 +63,6 @@ export const resumeNode = operation("POST /cluster/nodes/{name}/resume", {
 export const removeNode = operation("DELETE /cluster/nodes/{name}", {
   name: "remove_node",
   summary: "Take a node out of a cluster of peers, for good unless it joins again",
-  tag: "cluster",
-  permission: "operate",
   target: { at: "leader" },
   params: NodeParams,
   replies: { 200: z.object({ name: z.string(), removed: z.literal(true) }) },

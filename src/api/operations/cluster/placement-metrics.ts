@@ -4,8 +4,7 @@
  */
 
 import { z } from "zod";
-import { fanOut } from "../../../peers/fan-out.ts";
-import { hopPath } from "../../../transport/hop-headers.ts";
+import { askAllNodes } from "../../ask-all-nodes.ts";
 import { answer, operation } from "../../operation.ts";
 import type { NodeServices } from "../../node-services.ts";
 import { countOf } from "../jobs/jobs.ts";
@@ -41,8 +40,6 @@ async function localMetrics(services: NodeServices): Promise<LocalMetricsBody> {
 export const getLocalMetrics = operation("GET /cluster/local-metrics", {
   name: "get_local_metrics",
   summary: "What this node has placed, keeps and runs, and whom it sees",
-  tag: "cluster",
-  permission: "read",
   replies: { 200: LocalMetricsBody },
   handler: async (services) => answer(200, await localMetrics(services)),
 });
@@ -50,8 +47,6 @@ export const getLocalMetrics = operation("GET /cluster/local-metrics", {
 export const getMetricsSummary = operation("GET /cluster/metrics-summary", {
   name: "get_metrics_summary",
   summary: "All nodes in one row each: the numbers of those that answer, added up",
-  tag: "cluster",
-  permission: "read",
   replies: {
     200: z.object({
       nodes: z.array(
@@ -66,24 +61,14 @@ export const getMetricsSummary = operation("GET /cluster/metrics-summary", {
       ),
     }),
   },
-  async handler(services) {
-    const { identity, cluster, clock, peers, guarantees } = services;
-    const self = identity.name;
-    const known = cluster.nodes();
-    const answers = await fanOut<LocalMetricsBody>({
-      nodes: peers && !guarantees.shared ? known : known.filter(({ name }) => name === self),
-      self,
+  async handler(services, { inbound }) {
+    const known = services.cluster.nodes();
+    const { answers } = await askAllNodes(services, inbound, {
       here: () => localMetrics(services),
-      request: () => {
-        return {
-          method: "GET",
-          path: hopPath("/cluster/local-metrics", { sentAt: Math.floor(clock.now()) }),
-        };
-      },
-      call: (url, request, options) => peers!.call(url, request, options),
+      path: () => "/cluster/local-metrics",
       read: (body) => LocalMetricsBody.parse(body),
     });
-    const given = answers.flatMap((each) => each.answer ?? []);
+    const given = answers.map((each) => each.answer);
     const total = (numbers: readonly (number | undefined)[]): number =>
       numbers.reduce<number>((sum, each) => sum + (each ?? 0), 0);
     return answer(200, {

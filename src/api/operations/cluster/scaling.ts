@@ -7,36 +7,19 @@ import { hasRole, servesQueue, type NodeInfo } from "../../../core/node.ts";
 import { quantiles } from "../../../core/health/quantiles.ts";
 import { desiredWorkers, type ScalingFacts } from "../../../core/health/scaling.ts";
 import { askAllNodes, searchOf } from "../../ask-all-nodes.ts";
-import { Name } from "../../bodies/fields.ts";
+import { milliseconds, Name, whole } from "../../bodies/fields.ts";
 import { answer, operation } from "../../operation.ts";
 import type { NodeServices } from "../../node-services.ts";
 
-const WORKERS_MAX = 10_000;
-const Workers = z
-  .int()
-  .min(0)
-  .max(WORKERS_MAX)
-  .meta({ description: `a whole number from 0 to ${WORKERS_MAX}` });
 const DAY_MS = 86_400_000;
+const Workers = whole(0, 10_000);
 
 export const ScalingQuery = z.strictObject({
   queue: Name.optional(),
-  target_ms: z
-    .int()
-    .min(1_000)
-    .max(DAY_MS)
-    .default(60_000)
-    .meta({
-      description: `a number of milliseconds from 1000 to ${DAY_MS}: what waits is to be done by then`,
-    }),
+  target_ms: milliseconds(1_000, DAY_MS, ": what waits is to be done by then").default(60_000),
   min: Workers.default(0),
   max: Workers.default(1_000),
-  slots_per_worker: z
-    .int()
-    .min(1)
-    .max(10_000)
-    .default(10)
-    .meta({ description: "a whole number from 1 to 10000: of agents, and of a worker while there is none" }),
+  slots_per_worker: whole(1, 10_000, ": of agents, and of a worker while there is none").default(10),
 });
 type ScalingQuery = z.output<typeof ScalingQuery>;
 
@@ -60,8 +43,6 @@ const RUNS_LOOKED_AT = 100;
 export const getScaling = operation("GET /scaling", {
   name: "get_scaling",
   summary: "How many workers it takes to do what waits in time, for autoscalers",
-  tag: "cluster",
-  permission: "read",
   query: ScalingQuery,
   replies: { 200: ScalingBody },
   async handler(services, { query, inbound }) {
@@ -87,7 +68,7 @@ export const getScaling = operation("GET /scaling", {
       run_ms_p50: facts.runMs,
       reason: desired.reason,
       partial,
-      unreachable: [...unreachable],
+      unreachable,
     });
   },
 });

@@ -7,10 +7,8 @@ import { controllerOf } from "../../node-services.ts";
 import { answer, operation } from "../../operation.ts";
 
 export const v1ListAgents = operation("GET /v1/agents", {
-  tag: "controller",
   name: "v1_list_agents",
   summary: "The agents, by name, with what they can run and when they were seen",
-  permission: "read",
   query: z.strictObject({
     include_removed: z.enum(["true", "false"]).default("false").meta({ description: "true or false" }),
   }),
@@ -22,10 +20,8 @@ export const v1ListAgents = operation("GET /v1/agents", {
 });
 
 export const v1AgentHeartbeat = operation("POST /v1/agents/heartbeat", {
-  tag: "controller",
   name: "v1_agent_heartbeat",
   summary: "An agent says that it lives; what it leaves out stays as it was",
-  permission: "operate",
   frequent: true,
   body: HeartbeatBody,
   replies: { 200: z.object({ ok: z.literal(true), leader_epoch: z.int() }) },
@@ -36,7 +32,6 @@ export const v1AgentHeartbeat = operation("POST /v1/agents/heartbeat", {
 });
 
 export const v1RemoveAgent = operation("DELETE /v1/agents/{agent_name}", {
-  tag: "controller",
   name: "v1_remove_agent",
   summary: "Remove an agent; it is back when it shows itself again, and what it has leased is not touched",
   permission: "admin",
@@ -51,11 +46,9 @@ const EVENT_ID = /^\d{1,15}-\d{1,15}$/;
 const EventId = z.string().regex(EVENT_ID).meta({ description: "the id of an event, as 7-120" });
 
 export const v1Events = operation("GET /v1/events", {
-  tag: "controller",
   name: "v1_events",
   summary:
     "What happens at this node, as server-sent events: first hello, then the others; resumes behind Last-Event-ID or since",
-  permission: "read",
   streams: true,
   query: z.strictObject({ since: EventId.optional() }),
   replies: {},

@@ -10,48 +10,36 @@ import {
   RenewedBody,
   ResultBody,
   ResultsRequestBody,
+  agentReport,
   agentResult,
   leaseBody,
+  leaseRequest,
   resultBody,
-  runNamed,
 } from "../../bodies/controller-body.ts";
 import { controllerOf } from "../../node-services.ts";
 import { answer, operation } from "../../operation.ts";
 import type { Caller } from "../../../controller/lease-waiters.ts";
 
-const common = {
-  tag: "controller",
-  permission: "operate",
-  frequent: true,
-} as const;
-
 /** One that is not on a socket of ours. */
 const STAYS: Caller = { gone: false, onGone: () => () => {} };
 
 export const v1Lease = operation("POST /v1/leases", {
-  ...common,
+  frequent: true,
   name: "v1_lease",
   summary: "Lease jobs of the named tasks: waits up to timeout_ms for at least one; 204 when there was none",
   waits: true,
   body: LeaseRequestBody,
   replies: { 200: LeaseBody, 204: z.null() },
   async handler(services, { body, caller = STAYS }) {
-    const { agent, max_tasks, timeout_ms, leader_epoch, request_id, ...rest } = body;
-    const request = {
-      ...rest,
-      name: agent,
-      limit: max_tasks,
-      timeoutMs: timeout_ms,
-      requestId: request_id,
-      ...(leader_epoch != null && { leaderEpoch: leader_epoch }),
-    };
-    const lease = await controllerOf(services).lease(request, caller);
+    const { leaderEpoch, ...request } = leaseRequest(body);
+    const known = leaderEpoch == null ? request : { ...request, leaderEpoch };
+    const lease = await controllerOf(services).lease(known, caller);
     return lease ? answer(200, leaseBody(lease)) : answer(204, null);
   },
 });
 
 export const v1RenewLease = operation("POST /v1/leases/renew", {
-  ...common,
+  frequent: true,
   name: "v1_renew_lease",
   summary: "Keep a lease, learn the current leader_epoch and which of its jobs are to be cancelled",
   body: RenewRequestBody,
@@ -69,7 +57,7 @@ export const v1RenewLease = operation("POST /v1/leases/renew", {
 });
 
 export const v1PostResults = operation("POST /v1/results", {
-  ...common,
+  frequent: true,
   name: "v1_post_results",
   summary:
     "How a leased job ended, or an array of them with an answer for each; the same again is answered the same",
@@ -88,20 +76,13 @@ export const v1PostResults = operation("POST /v1/results", {
 });
 
 export const v1PostLogs = operation("POST /v1/logs", {
-  ...common,
+  frequent: true,
   name: "v1_post_logs",
   summary: "Log lines and progress of a leased job",
   body: LogsRequestBody,
   replies: { 200: z.object({ accepted: z.int() }) },
   async handler(services, { body }) {
-    const { lines, progress } = body;
-    const accepted = await controllerOf(services).report({
-      ...runNamed(body),
-      lines: lines.map(({ at, level, message }) => {
-        return { at: at === undefined ? null : Date.parse(at), level, message };
-      }),
-      progress: progress ? { value: progress.percent, message: progress.message ?? null } : null,
-    });
+    const accepted = await controllerOf(services).report(agentReport(body));
     return answer(200, { accepted });
   },
 });

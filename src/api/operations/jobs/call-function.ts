@@ -3,24 +3,19 @@
 import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";
 import type { Job } from "../../../core/jobs/job.ts";
-import { Name, Payload } from "../../bodies/fields.ts";
+import { milliseconds, Name, Payload } from "../../bodies/fields.ts";
 import { Status } from "../../bodies/job-body.ts";
 import { traceIn } from "../../../transport/hop-headers.ts";
 import { answer, operation } from "../../operation.ts";
 
 /** Who wants to wait longer submits a job and comes back for it. */
 const PATIENCE_MS_MAX = 600_000;
-const Patience = z
-  .int()
-  .min(1)
-  .max(PATIENCE_MS_MAX)
-  .meta({ description: `a number of milliseconds from 1 to ${PATIENCE_MS_MAX}` });
+const Patience = milliseconds(1, PATIENCE_MS_MAX);
 
 export const callFunction = operation("POST /functions/{task}", {
   name: "call_function",
   summary:
     "Run a task and answer with its result; 202 with the job's address when it takes longer than the caller waits",
-  tag: "functions",
   permission: "submit",
   target: { at: "any" },
   frequent: true,

@@ -1,15 +1,11 @@
 /** Failed jobs grouped by error, among the newest few thousand. */
 
 import { z } from "zod";
-import {
-  groupFailures,
-  mergeGroups,
-  type FailedJob,
-  type FailureGroup,
-} from "../../../core/jobs/failure-groups.ts";
+import { groupFailures, mergeGroups, type FailedJob } from "../../../core/jobs/failure-groups.ts";
 import type { BriefJob } from "../../../store/store.ts";
 import { askAllNodes, searchOf } from "../../ask-all-nodes.ts";
-import { Instant, isoOf, limit, Name } from "../../bodies/fields.ts";
+import { Instant, limit, Name } from "../../bodies/fields.ts";
+import { fromWire, toWire } from "../../schema/to-wire.ts";
 import { answer, operation } from "../../operation.ts";
 import type { Jobs } from "../../../jobs/job-service.ts";
 
@@ -35,7 +31,8 @@ const GroupBody = z.object({
   example_job_id: z.string().meta({ description: "the latest" }),
   queues: z.array(z.string()),
 });
-type GroupBody = z.output<typeof GroupBody>;
+const groupBody = toWire(GroupBody, { example_job_id: "example" });
+const groupOf = fromWire(GroupBody, { example_job_id: "example" });
 
 const FailuresBody = z.object({
   groups: z.array(GroupBody),
@@ -49,8 +46,6 @@ type FailuresBody = z.output<typeof FailuresBody>;
 export const getFailures = operation("GET /cluster/failures", {
   name: "get_failures",
   summary: "Failed jobs grouped by task and error, the largest group first",
-  tag: "cluster",
-  permission: "read",
   query: FailuresQuery,
   replies: { 200: FailuresBody },
   async handler(services, { query, inbound }) {
@@ -61,13 +56,15 @@ export const getFailures = operation("GET /cluster/failures", {
     });
     const parts = answers.map(({ answer: part }) => part);
     const groups =
-      parts.length === 1 ? parts[0]!.groups : mergeGroups(parts.flatMap(groupsOf)).map(groupBody);
+      parts.length === 1
+        ? parts[0]!.groups
+        : mergeGroups(parts.flatMap((part) => part.groups.map(groupOf))).map(groupBody);
     return answer(200, {
       groups: groups.slice(0, query.limit),
       looked_at: parts.reduce((sum, { looked_at }) => sum + looked_at, 0),
       complete: !partial && parts.every(({ complete }) => complete),
       partial,
-      unreachable: [...unreachable],
+      unreachable,
     });
   },
 });
@@ -102,23 +99,4 @@ function failedJob({ id, task, queue, error, finishedAt, createdAt }: BriefJob):
     message: error?.message ?? "",
     at: finishedAt ?? createdAt,
   };
-}
-
-function groupBody({ firstAt, lastAt, example, queues, ...group }: FailureGroup): GroupBody {
-  return {
-    ...group,
-    first_at: isoOf(firstAt),
-    last_at: isoOf(lastAt),
-    example_job_id: example,
-    queues: [...queues],
-  };
-}
-
-function groupsOf({ groups }: FailuresBody): FailureGroup[] {
-  return groups.map(({ first_at, last_at, example_job_id, ...group }) => ({
-    ...group,
-    firstAt: Date.parse(first_at),
-    lastAt: Date.parse(last_at),
-    example: example_job_id,
-  }));
 }

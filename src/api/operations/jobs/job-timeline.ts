@@ -7,11 +7,11 @@ import {
   timelineOf,
   type TimelineEvent,
   type TimelineHandoff,
-  type TimelineRun,
 } from "../../../core/jobs/job-timeline.ts";
 import { assignmentSubject } from "../../../store/journal.ts";
 import type { JournalEntry } from "../../../store/journal.ts";
-import { IdParams, isoOf, isoOrNull } from "../../bodies/fields.ts";
+import { IdParams } from "../../bodies/fields.ts";
+import { toWire } from "../../schema/to-wire.ts";
 import { JobErrorBody } from "../../bodies/job-body.ts";
 import { answer, operation } from "../../operation.ts";
 import type { JournalService } from "../../../observe/journal/journal.ts";
@@ -21,52 +21,53 @@ import { findJob, ownerOf } from "./jobs.ts";
 const ENTRIES_MAX = 100;
 const ASSIGNMENTS_MAX = 20;
 
+const EventBody = z.object({
+  at: z.string(),
+  what: z.string(),
+  node: z.string().nullable(),
+  job_epoch: z.int().nullable(),
+  owner_epoch: z.int().nullable(),
+  leader_epoch: z.int().nullable(),
+  message: z.string().nullable(),
+});
+const eventBody = toWire(EventBody);
+
+const RunBody = z.object({
+  job_epoch: z.int(),
+  worker: z.string().nullable(),
+  leader_epoch: z.int(),
+  started_at: z.string(),
+  ended_at: z.string().nullable(),
+  outcome: z.string().meta({
+    description: "failed, interrupted, crashed, overdue, cancelled, completed or running",
+  }),
+  error: JobErrorBody.nullable(),
+});
+const runBody = toWire(RunBody);
+
+const HandoffBody = z.object({
+  at: z.string(),
+  from: z.string().nullable(),
+  to: z.string(),
+  owner_epoch: z.int(),
+  reason: z.string(),
+});
+const handoffBody = toWire(HandoffBody);
+
 export const getTimeline = operation("GET /jobs/{id}/timeline", {
   name: "get_timeline",
   summary:
     "What happened to a job and when: its runs with worker and epochs, refused writes, changes of its owner",
-  tag: "jobs",
-  permission: "read",
   target: ownerOf,
   params: IdParams,
   replies: {
     200: z.object({
       job_id: z.string(),
-      events: z.array(
-        z.object({
-          at: z.string(),
-          what: z.string(),
-          node: z.string().nullable(),
-          job_epoch: z.int().nullable(),
-          owner_epoch: z.int().nullable(),
-          leader_epoch: z.int().nullable(),
-          message: z.string().nullable(),
-        }),
-      ),
+      events: z.array(EventBody),
       runs: z
-        .array(
-          z.object({
-            job_epoch: z.int(),
-            worker: z.string().nullable(),
-            leader_epoch: z.int(),
-            started_at: z.string(),
-            ended_at: z.string().nullable(),
-            outcome: z.string().meta({
-              description: "failed, interrupted, crashed, overdue, cancelled, completed or running",
-            }),
-            error: JobErrorBody.nullable(),
-          }),
-        )
+        .array(RunBody)
         .meta({ description: "oldest first; of those that did not end the job, the last 20" }),
-      handoffs: z.array(
-        z.object({
-          at: z.string(),
-          from: z.string().nullable(),
-          to: z.string(),
-          owner_epoch: z.int(),
-          reason: z.string(),
-        }),
-      ),
+      handoffs: z.array(HandoffBody),
     }),
   },
   async handler({ jobs, journal }, { params }) {
@@ -84,11 +85,7 @@ export const getTimeline = operation("GET /jobs/{id}/timeline", {
       job_id: id,
       events: events.map(eventBody),
       runs: runs.map(runBody),
-      handoffs: handoffs.map(({ ownerEpoch, at, ...rest }) => ({
-        ...rest,
-        at: isoOf(at),
-        owner_epoch: ownerEpoch,
-      })),
+      handoffs: handoffs.map(handoffBody),
     });
   },
 });
@@ -127,29 +124,5 @@ function eventOf({ at, kind, node, actor, detail }: JournalEntry): TimelineEvent
     ownerEpoch: null,
     leaderEpoch: null,
     message: typeof words === "string" ? words : null,
-  };
-}
-
-function eventBody({ at, what, node, jobEpoch, ownerEpoch, leaderEpoch, message }: TimelineEvent) {
-  return {
-    at: isoOf(at),
-    what,
-    node,
-    job_epoch: jobEpoch,
-    owner_epoch: ownerEpoch,
-    leader_epoch: leaderEpoch,
-    message,
-  };
-}
-
-function runBody({ jobEpoch, worker, leaderEpoch, startedAt, endedAt, outcome, error }: TimelineRun) {
-  return {
-    job_epoch: jobEpoch,
-    worker,
-    leader_epoch: leaderEpoch,
-    started_at: isoOf(startedAt),
-    ended_at: isoOrNull(endedAt),
-    outcome,
-    error,
   };
 }

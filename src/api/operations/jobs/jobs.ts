@@ -9,6 +9,7 @@ import type { JobQuery } from "../../../store/store.ts";
 import { FILTER_SCHEMAS, IdParams, Instant, Reason, limit } from "../../bodies/fields.ts";
 import { JobBody, JobSummaryBody, Status, jobBody, jobSummary } from "../../bodies/job-body.ts";
 import { answer, operation } from "../../operation.ts";
+import { fromWire } from "../../schema/to-wire.ts";
 import type { Jobs, JobView } from "../../../jobs/job-service.ts";
 import type { NodeServices } from "../../node-services.ts";
 
@@ -29,8 +30,6 @@ export async function findJob(jobs: Jobs, id: string): Promise<JobView> {
 export const getJob = operation("GET /jobs/{id}", {
   name: "get_job",
   summary: "A job, and why it does not run if it waits",
-  tag: "jobs",
-  permission: "read",
   target: ownerOf,
   params: IdParams,
   replies: { 200: JobBody },
@@ -43,8 +42,6 @@ export const getResult = operation("GET /jobs/{id}/result", {
   name: "get_result",
   summary:
     "The result of a completed job; 409 while there is none (NOT_FINISHED) or when there never will be (NO_RESULT)",
-  tag: "jobs",
-  permission: "read",
   target: ownerOf,
   large: true,
   params: IdParams,
@@ -77,8 +74,6 @@ export const getResult = operation("GET /jobs/{id}/result", {
 export const cancelJob = operation("POST /jobs/{id}/cancel", {
   name: "cancel_job",
   summary: "Cancel a job: at once if it waits (200), through its AbortSignal if it runs (202)",
-  tag: "jobs",
-  permission: "operate",
   target: ownerOf,
   params: IdParams,
   body: z.strictObject({ reason: Reason.optional() }).nullable(),
@@ -108,8 +103,6 @@ export const cancelJob = operation("POST /jobs/{id}/cancel", {
 export const retryJob = operation("POST /jobs/{id}/retry", {
   name: "retry_job",
   summary: "Put a failed or cancelled job back into the queue with fresh budgets",
-  tag: "jobs",
-  permission: "operate",
   target: ownerOf,
   params: IdParams,
   replies: { 200: z.object({ job_id: z.string(), status: Status }) },
@@ -128,8 +121,6 @@ export const retryJob = operation("POST /jobs/{id}/retry", {
 export const deleteJob = operation("DELETE /jobs/{id}", {
   name: "delete_job",
   summary: "Remove a job that does not run, with its logs and its result",
-  tag: "jobs",
-  permission: "operate",
   target: ownerOf,
   params: IdParams,
   replies: { 200: z.object({ status: z.literal("ok"), job_id: z.string() }) },
@@ -161,30 +152,24 @@ export const JobsQuery = z.strictObject({
   cursor: z.string().min(1).max(512).optional().meta({ description: "the next_cursor of an earlier answer" }),
 });
 
-export function jobQuery({ since, until, error_code, ...rest }: z.output<typeof JobsQuery>): JobQuery {
-  return {
-    ...rest,
-    ...(since !== undefined && { since: Date.parse(since) }),
-    ...(until !== undefined && { until: Date.parse(until) }),
-    ...(error_code !== undefined && { errorCode: error_code }),
-  };
-}
+export const jobQuery: (query: z.output<typeof JobsQuery>) => JobQuery = fromWire(JobsQuery);
+
+const ListedJobs = z.object({
+  server: z.string(),
+  jobs: z.array(JobSummaryBody),
+  job_count: z.int().nullable().meta({
+    description: "how many there are in all; null where that is not known without counting them",
+  }),
+  next_cursor: z.string().nullable(),
+});
+export type ListedJobs = z.output<typeof ListedJobs>;
 
 export const listJobs = operation("GET /admin/jobs", {
   name: "list_jobs",
   summary: "The jobs in the store of this node, newest first, without their payloads",
-  tag: "jobs",
-  permission: "read",
   query: JobsQuery,
   replies: {
-    200: z.object({
-      server: z.string(),
-      jobs: z.array(JobSummaryBody),
-      job_count: z.int().nullable().meta({
-        description: "how many there are in all; null where that is not known without counting them",
-      }),
-      next_cursor: z.string().nullable(),
-    }),
+    200: ListedJobs,
   },
   async handler(services, { query }) {
     const [page, count] = await Promise.all([services.jobs.list(jobQuery(query)), countOf(services, query)]);

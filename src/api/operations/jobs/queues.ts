@@ -1,29 +1,51 @@
 /**
  * Operations on queues. A queue is created by its first job; pausing it only stops its jobs from being claimed. Where
- * each node has its own store, the counts of a queue are summed over the nodes, and it is paused on all nodes that can
- * be reached.
+ * each node has its own store, the counts of a queue are summed over the nodes, and a pause is stored by a majority.
  */
 
 import { z } from "zod";
-import { fanOut } from "../../../peers/fan-out.ts";
-import type { NodeAnswer } from "../../../peers/fan-out.ts";
-import { JOB_STATUSES } from "../../../core/jobs/job.ts";
-import type { JobStatus } from "../../../core/jobs/job.ts";
 import { acceptsWork, servesQueue, type NodeInfo } from "../../../core/node.ts";
-import { isoOrNull, NameParams } from "../../bodies/fields.ts";
+import { total } from "../../../observe/metrics/metrics-duty.ts";
+import { NameParams, StatusCounts } from "../../bodies/fields.ts";
+import { isoOf } from "../../schema/to-wire.ts";
+import { askAllNodes } from "../../ask-all-nodes.ts";
 import { answer, operation } from "../../operation.ts";
-import { queueParts, QUEUES_PATH, type QueuePart } from "../../peer-queries.ts";
 import type { NodeServices } from "../../node-services.ts";
+import { BatonError } from "../../../core/errors.ts";
+import type { QueueInfo } from "../../../store/store.ts";
+import type { PeerHandler } from "../../../transport/transport.ts";
 
-const counts = Object.fromEntries(JOB_STATUSES.map((status) => [status, z.int()])) as Record<
-  JobStatus,
-  z.ZodInt
->;
+export const QUEUES_PATH = "/peer/queues";
+
+/** What one store has of a queue. */
+export interface QueuePart extends QueueInfo {
+  /** Left out by a version that does not tell. */
+  readonly oldestAt?: number | null;
+}
+
+export async function queueParts({ queues }: Pick<NodeServices, "queues">): Promise<readonly QueuePart[]> {
+  const [all, waiting] = await Promise.all([queues.list(), queues.waitingSince()]);
+  return all.map((queue) => ({ ...queue, oldestAt: waiting.get(queue.name) ?? null }));
+}
+
+export function peerQueries({ queues, identity }: NodeServices): Readonly<Record<string, PeerHandler>> {
+  return {
+    [QUEUES_PATH]: async ({ method }) => {
+      if (method !== "GET") throw new BatonError("METHOD_NOT_ALLOWED", `${QUEUES_PATH} is only read`);
+      const body = { server: identity.name, queues: await queueParts({ queues }) };
+      return {
+        status: 200,
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(body),
+      };
+    },
+  };
+}
 
 export const QueueBody = z.object({
   name: z.string(),
   paused: z.boolean(),
-  counts: z.object(counts),
+  counts: StatusCounts,
   oldest_waiting_at: z
     .string()
     .nullable()
@@ -42,25 +64,19 @@ const Reached = z
 export const listQueues = operation("GET /queues", {
   name: "list_queues",
   summary: "All queues with the number of their jobs by status",
-  tag: "queues",
-  permission: "read",
   target: { at: "any" },
   replies: {
     200: z.object({ queues: z.array(QueueBody), nodes: Reached, partial: z.boolean().optional() }),
   },
-  async handler(services) {
-    const answers = await everywhere(
-      services,
-      { method: "GET", path: QUEUES_PATH },
-      {
-        here: () => queueParts(services),
-        read: (body) => (body as { queues: readonly QueuePart[] }).queues,
-      },
-    );
-    const nodes = services.cluster.nodes();
-    const queues = sum(answers.flatMap((each) => each.answer ?? [])).map((part) => bodyOf(part, nodes));
-    if (answers.length === 1) return answer(200, { queues });
-    return answer(200, { queues, nodes: reached(answers), partial: answers.some((each) => !each.answer) });
+  async handler(services, { inbound }) {
+    const { answers, nodes, partial } = await askAllNodes(services, inbound, {
+      here: () => queueParts(services),
+      path: () => QUEUES_PATH,
+      read: (body) => (body as { queues: readonly QueuePart[] }).queues,
+    });
+    const known = services.cluster.nodes();
+    const queues = sum(answers.flatMap((each) => each.answer)).map((part) => bodyOf(part, known));
+    return answer(200, nodes.length === 1 ? { queues } : { queues, nodes, partial });
   },
 });
 
@@ -69,8 +85,6 @@ const PausedBody = z.object({ name: z.string(), paused: z.boolean(), nodes: Reac
 export const pauseQueue = operation("POST /queues/{name}/pause", {
   name: "pause_queue",
   summary: "Stop handing out the jobs of a queue; those that run go on",
-  tag: "queues",
-  permission: "operate",
   params: NameParams,
   replies: { 200: PausedBody },
   handler: (services, { params }) => setPaused(services, params.name, true),
@@ -79,52 +93,18 @@ export const pauseQueue = operation("POST /queues/{name}/pause", {
 export const resumeQueue = operation("POST /queues/{name}/resume", {
   name: "resume_queue",
   summary: "Hand out the jobs of a queue again",
-  tag: "queues",
-  permission: "operate",
   params: NameParams,
   replies: { 200: PausedBody },
   handler: (services, { params }) => setPaused(services, params.name, false),
 });
 
-/** Without a leader: a queue that does harm must be stopped also in a half of the cluster that has none. */
+/** `nodes`: those that are away have it before they run jobs again. */
 async function setPaused(services: NodeServices, name: string, paused: boolean) {
-  const request = {
-    method: "POST",
-    path: QUEUES_PATH,
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ name, paused }),
-  } as const;
-  const answers = await everywhere(services, request, {
-    here: async () => {
-      await services.queues.setPaused(name, paused);
-      return true;
-    },
-    read: () => true,
-  });
-  return answer(200, { name, paused, ...(answers.length > 1 && { nodes: reached(answers) }) });
-}
-
-/** Of this node alone where all of them share a store. */
-function everywhere<Answer>(
-  { identity, cluster, peers, guarantees }: NodeServices,
-  request: Parameters<NonNullable<NodeServices["peers"]>["call"]>[1],
-  { here, read }: { here: () => Promise<Answer>; read: (body: unknown) => Answer },
-): Promise<NodeAnswer<Answer>[]> {
-  const self = identity.name;
-  const all = cluster.nodes();
-  const nodes = peers && !guarantees.shared ? all : all.filter(({ name }) => name === self);
-  return fanOut({
-    nodes,
-    self,
-    here,
-    request: () => request,
-    call: (url, sent, options) => peers!.call(url, sent, options),
-    read,
-  });
-}
-
-function reached(answers: readonly NodeAnswer<unknown>[]) {
-  return answers.map(({ node, answer: given }) => ({ name: node.name, reachable: given !== null }));
+  const { queues, cluster, peers, guarantees } = services;
+  await queues.setPaused(name, paused);
+  if (!peers || guarantees.shared) return answer(200, { name, paused });
+  const nodes = cluster.nodes().map((node) => ({ name: node.name, reachable: node.alive }));
+  return answer(200, { name, paused, ...(nodes.length > 1 && { nodes }) });
 }
 
 function bodyOf(part: QueuePart, nodes: readonly NodeInfo[]): QueueBody {
@@ -135,7 +115,7 @@ function bodyOf(part: QueuePart, nodes: readonly NodeInfo[]): QueueBody {
     name,
     paused,
     counts: { ...part.counts },
-    oldest_waiting_at: isoOrNull(part.oldestAt ?? null),
+    oldest_waiting_at: part.oldestAt == null ? null : isoOf(part.oldestAt),
     slots: workers.reduce((all, { load }) => all + (load.slots ?? 0), 0),
     submitted_per_second: submitted,
     finished_per_second: finished,
@@ -173,14 +153,11 @@ function sum(parts: readonly QueuePart[]): QueuePart[] {
       queues.set(part.name, part);
       continue;
     }
-    const counted = Object.fromEntries(
-      JOB_STATUSES.map((status) => [status, known.counts[status] + part.counts[status]]),
-    ) as QueuePart["counts"];
     const oldest = [known.oldestAt, part.oldestAt].filter((at) => typeof at === "number");
     queues.set(part.name, {
       name: part.name,
       paused: known.paused && part.paused,
-      counts: counted,
+      counts: total([known, part]),
       oldestAt: oldest.length === 0 ? null : Math.min(...oldest),
     });
   }

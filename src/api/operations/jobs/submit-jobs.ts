@@ -3,11 +3,11 @@
 import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";
 import { jobId, uuidAt } from "../../../core/ids.ts";
-import { JOB_FIELDS } from "../../../core/jobs/job-fields.ts";
 import type { Submitted } from "../../../store/store.ts";
 import { IdempotencyKey, Name, OPTIONAL_JOB_SCHEMAS } from "../../bodies/fields.ts";
 import { Status } from "../../bodies/job-body.ts";
 import { answer, operation } from "../../operation.ts";
+import { fromWire } from "../../schema/to-wire.ts";
 import { traceIn } from "../../../transport/hop-headers.ts";
 import type { Inbound } from "../../../transport/hop-headers.ts";
 import type { NodeServices } from "../../node-services.ts";
@@ -16,10 +16,7 @@ import type { SubmitRequest } from "../../../jobs/submit/submitter.ts";
 export const JobRequestBody = z.strictObject({ task: Name, ...OPTIONAL_JOB_SCHEMAS });
 export type JobRequestBody = z.input<typeof JobRequestBody>;
 
-/** By the name that travels. */
-const NAMES: Readonly<Record<string, string>> = Object.fromEntries(
-  JOB_FIELDS.map(({ wire, name }) => [wire, name]),
-);
+const fromBody = fromWire(JobRequestBody);
 
 const JOBS_MAX = 10_000;
 
@@ -29,7 +26,6 @@ export type SubmittedBody = z.output<typeof SubmittedBody>;
 export const submitJobs = operation("POST /jobs", {
   name: "submit_jobs",
   summary: "Submit one job, or an array of jobs of which all or none are taken",
-  tag: "jobs",
   permission: "submit",
   target: { at: "any" },
   frequent: true,
@@ -77,8 +73,17 @@ async function store(
   if (deadlineAt !== null && clock.monotonic() >= deadlineAt) {
     throw new BatonError("DEADLINE", "nobody waits for this any more; nothing was stored");
   }
-  if (firstUuid === null) return jobs.submit(requests, { trace });
   const retracted = placement?.retracted;
+  // A job that another request has made is promised to this caller too, and must not be taken back any more.
+  const confirm = async (
+    submitted: readonly Submitted[],
+    isOther: (each: Submitted, index: number) => boolean,
+  ): Promise<readonly Submitted[]> => {
+    const others = retracted ? submitted.filter(isOther) : [];
+    if (others.length > 0) await Promise.all(others.map(({ id }) => retracted!.confirm(id)));
+    return submitted;
+  };
+  if (firstUuid === null) return confirm(await jobs.submit(requests, { trace }), ({ existed }) => existed);
   if (retracted?.has(firstUuid)) throw takenBack();
   const named = requests.map((each, index) => {
     return { ...each, id: jobId(identity.name, uuidAt(firstUuid, index)) };
@@ -89,10 +94,7 @@ async function store(
     await retracted.takeBack(firstUuid, requests.length);
     throw takenBack();
   }
-  submitted.forEach(({ id }, index) => {
-    if (id !== named[index]!.id) retracted?.confirm(id);
-  });
-  return submitted;
+  return confirm(submitted, ({ id }, index) => id !== named[index]!.id);
 }
 
 function takenBack(): BatonError {
@@ -105,11 +107,7 @@ export function request(body: JobRequestBody, index: number | null): SubmitReque
     const field = `${at}delay_ms`;
     throw new BatonError("BAD_REQUEST", `give "${at}run_at" or "${field}", not both`, { field });
   }
-  const found: Record<string, unknown> = {};
-  // Only what was given: that is little more than the task and the payload, and this runs for every job.
-  for (const wire in body) found[NAMES[wire]!] = (body as Record<string, unknown>)[wire];
-  if (body.run_at !== undefined) found["runAt"] = Date.parse(body.run_at);
-  return found as unknown as SubmitRequest;
+  return fromBody(body);
 }
 
 function withKey(body: JobRequestBody, header: string | string[]): JobRequestBody {

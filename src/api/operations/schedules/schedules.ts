@@ -1,12 +1,25 @@
-/** Operations on schedules. Schedules are cluster state, so changes go to the leader. */
+/** Operations on schedules, with their future and past occurrences. Schedules are cluster state, so changes go to the leader. */
 
 import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";
-import { NameParams } from "../../bodies/fields.ts";
+import { NameParams, limit } from "../../bodies/fields.ts";
 import { answer, operation } from "../../operation.ts";
-import { NamedScheduleRequest, ScheduleBody, ScheduleRequestBody } from "../../bodies/schedule-body.ts";
-import { scheduleBody, scheduleRequest } from "../../bodies/schedule-body.ts";
+import {
+  NamedScheduleRequest,
+  ScheduleBody,
+  ScheduleRequestBody,
+  scheduleBody,
+  scheduleRequest,
+  OccurrenceBody,
+  PreviewRequest,
+  occurrenceBody,
+  requireOneTiming,
+} from "../../bodies/schedule-body.ts";
 import type { NodeServices } from "../../node-services.ts";
+import type { Schedule } from "../../../core/schedules/schedule.ts";
+import { timingInWords } from "../../../jobs/schedules/cron-description.ts";
+import { isoOf } from "../../schema/to-wire.ts";
+import type { Schedules } from "../../../jobs/schedules/schedule-service.ts";
 
 const StoredBody = ScheduleBody.extend({ outcome: z.enum(["created", "replaced", "unchanged"]) });
 export type StoredScheduleBody = z.output<typeof StoredBody>;
@@ -18,8 +31,6 @@ export function noSuchSchedule(name: string): BatonError {
 export const listSchedules = operation("GET /schedules", {
   name: "list_schedules",
   summary: "All schedules",
-  tag: "schedules",
-  permission: "read",
   target: { at: "any" },
   replies: { 200: z.object({ schedules: z.array(ScheduleBody) }) },
   async handler({ schedules }) {
@@ -30,8 +41,6 @@ export const listSchedules = operation("GET /schedules", {
 export const getSchedule = operation("GET /schedules/{name}", {
   name: "get_schedule",
   summary: "A schedule",
-  tag: "schedules",
-  permission: "read",
   target: { at: "any" },
   params: NameParams,
   replies: { 200: ScheduleBody },
@@ -45,8 +54,6 @@ export const getSchedule = operation("GET /schedules/{name}", {
 export const putSchedule = operation("PUT /schedules/{name}", {
   name: "put_schedule",
   summary: "Create or replace a schedule; the same definition again changes nothing",
-  tag: "schedules",
-  permission: "operate",
   target: { at: "leader" },
   params: NameParams,
   body: ScheduleRequestBody,
@@ -57,8 +64,6 @@ export const putSchedule = operation("PUT /schedules/{name}", {
 export const postSchedule = operation("POST /schedules", {
   name: "post_schedule",
   summary: "Create or replace a schedule, with its name in the body",
-  tag: "schedules",
-  permission: "operate",
   target: { at: "leader" },
   body: NamedScheduleRequest,
   audits: ({ body }) => ({ name: body.name }),
@@ -75,8 +80,6 @@ async function store(services: NodeServices, name: string, request: ScheduleRequ
 export const deleteSchedule = operation("DELETE /schedules/{name}", {
   name: "delete_schedule",
   summary: "Remove a schedule; jobs that it made stay",
-  tag: "schedules",
-  permission: "operate",
   target: { at: "leader" },
   params: NameParams,
   replies: { 200: z.object({ status: z.literal("ok"), name: z.string() }) },
@@ -95,8 +98,6 @@ async function setPaused({ schedules }: NodeServices, name: string, paused: bool
 export const pauseSchedule = operation("POST /schedules/{name}/pause", {
   name: "pause_schedule",
   summary: "Pass over the occurrences of a schedule until it is resumed",
-  tag: "schedules",
-  permission: "operate",
   target: { at: "leader" },
   params: NameParams,
   replies: { 200: ScheduleBody },
@@ -106,8 +107,6 @@ export const pauseSchedule = operation("POST /schedules/{name}/pause", {
 export const resumeSchedule = operation("POST /schedules/{name}/resume", {
   name: "resume_schedule",
   summary: "Let a paused schedule fire again",
-  tag: "schedules",
-  permission: "operate",
   target: { at: "leader" },
   params: NameParams,
   replies: { 200: ScheduleBody },
@@ -117,8 +116,6 @@ export const resumeSchedule = operation("POST /schedules/{name}/resume", {
 export const triggerSchedule = operation("POST /schedules/{name}/trigger", {
   name: "trigger_schedule",
   summary: "Submit the job of a schedule now, beside its plan",
-  tag: "schedules",
-  permission: "operate",
   target: { at: "leader" },
   params: NameParams,
   replies: { 200: z.object({ name: z.string(), job_id: z.string() }) },
@@ -126,5 +123,75 @@ export const triggerSchedule = operation("POST /schedules/{name}/trigger", {
     const job = await schedules.trigger(params.name);
     if (job === null) throw noSuchSchedule(params.name);
     return answer(200, { name: params.name, job_id: job });
+  },
+});
+
+const COUNT = 10;
+
+export const PreviewBody = z.object({ fires: z.array(z.string()) });
+const TimingBody = PreviewBody.extend({
+  in_words: z.string().meta({ description: "when it fires, in English" }),
+});
+
+export const previewTiming = operation("POST /schedules/preview", {
+  name: "preview_timing",
+  summary: "The next fires of a cron expression or an interval that is not stored",
+  permission: "read",
+  mutates: false,
+  body: PreviewRequest,
+  replies: { 200: TimingBody },
+  handler({ schedules }, { body }) {
+    requireOneTiming(body);
+    const timing = { cron: body.cron, everyMs: body.every_ms, zone: body.zone };
+    const fires = schedules.preview(timing, body.count ?? COUNT).map(isoOf);
+    return answer(200, { fires, in_words: inWords(body) });
+  },
+});
+
+function inWords({ cron, every_ms, zone = "UTC" }: PreviewRequest): string {
+  return timingInWords(
+    cron === undefined
+      ? { kind: "every", everyMs: every_ms!, anchor: 0 }
+      : { kind: "cron", expression: cron, zone },
+  );
+}
+
+export const previewSchedule = operation("GET /schedules/{name}/preview", {
+  name: "preview_schedule",
+  summary: "The next fires of a schedule, as if it were not paused",
+  target: { at: "any" },
+  params: NameParams,
+  query: z.strictObject({ count: limit(COUNT, 1_000) }),
+  replies: { 200: PreviewBody.extend({ name: z.string() }) },
+  async handler({ schedules }, { params, query }) {
+    const schedule = await schedules.get(params.name);
+    if (!schedule) throw noSuchSchedule(params.name);
+    const fires = upcoming(schedules, schedule, query.count);
+    return answer(200, { name: schedule.name, fires: fires.map(isoOf) });
+  },
+});
+
+/** A stored interval counts from its own next occurrence; one that is only asked about counts from now. */
+function upcoming(schedules: Schedules, schedule: Schedule, count: number): readonly number[] {
+  const { timing, nextAt } = schedule;
+  if (timing.kind === "cron") {
+    return schedules.preview({ cron: timing.expression, zone: timing.zone }, count);
+  }
+  if (nextAt === null) return schedules.preview({ everyMs: timing.everyMs }, count);
+  return Array.from({ length: count }, (_, index) => nextAt + index * timing.everyMs);
+}
+
+export const scheduleHistory = operation("GET /schedules/{name}/history", {
+  name: "schedule_history",
+  summary:
+    "The occurrences of a schedule that were dealt with, newest first, with the reason of each that was skipped",
+  target: { at: "any" },
+  params: NameParams,
+  query: z.strictObject({ limit: limit(100, 1_000) }),
+  replies: { 200: z.object({ name: z.string(), occurrences: z.array(OccurrenceBody) }) },
+  async handler({ schedules }, { params, query }) {
+    if (!(await schedules.get(params.name))) throw noSuchSchedule(params.name);
+    const noted = await schedules.history(params.name, query.limit);
+    return answer(200, { name: params.name, occurrences: noted.map(occurrenceBody) });
   },
 });

@@ -6,15 +6,22 @@
  * evidence. Evidence only frees this node's own vote: an election still takes a majority.
  */
 
+import { connect } from "node:net";
 import type { HeldTerm } from "../../../core/leadership/vote-rules.ts";
 import type { NodeName } from "../../../core/ids.ts";
 import type { NodeIdentity } from "../../../core/node.ts";
+import type { Clock } from "../../../platform/clock.ts";
 import type { Heartbeats } from "../heartbeats.ts";
 import type { PeerState } from "../peer-state.ts";
-import type { Probe } from "./tcp-probe.ts";
 
 /** Yields each time that the connection to this peer breaks. */
 export type WatchPeer = (address: string, signal: AbortSignal, name: NodeName) => AsyncIterable<unknown>;
+
+/**
+ * Tests whether a process listens at an address. `refusing`: the machine itself reports that none does, so the process
+ * has ended. `silent`: no answer from the machine or the network, which proves nothing.
+ */
+export type Probe = (address: string, deadlineMs: number) => Promise<"listening" | "refusing" | "silent">;
 
 /** A machine refuses within a round trip. Longer, and a voter answers a candidate too late. */
 const PROBE_MS = 200;
@@ -104,4 +111,29 @@ export class LeaderWatch {
         log.warn({ err: error }, "the leader's connection is not watched; heartbeats go on");
     }
   }
+}
+
+export function tcpProbe(clock: Clock): Probe {
+  return (address, deadlineMs) => {
+    if (!URL.canParse(address)) return Promise.resolve("silent");
+    const { hostname, port, protocol } = new URL(address);
+    const { promise, resolve } = Promise.withResolvers<"listening" | "refusing" | "silent">();
+    const socket = connect({
+      host: hostname.replace(/^\[|\]$/g, ""),
+      port: Number(port) || (protocol === "https:" ? 443 : 80),
+    });
+    const callOff = clock.after(deadlineMs, () => resolve("silent"));
+    socket.once("connect", () => resolve("listening"));
+    socket.once("error", (error) => resolve(isRefusal(error) ? "refusing" : "silent"));
+    return promise.finally(() => {
+      callOff();
+      socket.destroy();
+    });
+  };
+}
+
+/** Of a name with several addresses every one has to refuse: the process may listen on any of them. */
+function isRefusal(error: Error): boolean {
+  const each = error instanceof AggregateError ? error.errors : [error];
+  return each.every((one) => (one as NodeJS.ErrnoException).code === "ECONNREFUSED");
 }

@@ -6,6 +6,7 @@
  * fails, the answer is an error and the promise remains: a voter that cannot write makes no other promise either.
  */
 
+import { join } from "node:path";
 import {
   BLANK,
   decidePromise,
@@ -25,32 +26,26 @@ import {
 import type { NodeIdentity } from "../../../core/node.ts";
 import { compareSets, type PeerSet, type SetNumber } from "../../../core/leadership/peer-set.ts";
 import { termFields, type Term } from "../../../core/leadership/term.ts";
-import type { Clock } from "../../../platform/clock.ts";
-import type { Log } from "../../../platform/log.ts";
+import { Mutex } from "../../../platform/loop.ts";
+import type { Platform } from "../../../platform/platform.ts";
 import type { TermStore } from "../../../store/store.ts";
+import { voteRecord } from "../../rpc/bully-messages.ts";
+import { readMessage } from "../../rpc/peer-rpc.ts";
+import type { BullySettings } from "../peer-state.ts";
 import { ROLE } from "../leader-view.ts";
-import { readMessage, voteRecord } from "../messages.ts";
-import type { PeerEvents } from "../peer-events.ts";
-import type { Presences } from "../presences.ts";
-import type { BullySettings } from "../bully-settings.ts";
-import type { VoteFile } from "./vote-file.ts";
+import type { PeerEvents, Presences } from "../presences.ts";
 
-export interface VoterOptions {
-  readonly identity: NodeIdentity;
-  readonly file: VoteFile;
-  /** Of this node's own store. */
-  readonly terms: TermStore;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly settings: Pick<BullySettings, "quorum" | "leaseMs">;
-  readonly presences: Presences;
-  readonly events: PeerEvents;
-}
+export const VOTE_FILE = "votes.json";
 
 export type VoteReply = "granted" | "acknowledged" | "denied" | "behind" | "abstains";
 
 export class Voter {
-  readonly #o: VoterOptions;
+  readonly #platform: Pick<Platform, "identity" | "clock" | "log" | "files">;
+  readonly #path: string;
+  readonly #terms: TermStore;
+  readonly #settings: Pick<BullySettings, "quorum" | "leaseMs">;
+  readonly #presences: Presences;
+  readonly #events: PeerEvents;
   #vote: Vote = { ...BLANK, until: -Infinity };
   #set: PeerSet | null = null;
   #votes = false;
@@ -60,10 +55,23 @@ export class Voter {
   /** When it began to vote without a file; -Infinity if it found one. */
   #enteredAt = -Infinity;
   #heard: { readonly term: HeldTerm; readonly since: number; last: number } | null = null;
-  #saving: Promise<void> = Promise.resolve();
+  readonly #saving = new Mutex();
 
-  constructor(options: VoterOptions) {
-    this.#o = options;
+  /** `dir` has the file of the promises; `terms` is of this node's own store. */
+  constructor(
+    platform: Pick<Platform, "identity" | "clock" | "log" | "files">,
+    dir: string,
+    terms: TermStore,
+    settings: Pick<BullySettings, "quorum" | "leaseMs">,
+    presences: Presences,
+    events: PeerEvents,
+  ) {
+    this.#platform = platform;
+    this.#path = join(dir, VOTE_FILE);
+    this.#terms = terms;
+    this.#settings = settings;
+    this.#presences = presences;
+    this.#events = events;
   }
 
   /** False for a voter that has lost the record of its promises. */
@@ -87,10 +95,10 @@ export class Voter {
 
   /** Asks the store to admit a term. False when it knows a later one, or does not answer. */
   async admit(term: Term): Promise<boolean> {
-    const { terms, log } = this.#o;
+    const { log } = this.#platform;
     try {
-      const admitted = await terms.admit(term);
-      const epoch = admitted ? term.epoch : ((await terms.read(ROLE))?.epoch ?? 0);
+      const admitted = await this.#terms.admit(term);
+      const epoch = admitted ? term.epoch : ((await this.#terms.read(ROLE))?.epoch ?? 0);
       this.#floor = Math.max(this.#floor, epoch);
       return admitted;
     } catch (error) {
@@ -105,15 +113,15 @@ export class Voter {
   }
 
   async load(): Promise<void> {
-    const { identity, file, terms, clock, log, settings } = this.#o;
-    this.#floor = (await terms.read(ROLE))?.epoch ?? 0;
+    const { identity, files, clock, log } = this.#platform;
+    this.#floor = (await this.#terms.read(ROLE))?.epoch ?? 0;
     this.#startedAt = clock.monotonic();
     this.#heard = null;
     this.#enteredAt = -Infinity;
     this.#votes = false;
     this.#set = null;
     this.#vote = { ...BLANK, until: -Infinity };
-    const text = await file.read();
+    const text = await files.read(this.#path);
     if (text !== null) {
       try {
         const { votes, ballot, set } = readMessage(voteRecord, text);
@@ -125,7 +133,7 @@ export class Voter {
       }
     }
     // A node that may lead alone does not wait for the end of a lease that no other node relies on.
-    if (settings.quorum === "none") {
+    if (this.#settings.quorum === "none") {
       this.#votes = true;
       this.#vote = { ...this.#vote, until: -Infinity };
     }
@@ -133,13 +141,13 @@ export class Voter {
 
   /** For how long it has voted; Infinity if it found its file. */
   get votingMs(): number {
-    return this.#o.clock.monotonic() - this.#enteredAt;
+    return this.#platform.clock.monotonic() - this.#enteredAt;
   }
 
   /** The holder of the lease, by the promises of this voter and the evidence of this node. */
   holder(): HeldTerm | null {
-    const { clock, presences } = this.#o;
-    return holderOf(this.#vote, clock.monotonic(), (node) => presences.gone(node));
+    const at = this.#platform.clock.monotonic();
+    return holderOf(this.#vote, at, (node) => this.#presences.gone(node));
   }
 
   willing(candidate: NodeIdentity, set: SetNumber | null): boolean {
@@ -150,26 +158,25 @@ export class Voter {
   async promise(asked: PromiseAsked, set: SetNumber | null): Promise<VoteReply> {
     if (!this.#votes) return "abstains";
     if (asked.epoch <= this.#floor || this.#outdated(set)) return "denied";
-    return this.#settle(decidePromise(this.#vote, asked, this.#o.clock.monotonic(), this.holder()));
+    return this.#settle(decidePromise(this.#vote, asked, this.#platform.clock.monotonic(), this.holder()));
   }
 
   async renew(asked: RenewalAsked): Promise<VoteReply> {
     if (asked.granted) this.hear(asked.term);
     if (!this.#votes) return "abstains";
-    const { settings, clock } = this.#o;
     const { term } = asked;
     const rival =
       term.epoch === this.#vote.epoch && this.#vote.to !== null && !sameIncarnation(this.#vote.to, term);
-    if (settings.quorum === "none" && rival && asked.granted) {
+    if (this.#settings.quorum === "none" && rival && asked.granted) {
       // Both halves of a split cluster used this epoch. Both terms end, and the next epoch belongs to one.
       this.#vote = { ...this.#vote, released: true, until: -Infinity };
       return "denied";
     }
-    return this.#settle(decideRenewal(this.#vote, asked, clock.monotonic()));
+    return this.#settle(decideRenewal(this.#vote, asked, this.#platform.clock.monotonic()));
   }
 
   release(term: HeldTerm): void {
-    this.#vote = decideRelease(this.#vote, term, this.#o.clock.monotonic());
+    this.#vote = decideRelease(this.#vote, term, this.#platform.clock.monotonic());
   }
 
   /** Lets a voter without a record vote if it has learned enough from the others. True when it votes now. */
@@ -178,8 +185,8 @@ export class Voter {
     others: readonly { readonly votes: boolean; readonly ballot: Ballot }[],
   ): Promise<boolean> {
     if (this.#votes) return false;
-    const { clock, log } = this.#o;
-    const { leaseMs } = this.#o.settings;
+    const { clock, log } = this.#platform;
+    const { leaseMs } = this.#settings;
     const heard = this.#heard;
     const ballot = recollect({
       voters,
@@ -200,8 +207,8 @@ export class Voter {
    * new voters could be a majority that knows nothing of it.
    */
   async enter(known: Ballot = BLANK): Promise<void> {
-    const { clock, identity, settings } = this.#o;
-    const heard = this.#heard ? ballotOf(this.#heard.term, settings.leaseMs) : BLANK;
+    const { clock, identity } = this.#platform;
+    const heard = this.#heard ? ballotOf(this.#heard.term, this.#settings.leaseMs) : BLANK;
     const ballot = heard.epoch > known.epoch ? heard : known;
     if (ballot.epoch >= this.#vote.epoch) {
       this.#vote = voteAfterRestart(ballot, identity.name, clock.monotonic());
@@ -217,7 +224,7 @@ export class Voter {
     const before = this.#set;
     if (newer) {
       this.#set = set;
-      this.#o.events.emit("peers", before);
+      this.#events.emit("peers", before);
     }
     // Also when it is ours already: the write may be under way.
     await this.#save();
@@ -227,13 +234,13 @@ export class Voter {
   /** Leaves a cluster that this node founded by mistake: its promises there count nowhere else. */
   async forget(): Promise<void> {
     this.#set = null;
-    this.#votes = this.#o.settings.quorum === "none";
-    this.#startedAt = this.#o.clock.monotonic();
+    this.#votes = this.#settings.quorum === "none";
+    this.#startedAt = this.#platform.clock.monotonic();
     await this.#save();
   }
 
-  async idle(): Promise<void> {
-    await this.#saving;
+  idle(): Promise<void> {
+    return this.#saving.idle();
   }
 
   #outdated(set: SetNumber | null): boolean {
@@ -249,20 +256,18 @@ export class Voter {
 
   /** A leader was heard; this matters also to a voter that does not vote yet. */
   hear(term: HeldTerm): void {
-    const at = this.#o.clock.monotonic();
+    const at = this.#platform.clock.monotonic();
     const heard = this.#heard;
     const same = heard && heard.term.epoch === term.epoch && sameIncarnation(heard.term, term);
-    if (same && at - heard.last < this.#o.settings.leaseMs) heard.last = at;
+    if (same && at - heard.last < this.#settings.leaseMs) heard.last = at;
     else if (!heard || term.epoch >= heard.term.epoch) this.#heard = { term, since: at, last: at };
   }
 
   #save(): Promise<void> {
-    const saved = this.#saving.then(() => {
+    return this.#saving.run(() => {
       const record = { format: 1, votes: this.#votes, ballot: this.ballot, set: this.#set };
-      return this.#o.file.write(`${JSON.stringify(record)}\n`);
+      return this.#platform.files.replace(this.#path, `${JSON.stringify(record)}\n`);
     });
-    this.#saving = saved.catch(() => {});
-    return saved;
   }
 }
 

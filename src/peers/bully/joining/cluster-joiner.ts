@@ -6,17 +6,11 @@
 
 import { majorityOf } from "../../../core/leadership/bully.ts";
 import { foundSet, isMember } from "../../../core/leadership/peer-set.ts";
+import { Backoff } from "../../../platform/loop.ts";
 import type { Random } from "../../../platform/random.ts";
-import type { Outcome } from "../../../transport/transport.ts";
-import {
-  addressField,
-  heartbeatAnswer,
-  joinAnswer,
-  notLeader,
-  PATHS,
-  readMessage,
-  type HeartbeatAnswer,
-} from "../messages.ts";
+import { notLeader, removal } from "../../rpc/bully-messages.ts";
+import type { PeerAnswer } from "../../rpc/peer-rpc.ts";
+import type { ReplyOf } from "../../rpc/peer-routes.ts";
 import type { PeerCalls } from "../peer-calls.ts";
 import type { PeerSource } from "../peer-list.ts";
 import type { PeerState } from "../peer-state.ts";
@@ -78,7 +72,7 @@ export class ClusterJoiner {
   /** Resolves when this node is a member under its present address. */
   async #run(signal: AbortSignal): Promise<void> {
     const { clock, settings, log, identity, peers } = this.#state;
-    let pauseMs = settings.joinRetryMs;
+    const retry = new Backoff(settings.joinRetryMs, settings.joinRetryMsMax);
     for (let logged = false; !signal.aborted;) {
       const { address } = this.#state;
       if (address === null) {
@@ -92,8 +86,7 @@ export class ClusterJoiner {
       if (!logged) log.info({ reason: this.#trouble }, "not in the cluster yet; asking again and again");
       logged = true;
       // From half to one and a half: nodes that start together do not ask together.
-      await clock.sleep(pauseMs * (0.5 + this.#random.chance()), signal);
-      pauseMs = Math.min(pauseMs * 2, settings.joinRetryMsMax);
+      await clock.sleep(retry.next() * (0.5 + this.#random.chance()), signal);
     }
     this.#trouble = null;
     if (!signal.aborted) this.#state.joined();
@@ -129,31 +122,30 @@ export class ClusterJoiner {
     const { identity, settings } = this.#state;
     let target = first;
     for (let hop = 0; hop < HOPS_MAX; hop++) {
-      const body = { op: "join", from: identity, address };
       const deadlineMs = 4 * settings.heartbeatTimeoutMs;
-      const outcome = await this.#calls.call(target, PATHS.join, body, { deadlineMs });
-      if (outcome.outcome === "reply" && outcome.status === 200) return this.#enter(target, outcome.body);
-      const leader = leaderIn(outcome);
-      this.#trouble = describe(target, outcome);
-      if (outcome.outcome === "reply" && outcome.status === 410) return "removed";
-      if (leader === null || leader === target || leader === address) return "waits";
+      const asked = await this.#calls.askAt(target, "join", { from: identity, address }, deadlineMs);
+      if (asked.got === "answer") return this.#enter(asked.value);
+      this.#trouble = describe(target, asked);
+      const details = asked.got === "unknown" ? asked.error?.details : undefined;
+      if (removal.safeParse(details).success) return "removed";
+      const leader = notLeader.safeParse(details).data?.leader_url;
+      if (leader === undefined || leader === target || leader === address) return "waits";
       target = leader;
     }
     return "waits";
   }
 
-  async #enter(target: string, text: string): Promise<Join> {
-    const { voter, log, identity, peers } = this.#state;
+  async #enter(answer: ReplyOf<"join">): Promise<Join> {
+    const { voter, identity, peers, log } = this.#state;
     try {
-      const answer = readMessage(joinAnswer, text);
       await this.#state.adopt(answer.peers);
       if (answer.leader) voter.hear(answer.leader);
       // A node that was never a member has promised nothing.
       if (answer.fresh && !voter.votes) await voter.enter();
       return peers.has(identity.name) ? "joined" : "waits";
     } catch (error) {
-      this.#trouble = `${target} answers something that makes no sense: ${(error as Error).message}`;
-      log.warn({ err: error, target }, "the answer to a join makes no sense");
+      this.#trouble = `the members of the cluster cannot be stored: ${(error as Error).message}`;
+      log.warn({ err: error }, "the members of the cluster cannot be stored");
       return "waits";
     }
   }
@@ -203,15 +195,14 @@ export class ClusterJoiner {
     if (this.#returning || own === null || peers.others().length > 0) return;
     this.#returning = true;
     try {
-      const body = { op: "join", from: identity, address: own };
-      const deadlineMs = settings.heartbeatTimeoutMs;
-      const outcome = await this.#calls.call(address, PATHS.join, body, { deadlineMs });
-      if (outcome.outcome !== "reply" || outcome.status !== 200) return;
-      const answer = readMessage(joinAnswer, outcome.body);
-      if (answer.peers.cluster === cluster || !isMember(answer.peers, identity.name)) return;
+      const request = { from: identity, address: own };
+      const asked = await this.#calls.askAt(address, "join", request, settings.heartbeatTimeoutMs);
+      if (asked.got !== "answer") return;
+      const set = asked.value.peers;
+      if (set.cluster === cluster || !isMember(set, identity.name)) return;
       log.warn({ address }, "this node belongs to another cluster than the one that it founded; going back");
       await voter.forget();
-      await this.#state.adopt(answer.peers);
+      await this.#state.adopt(set);
       this.#state.joined();
     } catch (error) {
       log.warn({ err: error }, "could not go back to the cluster that calls this node");
@@ -220,42 +211,17 @@ export class ClusterJoiner {
     }
   }
 
-  async #meet(target: string): Promise<HeartbeatAnswer | null> {
-    const own = this.#state.presence();
-    const body = { from: own.node, set: null, ...own };
-    const options = { deadlineMs: this.#state.settings.heartbeatTimeoutMs };
-    const outcome = await this.#calls.call(target, PATHS.heartbeat, body, options);
-    if (outcome.outcome !== "reply" || outcome.status !== 200) return null;
-    try {
-      return readMessage(heartbeatAnswer, outcome.body);
-    } catch {
-      return null;
-    }
+  async #meet(target: string): Promise<ReplyOf<"heartbeat"> | null> {
+    const { identity, settings } = this.#state;
+    const request = { from: identity, set: null, ...this.#state.presence() };
+    const met = await this.#calls.askAt(target, "heartbeat", request, settings.heartbeatTimeoutMs);
+    return met.got === "answer" ? met.value : null;
   }
 }
 
-function leaderIn(outcome: Outcome): string | null {
-  if (outcome.outcome !== "reply" || outcome.status !== 409) return null;
-  try {
-    return addressField.parse(readMessage(notLeader, outcome.body).leader_url);
-  } catch {
-    return null;
-  }
-}
-
-function describe(target: string, outcome: Outcome): string {
-  if (outcome.outcome !== "reply") {
-    const { denied, reason } = outcome;
-    return denied
-      ? `${target} does not let this node join: ${denied}`
-      : `${target} cannot be reached: ${reason}`;
-  }
-  let message = `status ${outcome.status}`;
-  try {
-    const body = JSON.parse(outcome.body) as { message?: unknown };
-    if (typeof body.message === "string") message = body.message;
-  } catch {
-    // The status says enough.
-  }
-  return `${target} does not let this node join: ${message}`;
+function describe(target: string, asked: Exclude<PeerAnswer<unknown>, { got: "answer" }>): string {
+  const error = asked.got === "unknown" ? asked.error : undefined;
+  const denied = asked.got === "refused" ? asked.denied : undefined;
+  if (error === undefined && denied === undefined) return `${target} cannot be reached: ${asked.reason}`;
+  return `${target} does not let this node join: ${denied ?? error?.message}`;
 }

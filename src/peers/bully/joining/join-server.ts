@@ -14,12 +14,12 @@ import Fastify, { type FastifyInstance, type FastifyReply } from "fastify";
 import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";
 import { NODE_NAME, type NodeName } from "../../../core/ids.ts";
-import type { Clock } from "../../../platform/clock.ts";
 import type { Log } from "../../../platform/log.ts";
+import type { Platform } from "../../../platform/platform.ts";
 import { Lifecycle } from "../../../platform/service.ts";
 import type { BullyCoordination } from "../coordination.ts";
-import { failure } from "../request-handler.ts";
-import { addressField, MESSAGE_BYTES_MAX, readMessage } from "../messages.ts";
+import { addressField } from "../../rpc/bully-messages.ts";
+import { errorReply, MESSAGE_BYTES_MAX, readMessage } from "../../rpc/peer-rpc.ts";
 
 export interface JoinServerOptions {
   readonly host: string;
@@ -33,8 +33,6 @@ export interface JoinServerOptions {
   >;
   /** Accepts connections of peers at this server; the returned function ends that. */
   readonly attach?: (server: Server) => () => Promise<void>;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 /** Slow senders hold a socket no longer than this. */
@@ -56,6 +54,7 @@ const joinBody = z.strictObject({ id, addr });
 const idBody = z.object({ id });
 
 export class JoinServer extends Lifecycle {
+  readonly #platform: Pick<Platform, "clock" | "log">;
   readonly #o: JoinServerOptions;
   readonly #expected: Buffer;
   #app: FastifyInstance | null = null;
@@ -63,8 +62,9 @@ export class JoinServer extends Lifecycle {
   #down = false;
   #detach: () => Promise<void> = async () => {};
 
-  constructor(options: JoinServerOptions) {
+  constructor(platform: Pick<Platform, "clock" | "log">, options: JoinServerOptions) {
     super();
+    this.#platform = platform;
     this.#o = options;
     for (const field of ["user", "pass"] as const) {
       // An empty secret would admit every caller.
@@ -108,7 +108,7 @@ export class JoinServer extends Lifecycle {
     this.#down = true;
     const app = this.#app!;
     this.#app = null;
-    const callOff = this.#o.clock.after(STOP_MS_MAX, () => app.server.closeAllConnections());
+    const callOff = this.#platform.clock.after(STOP_MS_MAX, () => app.server.closeAllConnections());
     // A server that closes waits for connections of peers as for any other.
     await this.#detach();
     await app.close();
@@ -130,12 +130,12 @@ export class JoinServer extends Lifecycle {
     // The seed's clients send JSON under whatever name.
     app.removeAllContentTypeParsers();
     app.addContentTypeParser("*", { parseAs: "string" }, (_request, body, done) => done(null, body));
-    app.setErrorHandler((error, _request, reply) => answer(reply, asBatonError(error), this.#o.log));
+    app.setErrorHandler((error, _request, reply) => answer(reply, asBatonError(error), this.#platform.log));
     app.setNotFoundHandler((request, reply) => {
       answer(
         reply,
         new BatonError("NOT_FOUND", `there is nothing at ${request.url.slice(0, 200)}`),
-        this.#o.log,
+        this.#platform.log,
       );
     });
     const { coordination } = this.#o;
@@ -198,7 +198,7 @@ export class JoinServer extends Lifecycle {
 }
 
 function answer(reply: FastifyReply, error: unknown, log: Log): void {
-  const { status, headers = {}, body } = failure(error, log);
+  const { status, headers = {}, body } = errorReply(error, log);
   reply.code(status).headers(headers).send(body);
 }
 

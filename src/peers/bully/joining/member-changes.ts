@@ -1,12 +1,14 @@
 /**
- * Changes of the agreed peer set, see core/leadership/peer-set.ts. The leader makes them, one after the other. A change
- * counts when a majority of the set before and of the set after it have stored it on their disks.
+ * Changes of the agreed peer set, see core/leadership/peer-set.ts: which nodes may join, and which members are removed.
+ * The leader makes the changes, one after the other. A change counts when a majority of the set before and of the set
+ * after it have stored it on their disks.
  */
 
 import { sameIncarnation, type HeldTerm } from "../../../core/leadership/vote-rules.ts";
 import { majorityOf } from "../../../core/leadership/bully.ts";
-import { BatonError } from "../../../core/errors.ts";
+import { BatonError, hasCode } from "../../../core/errors.ts";
 import type { NodeName } from "../../../core/ids.ts";
+import type { NodeIdentity } from "../../../core/node.ts";
 import {
   compareSets,
   isMember,
@@ -17,82 +19,97 @@ import {
   type PeerSet,
   type RemovedIncarnation,
 } from "../../../core/leadership/peer-set.ts";
-import { askPeers } from "../election/ask-peers.ts";
-import { noteAnswer, PATHS } from "../messages.ts";
+import { Mutex } from "../../../platform/loop.ts";
+import { mapAnswer } from "../../rpc/peer-rpc.ts";
+import type { ReplyOf } from "../../rpc/peer-routes.ts";
+import { quorumRound } from "../../rpc/quorum-round.ts";
+import type { LeaderWatch } from "../election/leader-watch.ts";
 import type { PeerCalls } from "../peer-calls.ts";
 import type { PeerState } from "../peer-state.ts";
-
-type Noted = "noted" | "denied";
 
 export class MemberChanges {
   readonly #state: PeerState;
   readonly #calls: PeerCalls;
+  readonly #watch: LeaderWatch;
   /** The set that a majority is known to have noted under our own term. */
   #settled: PeerSet | null = null;
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #turn = new Mutex();
 
-  constructor(state: PeerState, calls: PeerCalls) {
+  constructor(state: PeerState, calls: PeerCalls, watch: LeaderWatch) {
     this.#state = state;
     this.#calls = calls;
+    this.#watch = watch;
   }
 
-  /** Our own term, if this node leads. */
-  term(): HeldTerm | null {
-    const term = this.#state.leader.sighting()?.term ?? null;
-    return term && sameIncarnation(term, this.#state.identity) ? term : null;
-  }
-
-  /** Our own term, or NOT_LEADER with the name of the leader. */
-  require(): HeldTerm {
-    const term = this.term();
-    if (term) return term;
-    throw this.notLeader();
-  }
-
-  notLeader(): BatonError {
-    const { identity, peers } = this.#state;
-    const leader = this.#state.leader.sighting()?.term.name ?? null;
-    const url = leader && peers.address(leader);
-    return new BatonError(
-      "NOT_LEADER",
-      leader
-        ? `${identity.name} does not lead; ${leader} does`
-        : `${identity.name} does not lead, nor is a leader known`,
-      { leader, leader_url: url },
+  /**
+   * The same join twice does nothing. Without an incarnation, any incarnation of that name at the address is meant.
+   * `fresh` in the answer: never a member before, so it can have promised nothing.
+   */
+  async join(from: NodeIdentity, address: string): Promise<ReplyOf<"join">> {
+    const { peers, identity } = this.#state;
+    this.#requireAgreed();
+    const { set } = peers;
+    if (sameIncarnation(from, identity))
+      throw new BatonError("BAD_REQUEST", "a node cannot join through itself");
+    if (!set) throw this.#notLeader();
+    const proved = from.incarnation !== "";
+    const removed = set.removed.find(
+      ({ name, incarnation }) => name === from.name && incarnation === from.incarnation,
     );
+    if (proved && removed?.why === "removed") throw removedError(from.name, "removed", set);
+    const known = isMember(set, from.name);
+    const nothingNew = { fresh: false, leader: null, peers: set };
+    if (known) {
+      this.#refuseNamesake(from);
+      // A live node reports its address itself, and a wrong one would cut it off.
+      if (!proved && this.#state.alive(from.name)) return nothingNew;
+      if (proved) peers.moved(from.name, address);
+      // Any node can confirm a member, also while there is no leader.
+      if (set.members[from.name] === address || (proved && !this.#term())) return nothingNew;
+    }
+    const leader = this.#require();
+    await this.#meet(from, address);
+    const fresh = !known && !set.removed.some((node) => node.name === from.name);
+    await this.#add(from.name, address);
+    return { fresh, leader, peers: peers.set ?? set };
   }
 
-  /** False when it was a member at this address already. */
-  async add(name: NodeName, address: string): Promise<boolean> {
-    let added = false;
-    await this.#change((set) => {
-      const next = withMember(set, name, address);
-      added = next !== null;
-      return next;
-    });
-    if (added) this.#state.log.info({ peer: name, address }, "a node has joined");
-    return added;
+  /** For a node that asked this one and does not know the leader. */
+  async passJoin(from: NodeIdentity, address: string): Promise<void> {
+    try {
+      await this.join(from, address);
+    } catch (error) {
+      const leader = hasCode(error, "NOT_LEADER") ? (error.details["leader"] as NodeName | null) : null;
+      if (leader === null) throw error;
+      const deadlineMs = 4 * this.#state.settings.heartbeatTimeoutMs;
+      const asked = await this.#calls.ask(leader, "join", { from, address }, deadlineMs);
+      if (asked.got !== "answer") throw this.#notLeader();
+    }
   }
 
   /** False when it was not a member. */
-  async remove(node: RemovedIncarnation): Promise<boolean> {
-    const { peers, log, identity } = this.#state;
-    const address = peers.address(node.name as NodeName);
+  async remove(name: NodeName, why: RemovedIncarnation["why"] = "removed"): Promise<boolean> {
+    const { peers, presences, log, identity } = this.#state;
+    this.#requireAgreed();
+    this.#require();
+    const { incarnation } = name === identity.name ? identity : (presences.get(name)?.node ?? UNKNOWN);
+    const node: RemovedIncarnation = { name, incarnation, why };
+    const address = peers.address(name);
     let removed = false;
-    const set = await this.#change((set) => {
-      const next = withoutMember(set, node);
-      if (next && namesOf(next).length === 0) {
-        throw new BatonError(
-          "BAD_REQUEST",
-          `${node.name} is the last member of its cluster; stop it instead`,
-        );
-      }
+    const set = await this.#change((before) => {
+      const next = withoutMember(before, node);
+      if (next && namesOf(next).length === 0)
+        throw new BatonError("BAD_REQUEST", `${name} is the last member of its cluster; stop it instead`);
       removed = next !== null;
       return next;
     });
     if (!removed) return false;
-    log.warn({ peer: node.name, why: node.why }, "a node was removed from the cluster");
-    if (address !== null && node.name !== identity.name) void this.#notify(node, address, set);
+    log.warn({ peer: name, why }, "a node was removed from the cluster");
+    // The removed node would also learn it from the answers of its peers, but later.
+    if (address !== null && name !== identity.name) {
+      const { heartbeatTimeoutMs } = this.#state.settings;
+      void this.#calls.askAt(address, "remove", { from: identity, peers: set }, heartbeatTimeoutMs, name);
+    }
     return true;
   }
 
@@ -107,46 +124,88 @@ export class MemberChanges {
     return true;
   }
 
+  /** Our own term, if this node leads. */
+  #term(): HeldTerm | null {
+    const term = this.#state.leader.sighting()?.term ?? null;
+    return term && sameIncarnation(term, this.#state.identity) ? term : null;
+  }
+
+  #require(): HeldTerm {
+    const term = this.#term();
+    if (term) return term;
+    throw this.#notLeader();
+  }
+
+  /** With the name of the leader. */
+  #notLeader(): BatonError {
+    const { identity, peers } = this.#state;
+    const leader = this.#state.leader.sighting()?.term.name ?? null;
+    const url = leader && peers.address(leader);
+    return new BatonError(
+      "NOT_LEADER",
+      leader
+        ? `${identity.name} does not lead; ${leader} does`
+        : `${identity.name} does not lead, nor is a leader known`,
+      { leader, leader_url: url },
+    );
+  }
+
+  async #add(name: NodeName, address: string): Promise<void> {
+    let added = false;
+    await this.#change((set) => {
+      const next = withMember(set, name, address);
+      added = next !== null;
+      return next;
+    });
+    if (added) this.#state.log.info({ peer: name, address }, "a node has joined");
+  }
+
   #change(step: (set: PeerSet) => PeerSet | null): Promise<PeerSet> {
-    const changed = this.#turn.then(async () => {
-      const term = this.require();
-      let set = this.#set();
+    return this.#turn.run(async () => {
+      const term = this.#require();
+      let set = this.#state.peers.set!;
       if (step(set) === null) return set;
       if (this.#settled !== set || set.epoch !== term.epoch)
         set = await this.#settle(term, set, renumbered(set, term.epoch));
       const next = step(set);
       return next ? this.#settle(term, set, next) : set;
     });
-    this.#turn = changed.catch(() => {});
-    return changed;
   }
 
   /** The change is in force here at once, even before it is settled: a majority before and one after share a node. */
   async #settle(term: HeldTerm, before: PeerSet, next: PeerSet): Promise<PeerSet> {
     const { clock, identity, settings, voter, peers } = this.#state;
-    const names = new Set([...namesOf(before), ...namesOf(next)]);
-    names.delete(identity.name);
-    const addresses = new Map([...names].map((name) => [name, peers.address(name) ?? next.members[name]!]));
-    const { verdict } = await askPeers<Noted, "settled" | "stale">({
-      clock,
-      self: identity.name,
-      others: [...names],
-      own: async () => {
-        await voter.note(next);
-        return "noted";
+    const { name: self } = identity;
+    const members = [...new Set([self, ...namesOf(before), ...namesOf(next)])];
+    const addresses = new Map(members.map((name) => [name, peers.address(name) ?? next.members[name]]));
+    const request = { ...this.#state.sender(), term, ttlMs: settings.leaseMs, peers: next };
+    const verdict = await quorumRound<boolean, "settled" | "stale">({
+      members,
+      ask: async (peer, leftMs) => {
+        if (peer === self) {
+          await voter.note(next);
+          return { got: "answer", value: true, node: identity };
+        }
+        const asked = await this.#calls.ask(peer, "members", request, leftMs, addresses.get(peer));
+        return mapAnswer(asked, ({ noted }) => noted);
       },
-      ask: (peer, deadlineMs) => this.#ask(peer, addresses.get(peer)!, term, next, deadlineMs),
-      judge: ({ answers }) => {
-        const noted = (set: PeerSet): boolean =>
-          [...answers].filter(([name, answer]) => answer === "noted" && isMember(set, name)).length >=
-          majorityOf(namesOf(set).length);
-        if (noted(before) && noted(next)) return "settled";
-        return [...answers.values()].includes("denied") ? "stale" : null;
+      judge: ({ answers, over }) => {
+        const count = (set: PeerSet, noted: boolean): number =>
+          [...answers].filter(([name, has]) => has === noted && isMember(set, name)).length;
+        const sets = [before, next].map((set) => ({ set, size: namesOf(set).length }));
+        if (sets.every(({ set, size }) => count(set, true) >= majorityOf(size))) return "settled";
+        // One voter that preferred another candidate does not end a term; a majority decides.
+        const hopeless = sets.some(({ set, size }) => size - count(set, false) < majorityOf(size));
+        return hopeless || (over && [...answers.values()].includes(false)) ? "stale" : null;
       },
-      deadlineMs: 2 * settings.heartbeatTimeoutMs,
-      againMs: settings.heartbeatTimeoutMs / 2,
+      limit: {
+        clock,
+        self,
+        deadlineMs: 2 * settings.heartbeatTimeoutMs,
+        againMs: settings.heartbeatTimeoutMs / 2,
+      },
     });
-    if (verdict === "stale") throw this.notLeader();
+    if (verdict === "stale") throw this.#notLeader();
     if (verdict !== "settled") {
       throw new BatonError(
         "DEADLINE",
@@ -157,34 +216,52 @@ export class MemberChanges {
     return next;
   }
 
-  async #ask(
-    peer: NodeName,
-    address: string,
-    term: HeldTerm,
-    peers: PeerSet,
-    deadlineMs: number,
-  ): Promise<Noted | null> {
-    const { identity, settings } = this.#state;
-    const set = this.#state.peers.number;
-    const body = { op: "note", from: identity, set, term, ttlMs: settings.leaseMs, peers };
-    const asked = await this.#calls.askAt(peer, address, PATHS.join, body, noteAnswer, { deadlineMs });
-    if (!("answer" in asked)) return null;
-    return asked.answer.noted ? "noted" : "denied";
-  }
-
-  /** The removed node would also learn it from the answers of its peers, but later. */
-  async #notify(node: RemovedIncarnation, address: string, peers: PeerSet): Promise<void> {
-    const { identity, settings } = this.#state;
-    const options = { deadlineMs: settings.heartbeatTimeoutMs, to: node.name as NodeName };
-    await this.#calls.call(address, PATHS.remove, { op: "removed", from: identity, peers }, options);
-  }
-
-  #set(): PeerSet {
-    const { set } = this.#state.peers;
-    if (set) return set;
+  #requireAgreed(): void {
+    if (this.#state.peers.agreed) return;
     throw new BatonError(
-      "BAD_REQUEST",
+      "FORBIDDEN",
       "the members of this cluster are a list in the configuration; change it there, on every node",
     );
   }
+
+  /** A member that cannot be reached would only be missing from every majority. */
+  async #meet(from: NodeIdentity, address: string): Promise<void> {
+    const { identity, settings } = this.#state;
+    const request = { from: identity, set: null, ...this.#state.presence() };
+    const met = await this.#calls.ask(from.name, "heartbeat", request, settings.heartbeatTimeoutMs, address);
+    const node = met.got === "answer" ? met.value.node : null;
+    if (node?.name === from.name && (from.incarnation === "" || node.incarnation === from.incarnation))
+      return;
+    throw new BatonError(
+      "BAD_REQUEST",
+      `${from.name} cannot be reached at ${address}; give the address at which others reach it`,
+      { field: "body.address" },
+    );
+  }
+
+  #refuseNamesake(from: NodeIdentity): void {
+    const { presences } = this.#state;
+    const node = presences.get(from.name)?.node;
+    if (from.incarnation === "" || !node || sameIncarnation(node, from) || !presences.alive(from.name))
+      return;
+    // A restart between two heartbeats looks the same. It asks again, and by then the old incarnation is known to be gone.
+    void this.#watch.check(node);
+    throw new BatonError(
+      "NAME_IN_USE",
+      `another living node is called ${from.name}; give this one another name, or stop the other`,
+      { field: "body.from.name" },
+    );
+  }
+}
+
+const UNKNOWN = { incarnation: "" };
+
+/** For a node that is no member any more. */
+export function removedError(
+  name: string,
+  why: RemovedIncarnation["why"],
+  peers: PeerSet | null,
+): BatonError {
+  const message = `${name} was removed from this cluster; start it again to join anew`;
+  return new BatonError("FORBIDDEN", message, { removed: why, peers });
 }

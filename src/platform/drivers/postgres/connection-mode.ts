@@ -43,7 +43,7 @@ const KEEPALIVES = [
 ];
 
 /**
- * Behind a pooler nobody can end the session of a leader that stands still inside a transaction, and its successor waits
+ * Behind a pooler no node can end the session of a leader that stands still inside a transaction, and its successor waits
  * for this. Shorter, and a node that is held up for a moment loses what it was about to commit.
  */
 const IDLE_MS_POOLED = 5_000;

@@ -105,12 +105,12 @@ async function pidOf(client: Client): Promise<number> {
   return rows[0]!.pid;
 }
 
-/** The process that the greeting told of. */
+/** The process that the greeting named. */
 function keyOf(client: Client): number | null {
   return (client as unknown as { processID: number | null }).processID;
 }
 
-/** Nobody waits for its answer. */
+/** Its answer is not waited for. */
 function leave(client: Client): void {
   streamOf(client).unref();
   void client.end();

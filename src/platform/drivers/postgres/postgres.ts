@@ -133,7 +133,7 @@ export class Postgres extends Lifecycle implements Queryable {
         onConnect: (client: ClientBase) => this.#setUp(client, setUp, connectMs) as unknown as void,
       }),
     });
-    // An idle connection that breaks is replaced by the pool; whoever comes next gets a new one.
+    // An idle connection that breaks is replaced by the pool; the next caller gets a new one.
     pool.on("error", () => {});
     pool.on("connect", (client) => {
       client.on("error", () => {});
@@ -174,7 +174,7 @@ export class Postgres extends Lifecycle implements Queryable {
     values: readonly unknown[] = [],
     deadlineMs = this.#statementMs,
   ): Promise<Row[]> {
-    // Whoever ended one idle connection has ended them all: the pool may hand out each of them before it opens a new one.
+    // A server that ended one idle connection has ended them all: the pool may hand out each of them before it opens a new one.
     const tries = statement.readOnly ? (this.#options.connections ?? CONNECTIONS) + 1 : 1;
     return this.#attempt(tries, (client) => this.#send<Row>(client, statement, values), deadlineMs);
   }
@@ -231,7 +231,7 @@ export class Postgres extends Lifecycle implements Queryable {
         return await this.#use(work, deadlineMs);
       } catch (error) {
         if (error instanceof BatonError) throw error;
-        // Nobody waits twice for a server that is silent.
+        // No caller waits twice for a server that is silent.
         const inTime = this.#options.clock.monotonic() < giveUpAt;
         if (isAborted(error) && tries < ABORTED_TRIES && inTime) continue;
         if (isLost(error) && tries < lostTries && inTime) continue;

@@ -10,7 +10,7 @@
 import { createClient, type RedisArgument } from "@redis/client";
 import type { Clock } from "../../clock.ts";
 import { isElsewhere, translated, type RedisOutcome } from "./errors.ts";
-import type { RedisAddress } from "./url.ts";
+import type { RedisAddress } from "../server-url.ts";
 
 export interface RedisConnectionOptions {
   readonly address: RedisAddress;
@@ -128,7 +128,9 @@ export class RedisConnection {
 
   #arm(watch: Watch, inMs: number, deadlineMs: number): void {
     // When this thread was held up, the answer lies there unread: it is read before the end of this turn of the loop.
-    watch.callOff = this.#o.clock.after(inMs, () => setImmediate(() => this.#check(watch, deadlineMs)));
+    watch.callOff = this.#o.clock.after(inMs, () => {
+      void this.#o.clock.turn().then(() => this.#check(watch, deadlineMs));
+    });
   }
 
   #check(watch: Watch, deadlineMs: number): void {

@@ -4,7 +4,7 @@ import { BatonError } from "../../../core/errors.ts";
 import type { Clock } from "../../clock.ts";
 import type { Random } from "../../random.ts";
 import { RedisSession, type RedisCommands, type RedisSessionOptions } from "./session.ts";
-import { parseRedisUrl, shownAddress, type RedisAddress } from "./url.ts";
+import { parseRedisUrl, shownAddress, type RedisAddress } from "../server-url.ts";
 
 export interface RedisOptions {
   /** `redis://user:password@host:6379/0`, or `rediss://` for TLS. */

@@ -12,18 +12,14 @@
 
 import { createHash } from "node:crypto";
 import type { RedisArgument } from "@redis/client";
-import type { Clock } from "../../clock.ts";
-import type { Random } from "../../random.ts";
-import { Lifecycle } from "../../service.ts";
+import type { Platform } from "../../platform.ts";
+import { ReconnectingSession, type SessionEvents } from "../reconnecting-session.ts";
+import type { RedisAddress } from "../server-url.ts";
 import { isNoScript, translated, unavailable } from "./errors.ts";
 import { RedisConnection } from "./connection.ts";
-import type { RedisAddress } from "./url.ts";
-import { reconnect } from "../reconnect.ts";
 
-export interface RedisSessionOptions {
+export interface RedisSessionOptions extends Pick<Platform, "clock" | "random">, SessionEvents {
   readonly address: RedisAddress;
-  readonly clock: Clock;
-  readonly random: Random;
   /** Shown in `CLIENT LIST`. No spaces. */
   readonly name?: string;
   readonly connectMs?: number;
@@ -33,10 +29,6 @@ export interface RedisSessionOptions {
   readonly onMessage?: (channel: string, message: string) => void;
   /** Until it resolves, the session does not count as open; when it rejects, the connection is given up. */
   readonly onOpen?: (session: RedisCommands) => Promise<void>;
-  /** Called each time the session counts as open. */
-  readonly onReady?: () => void;
-  /** Called in the moment in which an open connection breaks, also while nobody waits for an answer. */
-  readonly onLost?: (reason: unknown) => void;
 }
 
 export interface SendOptions {
@@ -71,30 +63,18 @@ export interface RedisCommands {
 const CONNECT_MS = 5_000;
 const COMMAND_MS = 5_000;
 
-export class RedisSession extends Lifecycle implements RedisCommands {
+export class RedisSession extends ReconnectingSession<RedisConnection> implements RedisCommands {
   readonly #o: RedisSessionOptions;
   readonly #commandMs: number;
-  /** Set when the connection is open and set up. */
-  #line: RedisConnection | null = null;
-  /** The connection in use or in the making. */
-  #current: RedisConnection | null = null;
-  #stopping = new AbortController();
-  #opening: Promise<void> = Promise.resolve();
 
   constructor(options: RedisSessionOptions) {
-    super();
+    super(options);
     this.#o = options;
     this.#commandMs = options.commandMs ?? COMMAND_MS;
   }
 
-  get open(): boolean {
-    return this.#line !== null;
-  }
-
   send<Reply>(args: readonly RedisArgument[], options: SendOptions = {}): Promise<Reply> {
-    const line = this.#line;
-    if (!line) return Promise.reject(unavailable("not connected", "not_done"));
-    return line.send(args, options.deadlineMs ?? this.#commandMs);
+    return this.use((connection) => connection.send(args, options.deadlineMs ?? this.#commandMs));
   }
 
   run<Reply>(
@@ -103,61 +83,43 @@ export class RedisSession extends Lifecycle implements RedisCommands {
     args: readonly (RedisArgument | number)[],
     options: SendOptions = {},
   ): Promise<Reply> {
-    const line = this.#line;
-    if (!line) return Promise.reject(unavailable("not connected", "not_done"));
-    return this.#run(line, script, keys, args, options);
+    return this.use((connection) => this.#run(connection, script, keys, args, options));
   }
 
-  /** Waits for the first connection, and rejects with the reason when there is none. */
-  protected async onStart(): Promise<void> {
-    this.#stopping = new AbortController();
-    await this.#connect();
-  }
-
-  protected async onStop(): Promise<void> {
-    this.#stopping.abort();
-    this.#current?.end(new Error("the connection was closed"));
-    await this.#opening;
-  }
-
-  async #connect(): Promise<void> {
+  protected make(): RedisConnection {
     const { address, clock, connectMs = CONNECT_MS, name = "baton" } = this.#o;
-    const { channels = [], onMessage = () => {}, onOpen } = this.#o;
-    const line = new RedisConnection({
-      address,
-      clock,
-      connectMs,
-      name,
-      onEnd: (ended, reason) => this.#ended(ended, reason),
-    });
-    this.#current = line;
-    try {
-      await line.open();
-      if (channels.length > 0) await line.subscribe(channels, onMessage, this.#commandMs);
-      await onOpen?.({
-        send: (args, { deadlineMs = this.#commandMs } = {}) => line.send(args, deadlineMs),
-        run: (script, keys, args, options = {}) => this.#run(line, script, keys, args, options),
-      });
-      if (line.ended) throw unavailable("the connection broke at once", "not_done");
-    } catch (error) {
-      line.end(error);
-      throw translated(error, "not_done");
-    }
-    this.#line = line;
-    this.#o.onReady?.();
+    const onEnd = (ended: RedisConnection, reason: unknown): void => this.ended(ended, reason);
+    return new RedisConnection({ address, clock, connectMs, name, onEnd });
   }
 
-  #ended(line: RedisConnection, reason: unknown): void {
-    if (this.#current === line) this.#current = null;
-    if (this.#line !== line) return; // `#connect` rejects
-    this.#line = null;
-    this.#o.onLost?.(reason);
-    const { signal } = this.#stopping;
-    if (!signal.aborted) this.#opening = reconnect(() => this.#connect(), this.#o, signal);
+  protected async setUp(connection: RedisConnection): Promise<void> {
+    const { channels = [], onMessage = () => {}, onOpen } = this.#o;
+    await connection.open();
+    if (channels.length > 0) await connection.subscribe(channels, onMessage, this.#commandMs);
+    await onOpen?.({
+      send: (args, { deadlineMs = this.#commandMs } = {}) => connection.send(args, deadlineMs),
+      run: (script, keys, args, options = {}) => this.#run(connection, script, keys, args, options),
+    });
+  }
+
+  protected destroy(connection: RedisConnection, reason: unknown): void {
+    connection.end(reason);
+  }
+
+  protected farewell(connection: RedisConnection): void {
+    connection.end(new Error("the connection was closed"));
+  }
+
+  protected translated(error: unknown): unknown {
+    return translated(error, "not_done");
+  }
+
+  protected unavailable(reason: string): Error {
+    return unavailable(reason, "not_done");
   }
 
   async #run<Reply>(
-    line: RedisConnection,
+    connection: RedisConnection,
     script: RedisScript,
     keys: readonly string[],
     args: readonly (RedisArgument | number)[],
@@ -169,10 +131,10 @@ export class RedisSession extends Lifecycle implements RedisCommands {
       ...args.map((arg) => (typeof arg === "number" ? String(arg) : arg)),
     ];
     try {
-      return await line.send<Reply>(["EVALSHA", script.digest, ...rest], deadlineMs);
+      return await connection.send<Reply>(["EVALSHA", script.digest, ...rest], deadlineMs);
     } catch (error) {
       if (!isNoScript(error)) throw error;
-      return line.send<Reply>(["EVAL", script.text, ...rest], deadlineMs);
+      return connection.send<Reply>(["EVAL", script.text, ...rest], deadlineMs);
     }
   }
 }

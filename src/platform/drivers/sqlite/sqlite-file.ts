@@ -17,11 +17,12 @@ import { closeSync, constants, fchmodSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { BatonError } from "../../../core/errors.ts";
+import type { Clock } from "../../clock.ts";
 
 export interface SqliteHooks {
   /** Runs inside each transaction, after its operations. */
   readonly beforeCommit?: () => void;
-  /** What was kept in memory beside the file no longer fits it. */
+  /** What was kept in memory next to the file no longer fits it. */
   readonly afterRollback?: () => void;
 }
 
@@ -40,26 +41,19 @@ const SQLITE_NOTADB = 26;
 
 export class SqliteFile {
   readonly path: string;
+  readonly #clock: Pick<Clock, "turn">;
   readonly #db: DatabaseSync;
   #hooks: SqliteHooks = {};
   #pending: Pending[] = [];
   #scheduled = false;
   #closed = false;
-  /** After a failed fsync nobody knows what is on the disk: no more writes, whatever a second try would say. */
+  /** After a failed fsync it is unknown what is on the disk: no more writes, whatever a second try would say. */
   #broken: BatonError | null = null;
 
-  constructor(path: string) {
+  /** `db`: in place of the file at `path`, for a simulation; it is closed with this. */
+  constructor(path: string, clock: Pick<Clock, "turn">, db = openDatabase(path)) {
     this.path = path;
-    let db: DatabaseSync;
-    try {
-      if (path !== IN_MEMORY) {
-        mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-        makePrivate(path);
-      }
-      db = new DatabaseSync(path);
-    } catch (error) {
-      throw openingError(path, error);
-    }
+    this.#clock = clock;
     try {
       db.exec("PRAGMA locking_mode = EXCLUSIVE");
       db.exec("PRAGMA journal_mode = WAL");
@@ -101,7 +95,7 @@ export class SqliteFile {
       if (this.path === IN_MEMORY) return this.#commit();
       if (this.#scheduled) return;
       this.#scheduled = true;
-      setImmediate(() => this.#commit());
+      void this.#clock.turn().then(() => this.#commit());
     });
   }
 
@@ -166,7 +160,19 @@ export class SqliteFile {
   }
 }
 
-/** The file is its owner's alone, and no link to somebody else's. SQLite gives its log the rights of the file. */
+function openDatabase(path: string): DatabaseSync {
+  try {
+    if (path !== IN_MEMORY) {
+      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      makePrivate(path);
+    }
+    return new DatabaseSync(path);
+  } catch (error) {
+    throw openingError(path, error);
+  }
+}
+
+/** The file is its owner's alone, and no link to another user's. SQLite gives its log the rights of the file. */
 function makePrivate(path: string): void {
   const flags = constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0);
   const descriptor = openSync(path, flags, 0o600);
@@ -212,7 +218,7 @@ function unavailable(error: unknown): BatonError {
   );
 }
 
-/** Why a file cannot be worked with, in words for whoever starts the node. Errors of other kinds stay as they are. */
+/** Why a file cannot be worked with, in words for the operator. Errors of other kinds stay as they are. */
 export function openingError(path: string, cause: unknown): unknown {
   if (cause instanceof BatonError) return cause;
   const other = "start with another --data directory";

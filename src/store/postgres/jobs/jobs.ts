@@ -9,8 +9,7 @@ import { List } from "./list.ts";
 import { PastRuns } from "./past-runs.ts";
 import { Read } from "./read.ts";
 import { Recover } from "./recover.ts";
-import { Report } from "./report.ts";
-import { Settle } from "./settle.ts";
+import type { Report } from "./report.ts";
 import { Control } from "./control.ts";
 import type { Submit } from "./submit.ts";
 import { SubmitWithin } from "./submit-in-transaction.ts";
@@ -20,14 +19,14 @@ export interface PostgresJobsParts {
   readonly ledger: StoreCache;
   readonly terms: PostgresTerms;
   readonly submit: Submit;
+  readonly report: Report;
   readonly renewals: Pick<Postgres, "query">;
 }
 
-export function postgresJobs({ ledger, terms, submit, renewals }: PostgresJobsParts): JobStore {
+export function postgresJobs(parts: PostgresJobsParts): JobStore {
+  const { ledger, terms, submit, report, renewals } = parts;
   const submitWithin = new SubmitWithin(ledger);
   const claim = new Claim(ledger, terms);
-  const settle = new Settle(ledger, terms);
-  const report = new Report(ledger, settle, terms);
   const recover = new Recover(ledger, terms, renewals);
   const control = new Control(ledger);
   const read = new Read(ledger);
@@ -39,18 +38,16 @@ export function postgresJobs({ ledger, terms, submit, renewals }: PostgresJobsPa
     submit: (jobs, author, wakes = false, fence) => submit.run(jobs, author, wakes, fence),
     submitWithin: (client, jobs, author) => submitWithin.run(client, jobs, author),
     claim: (request) => claim.run(request),
-    // After the reports that are under way, and not if one of them fails: a run that has ended may report nothing more.
-    settle: async (settlements, fence) => {
-      if (reporting.size > 0) await Promise.all(reporting);
-      return settle.run(settlements, fence);
-    },
-    report: async (reports, fence) => {
-      const reported = report.run(reports, fence);
+    record: async (batch, fence) => {
+      // After the reports that are under way, and not if one of them fails: a run that has ended may report nothing more.
+      if (batch.settlements.length > 0 && reporting.size > 0) await Promise.all(reporting);
+      const recording = report.record(batch, fence);
+      if (batch.reports.length === 0) return recording;
       // One that came too late with its term has reported nothing, and fails nobody else's settlement.
-      const over = fence ? reported.catch(unlessStale) : reported;
+      const over = fence ? recording.catch(unlessStale) : recording;
       reporting.add(over);
       try {
-        return await reported;
+        return await recording;
       } finally {
         reporting.delete(over);
       }

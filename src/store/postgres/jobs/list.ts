@@ -12,27 +12,25 @@
  * binary search finds the first and the last row.
  */
 
-import { BatonError } from "../../../core/errors.ts";
-import type { JobId } from "../../../core/ids.ts";
-import { isFinal, type Job, type JobError } from "../../../core/jobs/job.ts";
+import { isFinal, type Job } from "../../../core/jobs/job.ts";
 import { LISTED_FILTERS, listedFilter } from "../../../core/jobs/job-fields.ts";
 import { read, type Statement } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s } from "../../../platform/drivers/postgres/arrays.ts";
+import { cursorSeq, SEEK_MARGIN_MS, walkPage } from "../../job-list.ts";
+import type { JobRow } from "../../job-row.ts";
+import { runAwaited } from "../../script.ts";
 import type { BriefJob, JobPage, JobQuery } from "../../store.ts";
-import { type StoreCache, statusName } from "./store-cache.ts";
-import { COLUMNS, JOINED, type Row, STATUS_NOW, toJob, WAITING_OR_RUNNING } from "./read.ts";
+import type { StoreCache } from "./store-cache.ts";
+import { briefOf, COLUMNS, JOINED, jobOf, STATUS_NOW, WAITING_OR_RUNNING } from "./read.ts";
 import { STATUS } from "../schema.ts";
 
-/** Rows that one page may look at, and those that it tries first. */
-const SCAN_MAX = 10_000;
+/** Rows that a page looks at first. */
 const SCAN_FIRST = 2_000;
 /** More are not sorted for a page. */
 const SCHEDULED_FEW = 10_000;
 /** Of one line: more than all workers run of it, and than what was put back before them; where none of the first runs, none does. */
 const LINE_MAX = 2_000;
 const LINE_FIRST = 200;
-/** How far apart `seq` and `created_at` of concurrent submits may be. */
-const SEEK_MARGIN_MS = 2_000;
 
 const BETWEEN = "seq < $2 AND seq > $10";
 const ROW = "seq, id, kind, error";
@@ -93,8 +91,8 @@ const FITS: { readonly [walk: string]: string } = {
   completed: `AND walk.status = ${STATUS.completed}`,
 };
 
-const BRIEF = `j.seq, b.name AS birthplace, j.id, k.queue, k.task, j.created_at, d.finished_at, ${STATUS_NOW} AS status,
-  coalesce(d.error, l.error) AS error`;
+const BRIEF = `j.seq, b.name || '-' || j.id::text AS id, k.queue, k.task, j.created_at AS "createdAt", d.finished_at AS "finishedAt",
+  ${STATUS_NOW} AS status, coalesce(d.error, l.error) AS error`;
 const BRIEF_JOINED = `JOIN baton.kind k ON k.id = j.kind JOIN baton.name b ON b.id = j.birthplace
   LEFT JOIN baton.live l ON l.seq = j.seq LEFT JOIN baton.done d ON d.seq = j.seq`;
 
@@ -157,11 +155,6 @@ const SEEK = read(
    SELECT min(high) AS seq FROM search`,
 );
 
-interface Found {
-  readonly rows: readonly Row[];
-  readonly cursor: string | null;
-}
-
 export class List {
   readonly #ledger: StoreCache;
 
@@ -170,13 +163,8 @@ export class List {
   }
 
   async page(query: JobQuery, brief = false): Promise<JobPage<Job | BriefJob>> {
-    const { rows, cursor } = await this.#find(query, brief ? BRIEFLY : WHOLE);
-    return { jobs: rows.map(brief ? toBrief : toJob), cursor };
-  }
-
-  async #find(query: JobQuery, statements: Readonly<Record<Walk, Statement>>): Promise<Found> {
-    const { queue, task, limit } = query;
-    const cursor = cursorSeq(query.cursor);
+    const before = cursorSeq(query);
+    const { queue, task } = query;
     const byKind = queue !== undefined || task !== undefined;
     const listed = listedFilter(query);
     const [kinds, bounds, walk] = await Promise.all([
@@ -184,55 +172,30 @@ export class List {
       this.#bounds(query),
       listed ? (listed.name as Walk) : this.#walk(query),
     ]);
-    if (kinds?.length === 0) return { rows: [], cursor: null };
-    // Without a filter every row fits, and the page is as long as the walk.
-    const filtered = query.status !== undefined || byKind || query.errorCode !== undefined;
-    const rows: Row[] = [];
-    let before = Math.min(cursor, bounds.before);
-    let left = SCAN_MAX;
-    for (let scan = filtered ? SCAN_FIRST : limit; ; scan = scan < SCAN_FIRST ? SCAN_FIRST : left) {
-      const [walked, found] = await this.#page(statements[walk], query, {
-        before,
-        after: bounds.after,
-        kinds,
-        limit: limit - rows.length,
-        scan: Math.max(scan, limit),
-        listed: listed?.text ?? null,
-      });
-      rows.push(...found);
-      left -= scan;
-      if (rows.length >= limit) return { rows, cursor: String(rows.at(-1)!["seq"]) };
-      if (walked === null || left <= 0) return { rows, cursor: walked === null ? null : String(walked) };
-      before = walked;
-    }
-  }
-
-  async #page(
-    statement: Statement,
-    query: JobQuery,
-    walk: {
-      before: number;
-      after: number;
-      kinds: readonly number[] | null;
-      limit: number;
-      scan: number;
-      listed: string | null;
-    },
-  ): Promise<[walked: number | null, rows: Row[]]> {
-    const rows = await this.#ledger.db.query<Row>(statement, [
-      this.#ledger.now(),
-      walk.before,
-      walk.kinds && int4s(walk.kinds),
-      query.since ?? 0,
-      query.until ?? Number.MAX_SAFE_INTEGER,
-      query.status === undefined ? null : STATUS[query.status],
-      walk.limit,
-      query.errorCode ?? null,
-      walk.scan,
-      walk.after,
-      ...(walk.listed === null ? [] : [walk.listed]),
-    ]);
-    return [rows[0]?.["walked"] ?? null, rows.filter((row) => row["seq"] !== null)];
+    if (kinds?.length === 0) return { jobs: [], cursor: null };
+    const statement = (brief ? BRIEFLY : WHOLE)[walk];
+    const ledger = this.#ledger;
+    const pages = walkPage(query.limit, {
+      before: Math.min(before, bounds.before),
+      scanFirst: SCAN_FIRST,
+      filtered: query.status !== undefined || byKind || query.errorCode !== undefined,
+      read: (piece) =>
+        ledger.db.query<JobRow>(statement, [
+          ledger.now(),
+          piece.before,
+          kinds && int4s(kinds),
+          query.since ?? 0,
+          query.until ?? Number.MAX_SAFE_INTEGER,
+          query.status === undefined ? null : STATUS[query.status],
+          piece.limit,
+          query.errorCode ?? null,
+          piece.scan,
+          bounds.after,
+          ...(listed ? [listed.text] : []),
+        ]),
+    });
+    const { rows, cursor } = await runAwaited(pages);
+    return { jobs: rows.map(brief ? briefOf : jobOf), cursor };
   }
 
   async #kinds(queue: string | undefined, task: string | undefined): Promise<number[]> {
@@ -260,26 +223,4 @@ export class List {
     const [row] = await this.#ledger.db.query<{ n: number }>(SCHEDULED);
     return row!.n <= SCHEDULED_FEW ? "scheduled" : "waiting";
   }
-}
-
-function toBrief(row: Row): BriefJob {
-  return {
-    id: `${row["birthplace"]}-${row["id"]}` as JobId,
-    task: row["task"],
-    queue: row["queue"],
-    status: statusName(row["status"]),
-    createdAt: row["created_at"],
-    finishedAt: row["finished_at"],
-    error: row["error"] === null ? null : (JSON.parse(row["error"]) as JobError),
-  };
-}
-
-function cursorSeq(cursor: string | undefined): number {
-  if (cursor === undefined) return Number.MAX_SAFE_INTEGER;
-  if (/^[1-9][0-9]{0,15}$/.test(cursor)) return Number(cursor);
-  throw new BatonError(
-    "BAD_REQUEST",
-    "cursor is not one that a list gave; leave it out to start at the newest",
-    { field: "cursor" },
-  );
 }

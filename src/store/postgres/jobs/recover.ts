@@ -195,7 +195,7 @@ export class Recover {
     switch (which.by) {
       case "expiry":
         return [END_EXPIRED, [this.#ledger.now()]];
-      case "lives":
+      case "incarnations":
         return [END_OF_LIVES, [texts(which.incarnations)]];
       case "everybody":
         return [END_OF_OTHERS, [which.except, AGENT_LEASES]];

@@ -8,9 +8,9 @@ import { type Queryable, write } from "../../../platform/drivers/postgres/postgr
 import { float8s, int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
 import type { AssignmentId } from "../../ownership.ts";
 import { LOG_LIMIT_REACHED, LOG_LINES_MAX } from "../../store.ts";
-import type { NewLogLine, Report as RunReport, Run, Verdict } from "../../store.ts";
+import type { NewLogLine, Recorded, Report as RunReport, Run, RunBatch, Verdict } from "../../store.ts";
 import { type StoreCache, NOW, withoutNul } from "./store-cache.ts";
-import type { Fenced, Settle } from "./settle.ts";
+import { type Fenced, type Settle, underItsLease } from "./settle.ts";
 import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
 
 /** $4 says for each run by what its row is known as the one that goes on. */
@@ -75,15 +75,28 @@ export class Report {
     this.#terms = terms;
   }
 
-  async run(reports: readonly RunReport[], fence?: Term): Promise<readonly Verdict[]> {
-    if (reports.length === 0) {
-      await this.#terms.check(fence);
-      return [];
+  /** One statement where one is enough, which is nearly always; else one transaction. */
+  async record({ reports, settlements }: RunBatch, fence?: Term): Promise<Recorded> {
+    if (reports.length === 0) return { reported: [], settled: await this.#settle.run(settlements, fence) };
+    const reporting = reports.map(({ run }) => run);
+    const ending = settlements.map(({ run }) => run);
+    const said = await this.#settle.known(reporting, fence);
+    if (ending.length === 0) {
+      const verdicts = await this.write(this.#ledger.db, reports, said.seqs, said);
+      return { reported: await this.withRefusals(reporting, verdicts), settled: [] };
     }
-    const runs = reports.map(({ run }) => run);
-    const { seqs, fenced } = await this.#settle.known(runs, fence);
-    const verdicts = await this.write(this.#ledger.db, reports, seqs, { fenced });
-    return this.withRefusals(runs, verdicts);
+    const ended = await this.#settle.known(ending, fence);
+    const [reported, settled] = await this.#ledger.db.transaction(async (tx) => {
+      if (fence) await this.#terms.hold(tx, fence);
+      return [
+        await this.write(tx, reports, said.seqs, said),
+        await this.#settle.within(tx, settlements, ended.seqs, underItsLease, ended),
+      ];
+    });
+    return {
+      reported: await this.withRefusals(reporting, reported),
+      settled: await this.#settle.withRefusals(ending, settled),
+    };
   }
 
   /** A run that has ended writes no more: "replayed" is for results only. */

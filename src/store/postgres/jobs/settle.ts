@@ -262,7 +262,7 @@ export class Settle {
   }
 }
 
-function underItsLease(holder: Holder, { run }: Settlement): boolean {
+export function underItsLease(holder: Holder, { run }: Settlement): boolean {
   return holder.lease === run.lease;
 }
 

@@ -5,7 +5,7 @@ import type { NodeIdentity } from "../../../core/node.ts";
 import type { Term } from "../../../core/leadership/term.ts";
 import { type Queryable, read, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
-import type { AssignmentId, Held, Orphan, Ownership, Released } from "../../ownership.ts";
+import type { AssignmentId, Held, Orphan, OrphanQuery, Ownership, Released } from "../../ownership.ts";
 import { type StoreCache, NOW } from "../jobs/store-cache.ts";
 import type { PostgresTerms } from "../terms.ts";
 import { scanTable } from "../jobs/table-scan.ts";
@@ -83,12 +83,6 @@ interface Row {
   readonly unfinished?: number;
 }
 
-export interface OrphanSnapshot {
-  readonly unownedForMs: number;
-  readonly offeredBeforeMs: number;
-  readonly limit: number;
-}
-
 export class Assignments {
   readonly #ledger: StoreCache;
   readonly #terms: PostgresTerms;
@@ -139,7 +133,7 @@ export class Assignments {
   }
 
   /** What is read comes first and holds nothing: in the transaction, it would keep the next leader from its grant. */
-  async orphans(look: OrphanSnapshot, fence: Term): Promise<readonly Orphan[]> {
+  async orphans(look: OrphanQuery, fence: Term): Promise<readonly Orphan[]> {
     const { db } = this.#ledger;
     const { unownedForMs, offeredBeforeMs, limit } = look;
     const when = [this.#ledger.now(), unownedForMs, offeredBeforeMs];

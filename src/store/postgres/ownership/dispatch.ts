@@ -4,7 +4,13 @@ import type { Term } from "../../../core/leadership/term.ts";
 import type { Clock } from "../../../platform/clock.ts";
 import { read, type Statement, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
-import type { Dispatched, DispatchedAssignment, DispatchedJob, DispatchRequest } from "../../ownership.ts";
+import type {
+  Dispatched,
+  DispatchedAssignment,
+  DispatchedJob,
+  DispatchRequest,
+  Undispatched,
+} from "../../ownership.ts";
 import { type StoreCache, NOW } from "../jobs/store-cache.ts";
 import { heads, IN_ORDER, kinds, PROMOTE } from "../jobs/queue-order.ts";
 import { type Row, ClaimedRows, claimedRows } from "../jobs/claimed-rows.ts";
@@ -131,7 +137,7 @@ export class Dispatch {
   }
 
   /** What is read comes first and holds nothing: in the transaction, it would keep the next leader from its grant. */
-  async undispatch(olderThanMs: number, fence: Term): Promise<ReadonlyMap<string, number>> {
+  async undispatch(olderThanMs: number, fence: Term): Promise<Undispatched> {
     const { db } = this.#ledger;
     const old = [
       ...(await db.query<Mark>(OLD, [this.#ledger.now(), olderThanMs])),
@@ -146,11 +152,11 @@ export class Dispatch {
         int8s(old.map(({ assignment }) => assignment)),
       ]);
     });
-    return this.#byQueue(rows.map(({ kind }) => ({ kind, jobs: 1 })));
-  }
-
-  async outstanding(): Promise<ReadonlyMap<string, number>> {
-    return this.#byQueue(await this.#ledger.db.query<{ kind: number; jobs: number }>(OUTSTANDING));
+    const left = await db.query<{ kind: number; jobs: number }>(OUTSTANDING);
+    return {
+      freed: await this.#byQueue(rows.map(({ kind }) => ({ kind, jobs: 1 }))),
+      outstanding: await this.#byQueue(left),
+    };
   }
 
   async #astray(): Promise<readonly Mark[]> {

@@ -3,8 +3,8 @@
 import type { NodeIdentity } from "../../../core/node.ts";
 import { type Queryable, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
-import type { AssignmentId, Held, OwnedEvents, OwnedVerdicts } from "../../ownership.ts";
-import type { Report as RunReport, Run, Settlement, Verdict } from "../../store.ts";
+import type { AssignmentId, Held, OwnedBatch } from "../../ownership.ts";
+import type { Recorded, Report as RunReport, Run, Settlement, Verdict } from "../../store.ts";
 import type { StoreCache } from "../jobs/store-cache.ts";
 import type { Report } from "../jobs/report.ts";
 import { complete, completedVerdicts, resultOf, type Settle } from "../jobs/settle.ts";
@@ -81,7 +81,7 @@ export class OwnedWrites {
     this.#report = report;
   }
 
-  async run(events: readonly OwnedEvents[], owner: NodeIdentity): Promise<readonly (OwnedVerdicts | null)[]> {
+  async run(events: readonly OwnedBatch[], owner: NodeIdentity): Promise<readonly (Recorded | null)[]> {
     if (events.length === 0) return [];
     const claims = new Map<string, Held>();
     for (const event of events) claims.set(keyOf(event), event);
@@ -167,7 +167,7 @@ export class OwnedWrites {
   async #withRefusals(
     { reports, settlements }: Batch,
     { ours, reported, settled }: Written,
-  ): Promise<OwnedVerdicts> {
+  ): Promise<Recorded> {
     const asked = (all: readonly Said[], verdicts: readonly (Verdict | null)[]) =>
       verdicts.map((verdict, at) => (ours(all[at]!.place) ? verdict : "stale"));
     return {

@@ -1,98 +1,41 @@
-/**
- * The OwnershipStore in PostgreSQL. Passes each call to the class that does it: one statement, or a few short
- * transactions.
- */
+/** The ownership of a PostgreSQL store: each call is one statement, or a few short transactions. */
 
-import type { NodeIdentity } from "../../../core/node.ts";
-import type { Term } from "../../../core/leadership/term.ts";
 import type { Clock } from "../../../platform/clock.ts";
-import type {
-  Accepted,
-  AcceptRequest,
-  AssignmentId,
-  CountedOwnership,
-  Dispatched,
-  DispatchRequest,
-  Held,
-  OwnedEvents,
-  Orphan,
-  OwnedVerdicts,
-  Ownership,
-  OwnershipStore,
-  Released,
-} from "../../ownership.ts";
-import { Accept } from "./accept.ts";
-import { Assignments, type OrphanSnapshot } from "./assignments.ts";
-import { Dispatch } from "./dispatch.ts";
+import type { AssignmentId, OwnershipStore } from "../../ownership.ts";
 import type { StoreCache } from "../jobs/store-cache.ts";
-import { OwnedWrites } from "./owned-writes.ts";
-import { Report } from "../jobs/report.ts";
-import { Settle } from "../jobs/settle.ts";
+import type { Settle } from "../jobs/settle.ts";
+import type { Report } from "../jobs/report.ts";
 import type { PostgresTerms } from "../terms.ts";
+import { Accept } from "./accept.ts";
+import { Assignments } from "./assignments.ts";
+import { Dispatch } from "./dispatch.ts";
+import { OwnedWrites } from "./owned-writes.ts";
 
-export interface PostgresOwnershipOptions {
+export interface PostgresOwnershipParts {
   readonly ledger: StoreCache;
   readonly terms: PostgresTerms;
   readonly clock: Clock;
+  readonly settle: Settle;
+  readonly report: Report;
 }
 
-export class PostgresOwnership implements OwnershipStore {
-  readonly #dispatch: Dispatch;
-  readonly #accept: Accept;
-  readonly #assignments: Assignments;
-  readonly #writes: OwnedWrites;
-
-  constructor({ ledger, terms, clock }: PostgresOwnershipOptions) {
-    const settle = new Settle(ledger, terms);
-    this.#dispatch = new Dispatch(ledger, terms, clock);
-    this.#accept = new Accept(ledger, settle);
-    this.#assignments = new Assignments(ledger, terms);
-    this.#writes = new OwnedWrites(ledger, settle, new Report(ledger, settle, terms));
-  }
-
-  dispatch(request: DispatchRequest, fence: Term): Promise<Dispatched> {
-    return this.#dispatch.run(request, fence);
-  }
-
-  accept(request: AcceptRequest): Promise<Accepted> {
-    return this.#accept.run(request);
-  }
-
-  undispatch(olderThanMs: number, fence: Term): Promise<ReadonlyMap<string, number>> {
-    return this.#dispatch.undispatch(olderThanMs, fence);
-  }
-
-  outstanding(): Promise<ReadonlyMap<string, number>> {
-    return this.#dispatch.outstanding();
-  }
-
-  own(claims: readonly Held[], owner: NodeIdentity): Promise<readonly (number | null)[]> {
-    return this.#assignments.own(claims, owner);
-  }
-
-  write(events: readonly OwnedEvents[], owner: NodeIdentity): Promise<readonly (OwnedVerdicts | null)[]> {
-    return this.#writes.run(events, owner);
-  }
-
-  release(held: readonly Held[], owner: NodeIdentity, state: Released): Promise<void> {
-    return this.#assignments.release(held, owner, state);
-  }
-
-  read(assignments: readonly AssignmentId[]): Promise<readonly (Ownership | null)[]>;
-  read(assignments: readonly AssignmentId[], counted: true): Promise<readonly (CountedOwnership | null)[]>;
-  read(assignments: readonly AssignmentId[], counted = false): Promise<readonly (Ownership | null)[]> {
-    return this.#assignments.read(assignments, counted);
-  }
-
-  owners(): Promise<readonly NodeIdentity[]> {
-    return this.#assignments.owners();
-  }
-
-  disown(incarnations: readonly string[], fence: Term): Promise<number> {
-    return this.#assignments.disown(incarnations, fence);
-  }
-
-  orphans(look: OrphanSnapshot, fence: Term): Promise<readonly Orphan[]> {
-    return this.#assignments.orphans(look, fence);
-  }
+export function postgresOwnership(parts: PostgresOwnershipParts): OwnershipStore {
+  const { ledger, terms, clock, settle, report } = parts;
+  const dispatch = new Dispatch(ledger, terms, clock);
+  const accept = new Accept(ledger, settle);
+  const assignments = new Assignments(ledger, terms);
+  const writes = new OwnedWrites(ledger, settle, report);
+  return {
+    dispatch: (request, fence) => dispatch.run(request, fence),
+    accept: (request) => accept.run(request),
+    undispatch: (olderThanMs, fence) => dispatch.undispatch(olderThanMs, fence),
+    own: (claims, owner) => assignments.own(claims, owner),
+    record: (batches, owner) => writes.run(batches, owner),
+    release: (held, owner, state) => assignments.release(held, owner, state),
+    read: ((ids: readonly AssignmentId[], counted?: boolean) =>
+      assignments.read(ids, counted === true)) as OwnershipStore["read"],
+    owners: () => assignments.owners(),
+    disown: (incarnations, fence) => assignments.disown(incarnations, fence),
+    orphans: (look, fence) => assignments.orphans(look, fence),
+  };
 }

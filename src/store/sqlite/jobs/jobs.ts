@@ -40,8 +40,11 @@ export function sqliteJobs({ ledger, scripts, submit, read, control }: SqliteJob
       const claimed = fence ? { ...request, author: authorUnder(author, fence) } : request;
       return write(() => claim.run(claimed), fence);
     },
-    settle: (settlements, fence) => write(() => settle.run(settlements, fence?.epoch), fence),
-    report: (reports, fence) => write(() => settle.report(reports, fence?.epoch), fence),
+    record: ({ reports, settlements }, fence) =>
+      write(() => {
+        const reported = settle.report(reports, fence?.epoch);
+        return { reported, settled: settle.run(settlements, fence?.epoch) };
+      }, fence),
     renew: (lease, ttlMs, fence) =>
       write(() => {
         if (!ledger.prolongLease(lease, ttlMs)) return { held: false, cancelled: [] };

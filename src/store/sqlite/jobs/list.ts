@@ -4,22 +4,19 @@
  * position of an instant.
  */
 
-import { BatonError } from "../../../core/errors.ts";
-import type { JobId } from "../../../core/ids.ts";
-import { isFinal, type Job, type JobError } from "../../../core/jobs/job.ts";
+import { isFinal, type Job } from "../../../core/jobs/job.ts";
 import { LISTED_FILTERS, listedFilter } from "../../../core/jobs/job-fields.ts";
+import { cursorSeq, SEEK_MARGIN_MS, walkPage } from "../../job-list.ts";
+import { runNow } from "../../script.ts";
 import type { BriefJob, JobPage, JobQuery } from "../../store.ts";
-import { type StoreCache, statusName } from "./store-cache.ts";
-import { COLUMNS, JOINED, type Read, type Row } from "./read.ts";
+import type { StoreCache } from "./store-cache.ts";
+import { COLUMNS, JOINED, type Read } from "./read.ts";
 import { STATUS } from "../schema.ts";
 
-/** Rows that one page may look at, and those that it tries first. */
-const SCAN_MAX = 10_000;
+/** Rows that a page looks at first. */
 const SCAN_FIRST = 1_000;
 /** More are not sorted for a page. */
 const SCHEDULED_FEW = 5_000;
-/** Jobs are numbered in the order of the clock, which may have been set back a little. */
-const SEEK_MARGIN_MS = 2_000;
 
 const BETWEEN = "seq < ?1 AND seq > ?2";
 const BY_SEQ = "ORDER BY seq DESC LIMIT ?3";
@@ -47,8 +44,8 @@ const WALKS = {
 } as const;
 type Walk = keyof typeof WALKS;
 
-const BRIEF = `j.seq, j.id, j.kind, j.created_at, d.finished_at, coalesce(d.status, l.status, 1) AS stored_status,
-  coalesce(d.run_at, l.run_at, j.created_at) AS run_at, coalesce(d.error, l.error) AS error`;
+const BRIEF = `j.seq, j.id, j.kind, j.created_at AS "createdAt", d.finished_at AS "finishedAt", coalesce(d.status, l.status, 1) AS status,
+  coalesce(d.run_at, l.run_at, j.created_at) AS "runAt", coalesce(d.error, l.error) AS error`;
 
 /** Only jobs of these kinds; null for all. */
 const OF_KINDS = "(?4 IS NULL OR j.kind IN (SELECT value FROM json_each(?4)))";
@@ -57,11 +54,6 @@ const STATUS_NOW =
 
 /** Prepared when it is first needed: a list is rare, and its statements are long. */
 type Pages = (walk: Walk) => ReturnType<StoreCache["file"]["prepare"]>;
-
-interface Found {
-  readonly rows: readonly Row[];
-  readonly cursor: string | null;
-}
 
 export class List {
   readonly #ledger: StoreCache;
@@ -103,24 +95,18 @@ export class List {
   }
 
   page(query: JobQuery, brief = false): JobPage<Job | BriefJob> {
-    const { rows, cursor } = this.#find(query, brief ? this.#brief : this.#whole);
-    return { jobs: rows.map((row) => (brief ? this.#toBrief(row) : this.#read.job(row))), cursor };
-  }
-
-  #find(query: JobQuery, statements: Pages): Found {
     const ledger = this.#ledger;
     const { limit, since, until, status, errorCode = null } = query;
+    const start = cursorSeq(query);
     const kinds = this.#kinds(query);
-    if (kinds?.length === 0) return { rows: [], cursor: null };
+    if (kinds?.length === 0) return { jobs: [], cursor: null };
     const walk = this.#walk(query);
-    const after = since === undefined ? 0 : this.#seek(since - SEEK_MARGIN_MS) - 1;
-    let before = Math.min(
-      cursorSeq(query.cursor),
-      until === undefined ? Infinity : this.#seek(until + SEEK_MARGIN_MS),
-    );
+    const statement = (brief ? this.#brief : this.#whole)(walk);
     const listed = listedFilter(query);
     const extra =
       listed?.text ?? (walk === "processing" ? JSON.stringify([...ledger.running.keys()]) : ledger.head);
+    const after = since === undefined ? 0 : this.#seek(since - SEEK_MARGIN_MS) - 1;
+    const end = until === undefined ? Infinity : this.#seek(until + SEEK_MARGIN_MS);
     const filter = [
       kinds && JSON.stringify(kinds),
       since ?? 0,
@@ -128,29 +114,16 @@ export class List {
       status === undefined ? null : STATUS[status],
       errorCode,
     ] as const;
-    // Without a filter every row fits, and the page is as long as the walk.
-    const filtered = status !== undefined || kinds !== null || errorCode !== null;
-    const rows: Row[] = [];
-    let left = SCAN_MAX;
-    for (let scan = filtered ? SCAN_FIRST : limit; ; scan = scan < SCAN_FIRST ? SCAN_FIRST : left) {
-      const looked = Math.max(scan, limit);
-      const given = [
-        before,
-        after,
-        looked,
-        ...filter,
-        limit - rows.length,
-        ledger.clock.now(),
-        extra,
-      ] as const;
-      const found = statements(walk).all(...given) as Row[];
-      rows.push(...found.filter((row) => row["seq"] !== null));
-      left -= scan;
-      if (rows.length >= limit) return { rows, cursor: String(rows.at(-1)!["seq"]) };
-      const walked = found[0]!["walked"] as number | null;
-      if (walked === null || left <= 0) return { rows, cursor: walked === null ? null : String(walked) };
-      before = walked;
-    }
+    const pages = walkPage(limit, {
+      before: Math.min(start, end),
+      scanFirst: SCAN_FIRST,
+      filtered: status !== undefined || kinds !== null || errorCode !== null,
+      read: ({ before, scan, limit: left }) =>
+        statement.all(before, after, scan, ...filter, left, ledger.clock.now(), extra),
+    });
+    const { rows, cursor } = runNow(pages);
+    const read = this.#read;
+    return { jobs: rows.map((row) => (brief ? read.brief(row) : read.job(row))), cursor };
   }
 
   #kinds({ queue, task }: JobQuery): number[] | null {
@@ -185,29 +158,4 @@ export class List {
     }
     return high;
   }
-
-  #toBrief(row: Row): BriefJob {
-    const { queue, task } = this.#ledger.kind(row["kind"] as number);
-    const status = statusName(row["stored_status"] as number);
-    const due = status === "scheduled" && (row["run_at"] as number) <= this.#ledger.clock.now();
-    return {
-      id: row["id"] as JobId,
-      task,
-      queue,
-      status: due ? "queued" : status,
-      createdAt: row["created_at"] as number,
-      finishedAt: row["finished_at"] as number | null,
-      error: row["error"] === null ? null : (JSON.parse(row["error"] as string) as JobError),
-    };
-  }
-}
-
-function cursorSeq(cursor: string | undefined): number {
-  if (cursor === undefined) return Number.MAX_SAFE_INTEGER;
-  if (/^[1-9][0-9]{0,15}$/.test(cursor)) return Number(cursor);
-  throw new BatonError(
-    "BAD_REQUEST",
-    "cursor is not one that a list gave; leave it out to start at the newest",
-    { field: "cursor" },
-  );
 }

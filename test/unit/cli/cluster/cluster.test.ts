@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { fakeNode, JOB_ID } from "../fake-node.ts";
-import type { Answer } from "../fake-node.ts";
+import { type Answer, fakeNode, JOB_ID } from "../fake-node.ts";
 import { runCli, testClock } from "../run-cli.ts";
 import { overview } from "../top/sample.ts";
 

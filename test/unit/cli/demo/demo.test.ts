@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, beforeEach, describe, it } from "node:test";
@@ -13,11 +12,10 @@ import {
   demoTasks,
   writeDemoFiles,
 } from "../../../../src/cli/demo/demo-plan.ts";
-import { agreedLeader, changes } from "../../../../src/cli/demo/demo-view.ts";
-import type { Seen } from "../../../../src/cli/demo/demo-view.ts";
+import { agreedLeader, changes, type Seen } from "../../../../src/cli/demo/demo.ts";
 import { fabricOf } from "../../../../src/config/fabric.ts";
 import { loadSettings } from "../../../../src/config/load-settings.ts";
-import { secretMistakes } from "../../../../src/config/secrets/cluster-secret.ts";
+import { secretAdvice } from "../../../../src/config/secrets/cluster-secret.ts";
 import { systemClock } from "../../../../src/platform/clock.ts";
 import { newSecret } from "../../../../src/platform/random.ts";
 import { runCli } from "../run-cli.ts";
@@ -52,7 +50,7 @@ describe("the files of a demo", () => {
       assert.equal(settings.nodes[name], url);
       assert.equal(Object.keys(settings.nodes).length, 3);
       assert.equal(settings.cluster.secret, secret);
-      assert.deepEqual(secretMistakes(settings), []);
+      assert.deepEqual(secretAdvice(settings), []);
       for (const folder of settings.tasks) assert.ok(existsSync(folder), folder);
       if (process.platform !== "win32") assert.equal(statSync(config).mode & 0o777, 0o600);
       data.add(settings.data);

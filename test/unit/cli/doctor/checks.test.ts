@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Check } from "../../../../src/cli/doctor/checks.ts";
-import { runChecks } from "../../../../src/cli/doctor/checks.ts";
+import { type Check, runChecks } from "../../../../src/cli/doctor/checks.ts";
 import { ok } from "../../../../src/cli/doctor/findings.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 

@@ -3,12 +3,16 @@ import { describe, it } from "node:test";
 import type { Judgement } from "../../../../src/cli/doctor/findings.ts";
 import { judgeClocks, readingOf } from "../../../../src/cli/doctor/clocks.ts";
 import { judgeEtcd } from "../../../../src/cli/doctor/etcd.ts";
-import { judgeDirectory, judgeOpenFiles, judgeRuntime } from "../../../../src/cli/doctor/machine.ts";
+import {
+  judgeDirectory,
+  judgeExposure,
+  judgeOpenFiles,
+  judgeRuntime,
+  judgeSecretFiles,
+} from "../../../../src/cli/doctor/machine.ts";
 import { judgeCluster, judgeReach, judgeSettings } from "../../../../src/cli/doctor/nodes.ts";
-import { judgePostgres } from "../../../../src/cli/doctor/postgres.ts";
-import type { PostgresFacts } from "../../../../src/cli/doctor/postgres.ts";
+import { judgePostgres, type PostgresFacts } from "../../../../src/cli/doctor/postgres.ts";
 import { judgeRedis } from "../../../../src/cli/doctor/redis.ts";
-import { judgeExposure, judgeSecretFiles } from "../../../../src/cli/doctor/machine.ts";
 
 /** How bad each is, in their order; everything that is not well says what to do. */
 function verdicts(found: readonly Judgement[]): string {

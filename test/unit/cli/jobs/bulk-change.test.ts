@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Asked } from "../fake-node.ts";
-import { fakeNode, JOB_ID, jobBody, OTHER_ID } from "../fake-node.ts";
+import { type Asked, fakeNode, JOB_ID, jobBody, OTHER_ID } from "../fake-node.ts";
 import { runCli } from "../run-cli.ts";
 
 const BULK = "POST /cluster/jobs/bulk";

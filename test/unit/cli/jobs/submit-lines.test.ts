@@ -3,8 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
-import type { Asked } from "../fake-node.ts";
-import { fakeNode } from "../fake-node.ts";
+import { type Asked, fakeNode } from "../fake-node.ts";
 import { runCli } from "../run-cli.ts";
 
 const cwd = mkdtempSync(join(tmpdir(), "baton-lines-"));

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { fakeNode, JOB_ID, jobBody, sendEvents } from "../fake-node.ts";
-import { runCli } from "../run-cli.ts";
+import { runCli, testClock } from "../run-cli.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "baton-submit-"));
 after(() => rmSync(directory, { recursive: true, force: true }));
@@ -128,8 +128,19 @@ describe("baton submit without an answer", () => {
     const broken = await runCli(["submit", "t", "--url", node.url]);
     assert.equal(broken.code, 5);
     assert.match(broken.err, /hint: the job may have been taken: look with `baton jobs list`/);
-    node.routes.set("POST /jobs", () => new Promise(() => {}));
-    const late = await runCli(["submit", "t", "--timeout", "50ms", "--url", node.url]);
+    // The time is up when the node has the request: before that, the job cannot have been taken.
+    let expire = (): void => {};
+    node.routes.set("POST /jobs", () => {
+      expire();
+      return new Promise(() => {});
+    });
+    const after = (ms: number, run: () => void): (() => void) => {
+      if (ms < 30_000) return testClock.after(ms, run);
+      expire = run;
+      return () => {};
+    };
+    const clock = { ...testClock, after };
+    const late = await runCli(["submit", "t", "--timeout", "1m", "--url", node.url], { clock });
     assert.equal(late.code, 124);
     assert.match(late.err, /hint: the job may have been taken/);
   });

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { Readable, Writable } from "node:stream";
 import { describe, it } from "node:test";
-import type { Started } from "../../../../src/cli/process/banner.ts";
-import { showBanner } from "../../../../src/cli/process/banner.ts";
+import { showBanner, type Started } from "../../../../src/cli/process/banner.ts";
 import { systemClock } from "../../../../src/platform/clock.ts";
 
 function banner(started: Partial<Started>, isTTY: boolean): string {

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { createServer } from "node:net";
-import type { AddressInfo, Server } from "node:net";
+import { type AddressInfo, createServer, type Server } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { choosePort } from "../../../../src/cli/process/port.ts";
 

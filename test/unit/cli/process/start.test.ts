@@ -1,14 +1,12 @@
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, beforeEach, describe, it } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
-import { BatonClient } from "../../../../src/client/baton-client.ts";
-import { baton, runtimes } from "../process.ts";
-import type { Running } from "../process.ts";
+import { systemClock } from "../../../../src/platform/clock.ts";
+import { baton, type Running, runtimes } from "../process.ts";
+import { runCli } from "../run-cli.ts";
 
 const root = mkdtempSync(join(tmpdir(), "baton-start-"));
 after(() => rmSync(root, { recursive: true, force: true }));
@@ -21,11 +19,6 @@ beforeEach(() => {
   writeFileSync(
     join(cwd, "tasks/greet.ts"),
     "export default async (payload) => ({ hello: payload.name });\n",
-  );
-  // Runs until it is told to stop, and then gives up its run.
-  writeFileSync(
-    join(cwd, "tasks/endless.ts"),
-    "export default (payload, { signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));\n",
   );
 });
 
@@ -51,14 +44,6 @@ async function listen(port: number): Promise<AsyncDisposable & { port: number }>
   };
 }
 
-/** Until a run of it has begun. */
-async function startEndless(url: string): Promise<string> {
-  await using client = new BatonClient({ url });
-  const { job_id } = await client.submit({ task: "endless" });
-  while ((await client.job(job_id)).status !== "processing") await pause(10);
-  return job_id;
-}
-
 for (const [name, runtime] of runtimes) {
   describe(
     `baton start with ${name}`,
@@ -67,10 +52,10 @@ for (const [name, runtime] of runtimes) {
       it("runs jobs, says what to try, and ends with 0 after SIGTERM", async () => {
         await using node = start(["--port", "0"], runtime!);
         const url = await urlOf(node);
-        await node.errMatch(/try: baton submit endless '\{\}' --wait --url http:/);
-        const submit = ["submit", "greet", '{"name":"you"}', "--wait", "--url", url];
-        await using submitting = baton(submit, { cwd, runtime: runtime! });
-        const submitted = await submitting.ended;
+        await node.errMatch(/try: baton submit greet '\{\}' --wait --url http:/);
+        const submitted = await runCli(["submit", "greet", '{"name":"you"}', "--wait", "--url", url], {
+          clock: systemClock,
+        });
         assert.equal(submitted.code, 0, submitted.err);
         assert.deepEqual(JSON.parse(submitted.out), { hello: "you" });
         node.child.kill("SIGTERM");
@@ -85,33 +70,6 @@ for (const [name, runtime] of runtimes) {
 }
 
 describe("baton start", () => {
-  it("interrupts what runs on the second signal, and the job is there at the next start", async () => {
-    await using node = start(["--port", "0"]);
-    const id = await startEndless(await urlOf(node));
-    node.child.kill("SIGTERM");
-    await node.errMatch(/SIGTERM: finishing what runs, for at most 25 s/);
-    const hurried = node.errMatch(/SIGTERM: stopping now/).then(() => true);
-    // The first of these may be taken for echoes of the signal above.
-    do node.child.kill("SIGTERM");
-    while (!(await Promise.race([hurried, pause(100, false)])));
-    assert.equal((await node.ended).code, 0);
-
-    await using again = start(["--port", "0"]);
-    await using client = new BatonClient({ url: await urlOf(again) });
-    const job = await client.job(id);
-    assert.deepEqual([job.interruptions, job.failures, job.crashes], [1, 0, 0]);
-  });
-
-  it("keeps a job that ran when it was killed with -9", async () => {
-    await using node = start(["--port", "0"]);
-    const id = await startEndless(await urlOf(node));
-    node.child.kill("SIGKILL");
-    await node.ended;
-    await using again = start(["--port", "0"]);
-    await using client = new BatonClient({ url: await urlOf(again) });
-    assert.equal((await client.job(id)).crashes, 1);
-  });
-
   it("takes the next port when nobody chose one and the default is in use", async () => {
     // If somebody else has it already, it is in use all the same.
     await using _ = await listen(8420).catch(() => listen(0));
@@ -120,47 +78,6 @@ describe("baton start", () => {
       /port 8420 is in use, taking (\d+) instead \(choose one with --port\)/,
     );
     assert.equal(await urlOf(node), `http://127.0.0.1:${port}`);
-  });
-
-  it("exits with 78 when the chosen port is in use", async () => {
-    await using other = await listen(0);
-    await using node = start(["--port", String(other.port)]);
-    const { code, err } = await node.ended;
-    assert.equal(code, 78);
-    assert.match(
-      err,
-      new RegExp(`^error: http\\.port: port ${other.port} on 127\\.0\\.0\\.1 is in use\nhint: stop what`),
-    );
-    assert.ok(!existsSync(join(cwd, ".baton")));
-  });
-
-  it("exits with 78 and all mistakes when the configuration is wrong", async () => {
-    writeFileSync(join(cwd, "baton.yaml"), "http:\n  prot: 1\n");
-    await using node = start(["--concurrency", "many"]);
-    const { code, out, err } = await node.ended;
-    assert.equal(code, 78);
-    assert.equal(out, "");
-    assert.deepEqual(err.trimEnd().split("\n"), [
-      "error: 2 mistakes in the configuration",
-      "baton.yaml:2:3: unknown setting http.prot; did you mean http.port?",
-      '--concurrency must be a whole number, not "many"',
-    ]);
-  });
-
-  it("among peers that others can reach needs a good secret, and says what to type", async () => {
-    const nodes = ["--nodes", "node-1=http://10.0.0.1:8420,node-2=http://10.0.0.2:8420"];
-    const cases: [Record<string, string>, RegExp][] = [
-      [{}, /^error: cluster\.secret is missing, .*type `baton secret create --file baton\.secret`, copy /],
-      [{ BATON_SECRET: "changeme" }, /^error: cluster\.secret is known to everybody/],
-      [{ BATON_SECRET: "not-that-long" }, /^error: cluster\.secret is too short: 13 characters/],
-    ];
-    for (const [environment, message] of cases) {
-      await using node = baton(["start", "--name", "node-1", ...nodes], { cwd, environment });
-      const { code, out, err } = await node.ended;
-      assert.deepEqual([code, out], [78, ""]);
-      assert.match(err, message);
-      assert.ok(!existsSync(join(cwd, ".baton")));
-    }
   });
 
   it("says loudly that it goes without a secret", async () => {
@@ -179,13 +96,6 @@ describe("baton start", () => {
     assert.match(out, /"level":"error".*INSECURE/);
   });
 
-  it("exits with 78 when a directory of tasks is not there", async () => {
-    await using node = start(["--port", "0", "--tasks", "nowhere"]);
-    const { code, err } = await node.ended;
-    assert.equal(code, 78, err);
-    assert.match(err, /nowhere/);
-  });
-
   it("leaves a data directory alone that another node uses", async () => {
     await using first = start(["--port", "0"]);
     await urlOf(first);
@@ -193,5 +103,49 @@ describe("baton start", () => {
     const { code, err } = await second.ended;
     assert.equal(code, 1, err);
     assert.match(err, /hint: stop the other node, or give this one its own --data directory/);
+  });
+});
+
+/** Refused before anything is opened, so no process is needed. */
+describe("baton start refuses", () => {
+  const refused = async (
+    args: readonly string[],
+    environment: Readonly<Record<string, string>> = {},
+  ): Promise<string> => {
+    const { code, out, err } = await runCli(["start", "--name", "node-1", ...args], { cwd, environment });
+    assert.deepEqual([code, out], [78, ""], err);
+    assert.ok(!existsSync(join(cwd, ".baton")));
+    return err;
+  };
+
+  it("a chosen port that is in use", async () => {
+    await using other = await listen(0);
+    assert.match(
+      await refused(["--port", String(other.port)]),
+      new RegExp(`^error: http\\.port: port ${other.port} on 127\\.0\\.0\\.1 is in use\nhint: stop what`),
+    );
+  });
+
+  it("a wrong configuration, with all mistakes", async () => {
+    writeFileSync(join(cwd, "baton.yaml"), "http:\n  prot: 1\n");
+    assert.deepEqual((await refused(["--concurrency", "many"])).trimEnd().split("\n"), [
+      "error: 2 mistakes in the configuration",
+      "baton.yaml:2:3: unknown setting http.prot; did you mean http.port?",
+      '--concurrency must be a whole number, not "many"',
+    ]);
+  });
+
+  it("a weak secret among peers that others can reach, and says what to type", async () => {
+    const nodes = ["--nodes", "node-1=http://10.0.0.1:8420,node-2=http://10.0.0.2:8420"];
+    const cases: [Record<string, string>, RegExp][] = [
+      [{}, /^error: cluster\.secret is missing, .*type `baton secret create --file baton\.secret`, copy /],
+      [{ BATON_SECRET: "changeme" }, /^error: cluster\.secret is known to everybody/],
+      [{ BATON_SECRET: "not-that-long" }, /^error: cluster\.secret is too short: 13 characters/],
+    ];
+    for (const [environment, message] of cases) assert.match(await refused(nodes, environment), message);
+  });
+
+  it("a directory of tasks that is not there", async () => {
+    assert.match(await refused(["--port", "0", "--tasks", "nowhere"]), /nowhere/);
   });
 });

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BatonClientError } from "../../../../src/client/client-error.ts";
-import { print } from "../../../../src/cli/terminal/output.ts";
-import type { OutputFormat } from "../../../../src/cli/terminal/output.ts";
+import { type OutputFormat, print } from "../../../../src/cli/terminal/output.ts";
 import { watched } from "../../../../src/cli/terminal/watch.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 import { VtScreen } from "../../../support/vt-screen.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { keysIn } from "../../../../src/cli/top/keys.ts";
+import { keysIn } from "../../../../src/cli/top/tty-session.ts";
 
 describe("keys", () => {
   it("are what the terminal sends for them", () => {

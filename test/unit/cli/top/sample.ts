@@ -1,11 +1,10 @@
 /** A cluster to be drawn: three nodes, one of them dead, some queues, some jobs. */
 
-import type { JournalEntryBody } from "../../../../src/api/bodies/journal-body.ts";
+import type { JournalEntryBody } from "../../../../src/api/operations/cluster/journal.ts";
 import type { JobSummaryBody } from "../../../../src/api/bodies/job-body.ts";
 import type { NodeBody } from "../../../../src/api/bodies/node-body.ts";
 import type { OverviewBody } from "../../../../src/api/bodies/overview-body.ts";
-import type { Model, TopEvent } from "../../../../src/cli/top/top-model.ts";
-import { FIRST, step } from "../../../../src/cli/top/top-model.ts";
+import { FIRST, type Model, step, type TopEvent } from "../../../../src/cli/top/top-model.ts";
 import { jobBody } from "../fake-node.ts";
 
 export const NOW = Date.UTC(2026, 0, 1, 12);

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Key } from "../../../../src/cli/top/keys.ts";
-import type { Model, Step } from "../../../../src/cli/top/top-model.ts";
-import { FIRST, selectedIndex, step } from "../../../../src/cli/top/top-model.ts";
+import type { Key } from "../../../../src/cli/top/tty-session.ts";
+import { FIRST, type Model, selectedIndex, step, type Step } from "../../../../src/cli/top/top-model.ts";
 import { jobRow, nodeRow, sample } from "./sample.ts";
 
 /** Presses keys: names of keys, or single characters. */

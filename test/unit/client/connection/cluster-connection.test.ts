@@ -37,10 +37,10 @@ class World {
   status: Told = SHARED;
 
   open(urls: readonly string[], options: { discover?: boolean; retry?: boolean } = {}): ClusterConnection {
-    const { clock } = this;
     const connect = (url: string): Connection => this.#connect(url);
     const { discover = false, retry = true } = options;
-    return new ClusterConnection({ urls, connect, discover, retry, clock, random: seededRandom(1) });
+    const platform = { clock: this.clock, random: seededRandom(1) };
+    return new ClusterConnection(platform, { urls, connect, discover, retry });
   }
 
   #connect(url: string): Connection {

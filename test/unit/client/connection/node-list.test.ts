@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as fc from "../../../support/fast-check.ts";
-import { addressesOf, usableOf } from "../../../../src/client/connection/node-addresses.ts";
 import {
+  addressesOf,
+  usableOf,
   failed,
   heardOf,
   learned,

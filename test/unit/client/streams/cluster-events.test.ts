@@ -3,8 +3,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BatonClientError } from "../../../../src/client/client-error.ts";
-import { clusterEvents } from "../../../../src/client/streams/cluster-events.ts";
-import { follow } from "../../../../src/client/streams/follow-job.ts";
+import { eventStream } from "../../../../src/client/streams/cluster-events.ts";
+import { jobStream } from "../../../../src/client/streams/follow-job.ts";
+import { resumed } from "../../../../src/client/streams/resumable-stream.ts";
 import { systemClock } from "../../../../src/platform/clock.ts";
 
 type Frame = readonly [event: string, id: string | null, data: object];
@@ -47,7 +48,7 @@ async function told(
   const events: string[] = [];
   await assert.rejects(
     async () => {
-      for await (const { event, id } of clusterEvents({ ...options, open, after })) events.push(id ?? event);
+      for await (const { event, id } of resumed(eventStream(open, after), options)) events.push(id ?? event);
     },
     { code: "NOT_FOUND" },
   );
@@ -91,9 +92,12 @@ describe("the events of a cluster", () => {
   it("give up when nobody can be reached, and end silently when they are told to", async () => {
     const open = () => Promise.reject(broken);
     const all = async (signal?: AbortSignal) => {
-      for await (const _ of clusterEvents({ ...options, giveUpAfterMs: 150, open, after: null, signal }));
+      const limits = { ...options, giveUpAfterMs: 150, signal, onTrouble: () => void troubles++ };
+      for await (const _ of resumed(eventStream(open, null), limits));
     };
+    let troubles = 0;
     await assert.rejects(all(), { code: "UNREACHABLE" });
+    assert.equal(troubles, 1, "told once for the same reason");
     const stop = new AbortController();
     const reading = all(stop.signal);
     stop.abort();
@@ -112,7 +116,7 @@ describe("the log of a job", () => {
       [line(4), end, line(5)],
     ]);
     const seen: unknown[] = [];
-    for await (const event of follow({ ...options, open, after: 0 }))
+    for await (const event of resumed(jobStream(open, 0), options))
       seen.push(event.event === "log" ? event.line.seq : event.event);
     assert.deepEqual(seen, [1, "progress", 2, 3, 4, "end"]);
     assert.deepEqual(after, [0, 2, 3]);

@@ -13,17 +13,20 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, beforeEach, describe, it } from "node:test";
 import * as fc from "../../../support/fast-check.ts";
-import { loadSettings } from "../../../../src/config/load-settings.ts";
-import type { LoadOptions } from "../../../../src/config/load-settings.ts";
-import { machineSecretFile } from "../../../../src/config/secrets/machine-secret.ts";
+import { type LoadOptions, loadSettings } from "../../../../src/config/load-settings.ts";
 import {
   insecurities,
+  machineSecretFile,
   openClusterSecret,
-  secretMistakes,
+  secretAdvice,
+  type SecretSettings,
   weakness,
 } from "../../../../src/config/secrets/cluster-secret.ts";
 import type { Settings } from "../../../../src/config/settings.ts";
 import { newSecret } from "../../../../src/platform/random.ts";
+import { adviceText } from "../../../../src/config/mistake.ts";
+
+const secretMistakes = (of: SecretSettings): string[] => secretAdvice(of).map(adviceText);
 
 const root = mkdtempSync(join(tmpdir(), "baton-secret-"));
 after(() => rmSync(root, { recursive: true, force: true }));

@@ -1,30 +1,19 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { maskedUrl } from "../../../../src/config/values/server-url.ts";
+import { maskedUrl } from "../../../../src/config/values/secret-url.ts";
 import { isPushed } from "../../../../src/config/fabric.ts";
-import { loadSettings, type LoadOptions } from "../../../../src/config/load-settings.ts";
-import { BatonError } from "../../../../src/core/errors.ts";
-import { parseEtcdUrl } from "../../../../src/platform/drivers/etcd/url.ts";
+import type { LoadOptions } from "../../../../src/config/load-settings.ts";
+import { parseEtcdUrl } from "../../../../src/platform/drivers/server-url.ts";
+import type { Settings } from "../../../../src/config/settings.ts";
+import { load as loaded, mistakes as mistakesIn } from "../load.ts";
 
 const DATABASE = "postgres://me:secret@db:5432/jobs";
 const ETCD = "https://me:hidden@a:2379,https://b:2379,https://c";
 
-function load(flags: Readonly<Record<string, unknown>>, environment: LoadOptions["environment"] = {}) {
-  return loadSettings({ flags, environment, cwd: import.meta.dirname, hostname: "host-1" }).settings;
-}
-
-function mistakes(
-  flags: Readonly<Record<string, unknown>>,
-  environment: LoadOptions["environment"] = {},
-): unknown {
-  try {
-    load(flags, environment);
-  } catch (error) {
-    assert.ok(error instanceof BatonError);
-    return error.details["mistakes"];
-  }
-  return [];
-}
+const load = (flags: LoadOptions["flags"], environment: LoadOptions["environment"] = {}): Settings =>
+  loaded({ flags, environment }).settings;
+const mistakes = (flags: LoadOptions["flags"], environment: LoadOptions["environment"] = {}) =>
+  mistakesIn({ flags, environment });
 
 describe("an etcd beside the database", () => {
   it("is one flag or one variable, and each worker still pulls", () => {

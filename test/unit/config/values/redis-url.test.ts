@@ -1,29 +1,18 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { isPushed } from "../../../../src/config/fabric.ts";
-import { loadSettings, type LoadOptions } from "../../../../src/config/load-settings.ts";
-import { maskedUrl } from "../../../../src/config/values/server-url.ts";
-import { BatonError } from "../../../../src/core/errors.ts";
+import type { LoadOptions } from "../../../../src/config/load-settings.ts";
+import { maskedUrl } from "../../../../src/config/values/secret-url.ts";
+import type { Settings } from "../../../../src/config/settings.ts";
+import { load as loaded, mistakes as mistakesIn } from "../load.ts";
 
 const DATABASE = "postgres://me:secret@db:5432/jobs";
 const REDIS = "redis://me:hidden@cache:6379/2";
 
-function load(flags: Readonly<Record<string, unknown>>, environment: LoadOptions["environment"] = {}) {
-  return loadSettings({ flags, environment, cwd: import.meta.dirname, hostname: "host-1" }).settings;
-}
-
-function mistakes(
-  flags: Readonly<Record<string, unknown>>,
-  environment: LoadOptions["environment"] = {},
-): unknown {
-  try {
-    load(flags, environment);
-  } catch (error) {
-    assert.ok(error instanceof BatonError);
-    return error.details["mistakes"];
-  }
-  return [];
-}
+const load = (flags: LoadOptions["flags"], environment: LoadOptions["environment"] = {}): Settings =>
+  loaded({ flags, environment }).settings;
+const mistakes = (flags: LoadOptions["flags"], environment: LoadOptions["environment"] = {}) =>
+  mistakesIn({ flags, environment });
 
 describe("a Redis beside the database", () => {
   it("is one flag or one variable, and then jobs are pushed", () => {

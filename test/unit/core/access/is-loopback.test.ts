@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { asksCallers } from "../../../../src/config/checks/access-checks.ts";
+import { asksCallers } from "../../../../src/config/checks.ts";
 import { loadSettings } from "../../../../src/config/load-settings.ts";
 import { isLoopback } from "../../../../src/core/access/is-loopback.ts";
 import { OriginGuard } from "../../../../src/http/origin-guard.ts";
@@ -33,7 +33,7 @@ describe("a host is loopback", () => {
       if (host === "") continue;
       const { settings } = loadSettings({ environment: { BATON_HTTP__HOST: host } });
       if (asksCallers(settings)) continue;
-      const refusal = new OriginGuard({ host, name: "node-a" }).check({ host: "evil.example" }, true);
+      const refusal = new OriginGuard(host, "node-a").check({ host: "evil.example" }, true);
       assert.equal(refusal?.code, "FORBIDDEN", `${host} asks nobody and answers under any name`);
     }
   });

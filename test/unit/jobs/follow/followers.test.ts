@@ -1,13 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { topics } from "../../../../src/channels/channel-names.ts";
+import { MemoryChannels } from "../../../../src/channels/memory/channels.ts";
 import type { JobId } from "../../../../src/core/ids.ts";
-import { JobWatchers } from "../../../../src/jobs/follow/job-watchers.ts";
+import { Followers, JobWatchers } from "../../../../src/jobs/follow/followers.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 
 const JOB = "node-a-1" as JobId;
 
 /** Follows a job and counts how often it was told to look. */
-function follower(watchers: JobWatchers, id: JobId = JOB) {
+function follower(watchers: Pick<JobWatchers, "changes">, id: JobId = JOB) {
   const stop = new AbortController();
   const seen = { looks: 0 };
   const ended = (async () => {
@@ -74,5 +76,28 @@ describe("whoever follows a job", () => {
     assert.ok(followers.every(({ seen }) => seen.looks === 2));
     for (const { stop } of followers) stop.abort();
     await Promise.all(followers.map(({ ended }) => ended));
+  });
+
+  it("is announced to the other nodes once for each job, however many follow it", async () => {
+    const clock = new ManualClock();
+    await using channels = new MemoryChannels({ clock });
+    await channels.start();
+    let announced = 0;
+    channels.subscribe(topics.jobFollowed, () => void announced++);
+    await using all = new Followers({ clock }, channels);
+    await all.start();
+    const followers = Array.from({ length: 100 }, () => follower(all));
+    await clock.advance(0);
+    assert.equal(announced, 1);
+    assert.ok(
+      followers.every(({ seen }) => seen.looks === 2),
+      "at once, and when the others know",
+    );
+    await clock.advance(5_000);
+    assert.equal(announced, 2, "the reminder");
+    for (const { stop } of followers) stop.abort();
+    await Promise.all(followers.map(({ ended }) => ended));
+    await clock.advance(5_000);
+    assert.deepEqual([announced, clock.waiting], [2, 0], "none after the last follower left");
   });
 });

@@ -4,14 +4,14 @@ import type { TestContext } from "node:test";
 import type { SubmitRequest } from "../../../../src/jobs/submit/submitter.ts";
 import type { LeaseId } from "../../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../../src/core/jobs/job.ts";
-import { LeaseReaper } from "../../../../src/jobs/recover/lease-reaper.ts";
+import { LeaseReaper, type LeaseReaperOptions } from "../../../../src/jobs/recover/lease-reaper.ts";
 import { retentionDuty } from "../../../../src/jobs/recover/retention.ts";
-import { silentLog } from "../../../../src/platform/log.ts";
 import { NodeEvents } from "../../../../src/platform/node-events.ts";
 import type { ClaimedJob, ClaimRequest } from "../../../../src/store/store.ts";
 import { atEnd } from "../../../support/node-cleanup.ts";
-import { HeldRuns, NODE, WorkerWorld } from "../../../support/node-worker.ts";
+import { HeldRuns, NODE, WorkerWorld, heldWorld } from "../../../support/node-worker.ts";
 import { recordingLog } from "../../../support/node-log.ts";
+import { settleRuns } from "../../../support/store-world.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -49,28 +49,27 @@ async function claimedElsewhere(
   return jobs[0]!;
 }
 
-function recording(recovered: string[]): NodeEvents {
-  const events = new NodeEvents(silentLog);
+/** A reaper of this world with a log of its own; `recovered` has the ids of the jobs that it takes back. */
+function reaperOf(world: WorkerWorld, options: Partial<LeaseReaperOptions> = {}) {
+  const log = recordingLog();
+  const events = new NodeEvents(log);
+  const recovered: string[] = [];
   events.on("jobs.recovered", (jobs) => void recovered.push(...jobs.map(({ id }) => id)));
-  return events;
+  const { store, platform } = world;
+  const budgets = DEFAULT_BUDGETS;
+  const reaper = new LeaseReaper(
+    { ...platform, log, events },
+    { store, budgets, intervalMs: 1_000, ...options },
+  );
+  return { reaper, recovered, log, events };
 }
 
 describe("the reaper of leases", () => {
   it("puts jobs of a silent worker back, one crash the poorer, and tells who follows them", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.stubborn]] });
-    const id = await world.submit("held");
-    await world.until(id, "processing");
+    const { world } = await heldWorld(t, "held", "stubborn");
+    const id = await world.running("held");
     const { term, signal, duties } = await leading(t, world);
-    const recovered: string[] = [];
-    const reaper = new LeaseReaper({
-      store: world.store,
-      clock: world.clock,
-      budgets: DEFAULT_BUDGETS,
-      intervalMs: 1_000,
-      log: recordingLog(),
-      events: recording(recovered),
-    });
+    const { reaper, recovered } = reaperOf(world);
     duties.push(reaper.duty(term, signal));
     await world.advance(60_000);
     assert.deepEqual(recovered, [], "a lease that is renewed is left alone");
@@ -86,25 +85,13 @@ describe("the reaper of leases", () => {
   it("blames no agent whose lease runs out before it could find the new leader", async (t) => {
     const world = await WorkerWorld.open(t, { tasks: [] });
     const { term, signal, duties } = await leading(t, world);
-    const recovered: string[] = [];
-    const { store, clock } = world;
-    let since: number | null = null;
-    const reaper = new LeaseReaper({
-      store,
-      clock,
-      budgets: DEFAULT_BUDGETS,
-      intervalMs: 1_000,
-      agentsHeardSince: () => since,
-      agentLeaseMs: 5_000,
-      log: recordingLog(),
-      events: recording(recovered),
-    });
+    const { reaper, recovered } = reaperOf(world, { agentLeaseMs: 5_000 });
     const lease = (ms: number): Promise<ClaimedJob> =>
       claimedElsewhere(world, {}, { lease: `agent:ada/${ms}` as LeaseId, leaseMs: ms });
     const [unled, unheard, silent] = [await lease(500), await lease(6_000), await lease(8_000)];
     duties.push(reaper.duty(term, signal));
     await world.advance(2_000);
-    since = clock.monotonic();
+    world.platform.state.agentsHeardSince = world.clock.monotonic();
     await world.advance(8_000);
     assert.deepEqual(recovered, [unled.id, unheard.id, silent.id]);
     const spent = async ({ id }: ClaimedJob) => {
@@ -117,23 +104,14 @@ describe("the reaper of leases", () => {
   });
 
   it("puts a job that keeps killing its nodes into quarantine, with their names", async (t) => {
-    const log = recordingLog();
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.stubborn]] });
+    const { world } = await heldWorld(t, "held", "stubborn");
     const id = await world.submit("held");
     const { term } = await leading(t, world);
-    const reaper = new LeaseReaper({
-      store: world.store,
-      clock: world.clock,
-      budgets: DEFAULT_BUDGETS,
-      intervalMs: 1_000,
-      log,
-      events: world.events,
-    });
-    world.events.on("jobs.recovered", () => world.worker.wake());
+    const { reaper, events, log } = reaperOf(world);
+    events.on("jobs.recovered", () => world.worker.wake());
     for (let crash = 1; crash <= 3; crash++) {
       await world.until(id, "processing");
-      await reaper.recover({ by: "lives", incarnations: ["1"] }, term);
+      await reaper.recover({ by: "incarnations", incarnations: ["1"] }, term);
       await world.advance(2_000); // the worker hears that its lease is gone
     }
     const job = await world.job(id);
@@ -150,18 +128,7 @@ describe("the reaper of leases", () => {
     const world = await WorkerWorld.open(t, { tasks: [] });
     const stuck = await claimedElsewhere(world, { timeoutMs: 1_000, maxAttempts: 2 });
     const { term, signal, duties } = await leading(t, world);
-    const log = recordingLog();
-    const recovered: string[] = [];
-    const { store, clock } = world;
-    const options = {
-      store,
-      clock,
-      budgets: DEFAULT_BUDGETS,
-      intervalMs: 1_000,
-      overdueGraceMs: 10_000,
-      log,
-    };
-    const reaper = new LeaseReaper({ ...options, events: recording(recovered) });
+    const { reaper, recovered, log } = reaperOf(world, { overdueGraceMs: 10_000 });
     duties.push(reaper.duty(term, signal));
     await world.advance(10_999);
     assert.deepEqual(recovered, [], "within the grace");
@@ -172,7 +139,7 @@ describe("the reaper of leases", () => {
     assert.equal(job.error?.code, "TIMEOUT");
     assert.equal(log.about("ran long past its timeout"), 1);
     const late = { run: stuck, outcome: { kind: "completed", result: "1" } } as const;
-    assert.deepEqual(await store.jobs.settle([late]), ["stale"]);
+    assert.deepEqual(await settleRuns(world.store, [late]), ["stale"]);
   });
 
   it("gives a run half a minute after its timeout, and looks for such runs every few seconds", async (t) => {
@@ -189,8 +156,7 @@ describe("the reaper of leases", () => {
         };
       },
     });
-    const options = { clock: world.clock, budgets: DEFAULT_BUDGETS, intervalMs: 1_000, log: recordingLog() };
-    const reaper = new LeaseReaper({ ...options, store: { jobs }, events: world.events });
+    const { reaper } = reaperOf(world, { store: { jobs } });
     duties.push(reaper.duty(term, signal));
     await world.advance(30_999);
     assert.equal((await world.job(stuck.id)).status, "processing");
@@ -204,9 +170,7 @@ describe("the reaper of leases", () => {
     const world = await WorkerWorld.open(t, { tasks: [] });
     const { term } = await leading(t, world);
     await world.store.terms.grant("scheduler", { name: NODE, incarnation: "next" });
-    const { store, clock } = world;
-    const options = { store, clock, budgets: DEFAULT_BUDGETS, intervalMs: 1_000, log: recordingLog() };
-    const reaper = new LeaseReaper({ ...options, events: world.events });
+    const { reaper } = reaperOf(world);
     await assert.rejects(reaper.recover({ by: "expiry" }, term), { code: "STALE_EPOCH" });
   });
 });
@@ -237,12 +201,7 @@ describe("retention", () => {
       cancelledMs: 2 * HOUR_MS,
       journalMs: HOUR_MS,
     };
-    duties.push(
-      retentionDuty({ store: world.store, clock: world.clock, events: world.events, retention })(
-        term,
-        signal,
-      ),
-    );
+    duties.push(retentionDuty(world.platform, world.store, retention)(term, signal));
     const left = async (): Promise<boolean[]> =>
       Promise.all([fine, unwanted, fails].map(async (id) => (await world.store.jobs.get(id)) !== null));
     await world.advance(HOUR_MS - 10_000);
@@ -263,12 +222,7 @@ describe("retention", () => {
     const { term, signal, duties } = await leading(t, world);
     const retention = { completedMs: 0, failedMs: 0, cancelledMs: 0, journalMs: 0 };
     await world.advance(1);
-    duties.push(
-      retentionDuty({ store: world.store, clock: world.clock, events: world.events, retention })(
-        term,
-        signal,
-      ),
-    );
+    duties.push(retentionDuty(world.platform, world.store, retention)(term, signal));
     await world.advance(200);
     assert.equal((await world.store.jobs.list({ limit: 1 })).jobs.length, 0);
   });

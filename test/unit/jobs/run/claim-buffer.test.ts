@@ -7,12 +7,7 @@ import type { ClaimedJob } from "../../../../src/store/store.ts";
 function bufferOf(concurrency: number) {
   const clock = new ManualClock();
   const back: string[] = [];
-  const buffer = new ClaimBuffer({
-    clock,
-    concurrency,
-    prefetchMax: 500,
-    giveBack: ({ id }) => back.push(id),
-  });
+  const buffer = new ClaimBuffer(clock, { concurrency, prefetchMax: 500 }, ({ id }) => back.push(id));
   return { clock, buffer, back };
 }
 

@@ -1,14 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { JobAborted } from "../../../../src/jobs/run/job-run.ts";
-import { GRACE_MS, HeldRuns, WorkerWorld } from "../../../support/node-worker.ts";
+import { GRACE_MS, HeldRuns, WorkerWorld, heldWorld } from "../../../support/node-worker.ts";
 
 describe("a run that takes longer than its timeout", () => {
   it("gets one abort with the reason timeout, and its job is tried again", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["slow", held.polite]] });
-    const id = await world.submit("slow", { timeoutMs: 1_000 });
-    await world.until(id, "processing");
+    const { held, world } = await heldWorld(t, "slow", "polite");
+    const id = await world.running("slow", { timeoutMs: 1_000 });
     await world.advance(999);
     assert.deepEqual(held.reasons, []);
     await world.advance(1);
@@ -23,19 +21,15 @@ describe("a run that takes longer than its timeout", () => {
   });
 
   it("fails for good with its last attempt", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["slow", held.polite]] });
-    const id = await world.submit("slow", { timeoutMs: 10, maxAttempts: 1 });
-    await world.until(id, "processing");
+    const { world } = await heldWorld(t, "slow", "polite");
+    const id = await world.running("slow", { timeoutMs: 10, maxAttempts: 1 });
     await world.advance(10);
     assert.equal((await world.until(id, "failed")).error?.code, "TIMEOUT");
   });
 
   it("may still return its result within the grace, and that stands", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["slow", held.stubborn]] });
-    const id = await world.submit("slow", { timeoutMs: 10 });
-    await world.until(id, "processing");
+    const { held, world } = await heldWorld(t, "slow", "stubborn");
+    const id = await world.running("slow", { timeoutMs: 10 });
     await world.advance(10);
     held.finish(0, "just in time");
     await world.until(id, "completed");
@@ -43,10 +37,8 @@ describe("a run that takes longer than its timeout", () => {
   });
 
   it("tells also what the handler threw on its way out, when that is something else", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["slow", held.stubborn]] });
-    const id = await world.submit("slow", { timeoutMs: 10, maxAttempts: 1 });
-    await world.until(id, "processing");
+    const { held, world } = await heldWorld(t, "slow", "stubborn");
+    const id = await world.running("slow", { timeoutMs: 10, maxAttempts: 1 });
     await world.advance(10);
     held.fail(0, new Error("connection lost while tidying up"));
     const { error } = await world.until(id, "failed");
@@ -55,8 +47,7 @@ describe("a run that takes longer than its timeout", () => {
   });
 
   it("is watched on its own: the nearest of many deadlines is met, whatever ends before it", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["slow", held.polite]] });
+    const { held, world } = await heldWorld(t, "slow", "polite");
     const ids = [];
     for (const timeoutMs of [300, 100, 200])
       ids.push(await world.submit("slow", { timeoutMs, maxAttempts: 1 }));
@@ -74,11 +65,7 @@ describe("a run that takes longer than its timeout", () => {
 
 describe("a handler that ignores its signal", () => {
   it("is given up after the grace, and its late result is refused", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, {
-      tasks: [["deaf", held.stubborn]],
-      settings: { concurrency: 1 },
-    });
+    const { held, world } = await heldWorld(t, "deaf", "stubborn", { settings: { concurrency: 1 } });
     const id = await world.submit("deaf", { timeoutMs: 10, maxAttempts: 2 });
     const next = await world.submit("deaf");
     await world.until(id, "processing");
@@ -101,8 +88,7 @@ describe("a handler that ignores its signal", () => {
 
 describe("cancelling", () => {
   it("ends a waiting job at once, and it never runs", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.polite]] });
+    const { held, world } = await heldWorld(t, "held", "polite");
     const id = await world.submit("held", { delayMs: 1_000 });
     assert.deepEqual(await world.jobs.cancel(id, "not needed"), { outcome: "cancelled" });
     await world.advance(5_000);
@@ -135,10 +121,8 @@ describe("cancelling", () => {
   });
 
   it("tells a running handler with the reason cancel and the words of whoever asked", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.polite]] });
-    const id = await world.submit("held");
-    await world.until(id, "processing");
+    const { held, world } = await heldWorld(t, "held", "polite");
+    const id = await world.running("held");
     assert.deepEqual(await world.jobs.cancel(id, "changed my mind"), { outcome: "requested" });
     const job = await world.until(id, "cancelled");
     assert.deepEqual(held.reasons, ["cancel"]);
@@ -147,10 +131,8 @@ describe("cancelling", () => {
   });
 
   it("lets a result that comes all the same stand", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.stubborn]] });
-    const id = await world.submit("held");
-    await world.until(id, "processing");
+    const { held, world } = await heldWorld(t, "held", "stubborn");
+    const id = await world.running("held");
     await world.jobs.cancel(id, null);
     held.finish(0, "done before I heard of it");
     await world.until(id, "completed");
@@ -158,20 +140,16 @@ describe("cancelling", () => {
   });
 
   it("does not try again a job that failed after the wish", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.stubborn]] });
-    const id = await world.submit("held");
-    await world.until(id, "processing");
+    const { held, world } = await heldWorld(t, "held", "stubborn");
+    const id = await world.running("held");
     await world.jobs.cancel(id, null);
     held.fail(0, new Error("something else"));
     await world.until(id, "cancelled");
   });
 
   it("reaches the worker with the next renewal when the message was lost", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.polite]] });
-    const id = await world.submit("held");
-    await world.until(id, "processing");
+    const { held, world } = await heldWorld(t, "held", "polite");
+    const id = await world.running("held");
     await world.store.jobs.cancel(id, "asked elsewhere"); // no message
     await world.advance(1_999);
     assert.deepEqual(held.reasons, []);
@@ -180,10 +158,8 @@ describe("cancelling", () => {
   });
 
   it("keeps the first reason when a timeout follows", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.stubborn]] });
-    const id = await world.submit("held", { timeoutMs: 100 });
-    await world.until(id, "processing");
+    const { held, world } = await heldWorld(t, "held", "stubborn");
+    const id = await world.running("held", { timeoutMs: 100 });
     await world.jobs.cancel(id, "first");
     await world.advance(100);
     assert.deepEqual(held.reasons, ["cancel"]);
@@ -194,13 +170,8 @@ describe("cancelling", () => {
 
 describe("a lease that is taken away", () => {
   it("aborts with lease_lost, and nothing the run still says is taken", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, {
-      tasks: [["held", held.stubborn]],
-      settings: { concurrency: 1 },
-    });
-    const id = await world.submit("held");
-    await world.until(id, "processing");
+    const { held, world } = await heldWorld(t, "held", "stubborn", { settings: { concurrency: 1 } });
+    const id = await world.running("held");
     await world.takeLeases();
     await world.advance(2_000);
     assert.deepEqual(held.reasons, ["lease_lost"]);
@@ -221,10 +192,8 @@ describe("a lease that is taken away", () => {
   });
 
   it("may give the same job to the same worker, whose first run of it is still there", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.stubborn]] });
-    const id = await world.submit("held");
-    await world.until(id, "processing");
+    const { held, world } = await heldWorld(t, "held", "stubborn");
+    const id = await world.running("held");
     await world.takeLeases();
     await world.advance(2_000);
     assert.equal(held.started.length, 2);
@@ -240,11 +209,7 @@ describe("a lease that is taken away", () => {
   });
 
   it("does not hold up the jobs behind it", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, {
-      tasks: [["held", held.polite]],
-      settings: { concurrency: 1 },
-    });
+    const { held, world } = await heldWorld(t, "held", "polite", { settings: { concurrency: 1 } });
     const id = await world.submit("held");
     const next = await world.submit("held");
     await world.until(id, "processing");
@@ -281,10 +246,8 @@ describe("a lease that is taken away", () => {
   });
 
   it("is noticed too when the store cannot be asked for longer than it lasts", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.polite]] });
-    const id = await world.submit("held");
-    await world.until(id, "processing");
+    const { held, world } = await heldWorld(t, "held", "polite");
+    await world.running("held");
     world.faults.fail("renew");
     await world.advance(9_999);
     assert.deepEqual(held.reasons, [], "trusted to its very end");
@@ -293,10 +256,8 @@ describe("a lease that is taken away", () => {
   });
 
   it("does not happen to a job that takes longer than the lease", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.polite]] });
-    const id = await world.submit("held");
-    await world.until(id, "processing");
+    const { held, world } = await heldWorld(t, "held", "polite");
+    const id = await world.running("held");
     await world.advance(120_000);
     held.finish(0, "after two minutes");
     const job = await world.until(id, "completed");

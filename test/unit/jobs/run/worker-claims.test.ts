@@ -4,7 +4,7 @@ import type { TestContext } from "node:test";
 import * as fc from "../../../support/fast-check.ts";
 import type { JobId } from "../../../../src/core/ids.ts";
 import type { Handler } from "../../../../src/jobs/tasks/task.ts";
-import { HeldRuns, WorkerWorld } from "../../../support/node-worker.ts";
+import { HeldRuns, WorkerWorld, heldWorld } from "../../../support/node-worker.ts";
 
 /** Counts how many run at once; each ends after a number of turns of the event loop. */
 function crowd() {
@@ -48,8 +48,7 @@ describe("concurrency", () => {
   });
 
   it("is used up: as many slow jobs run as there are slots", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.polite]], settings: { concurrency: 3 } });
+    const { world } = await heldWorld(t, "held", "polite", { settings: { concurrency: 3 } });
     await world.submitMany(5, "held");
     await world.rest();
     assert.equal(world.worker.active, 3);
@@ -69,8 +68,7 @@ describe("concurrency", () => {
 
 describe("claiming ahead", () => {
   it("does not happen for slow jobs: a crash would strand them", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.polite]], settings: { concurrency: 2 } });
+    const { held, world } = await heldWorld(t, "held", "polite", { settings: { concurrency: 2 } });
     const ids = await world.submitMany(10, "held");
     for (let done = 0; done < 4; done++) {
       await world.advance(60_000);
@@ -289,8 +287,7 @@ describe("an idle worker", () => {
   });
 
   it("asks nothing while all its slots are taken", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.polite]], settings: { concurrency: 1 } });
+    const { world } = await heldWorld(t, "held", "polite", { settings: { concurrency: 1 } });
     await world.submitMany(3, "held");
     await world.advance(100);
     const before = world.faults.count("claim");

@@ -1,15 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { HeldRuns, WorkerWorld } from "../../../support/node-worker.ts";
+import { HeldRuns, WorkerWorld, heldWorld } from "../../../support/node-worker.ts";
 
 const LIMITS = { timeoutMs: 10_000, cleanupMs: 2_000 };
 
 describe("a drain", () => {
   it("waits for what runs and starts nothing new", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.polite]] });
-    const id = await world.submit("held");
-    await world.until(id, "processing");
+    const { held, world } = await heldWorld(t, "held", "polite");
+    const id = await world.running("held");
     const drained = world.worker.drain(LIMITS);
     const late = await world.submit("held");
     await world.advance(5_000);
@@ -21,10 +19,8 @@ describe("a drain", () => {
   });
 
   it("tells the rest to stop with the reason drain, and burns no attempt", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.polite]], maxAttempts: 1 });
-    const id = await world.submit("held");
-    await world.until(id, "processing");
+    const { held, world } = await heldWorld(t, "held", "polite", { maxAttempts: 1 });
+    const id = await world.running("held");
     const drained = world.worker.drain(LIMITS);
     await world.advance(7_999);
     assert.deepEqual(held.reasons, []);
@@ -39,10 +35,8 @@ describe("a drain", () => {
   });
 
   it("gives up a handler that does not listen, and puts its job back all the same", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["deaf", held.stubborn]] });
-    const id = await world.submit("deaf");
-    await world.until(id, "processing");
+    const { held, world } = await heldWorld(t, "deaf", "stubborn");
+    const id = await world.running("deaf");
     const drained = world.worker.drain(LIMITS);
     await world.advance(9_999);
     assert.equal((await world.job(id)).status, "processing");
@@ -55,10 +49,8 @@ describe("a drain", () => {
   });
 
   it("is hurried by a signal: handlers are told at once and have a second", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["deaf", held.stubborn]] });
-    const id = await world.submit("deaf");
-    await world.until(id, "processing");
+    const { held, world } = await heldWorld(t, "deaf", "stubborn");
+    const id = await world.running("deaf");
     const hurry = new AbortController();
     const drained = world.worker.drain({ ...LIMITS, hurry: hurry.signal });
     await world.advance(1_000);
@@ -72,8 +64,7 @@ describe("a drain", () => {
   });
 
   it("is hurried also while handlers tidy up", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["deaf", held.stubborn]] });
+    const { held, world } = await heldWorld(t, "deaf", "stubborn");
     await world.until(await world.submit("deaf"), "processing");
     const hurry = new AbortController();
     let over = false;
@@ -133,10 +124,9 @@ describe("a drain", () => {
   });
 
   it("does not wait for ever for a store that takes no results", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.polite]] });
+    const { held, world } = await heldWorld(t, "held", "polite");
     await world.until(await world.submit("held"), "processing");
-    world.faults.fail("settle");
+    world.faults.fail("record");
     let over = false;
     const drained = world.worker.drain(LIMITS).then(() => (over = true));
     held.finish(0, "nobody will know");
@@ -147,13 +137,9 @@ describe("a drain", () => {
     assert.equal(world.log.about("could not store results before the end"), 1);
   });
 
-  for (const silent of ["settle", "claim"] as const) {
+  for (const silent of ["record", "claim"] as const) {
     it(`does not wait for ever for a store that does not answer a ${silent}`, async (t) => {
-      const held = new HeldRuns();
-      const world = await WorkerWorld.open(t, {
-        tasks: [["held", held.polite]],
-        settings: { concurrency: 2 },
-      });
+      const { held, world } = await heldWorld(t, "held", "polite", { settings: { concurrency: 2 } });
       await world.until(await world.submit("held"), "processing");
       const letGo = world.faults.holdAnswers(silent);
       t.after(letGo);

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { z } from "zod";
 import { defineTask, PermanentError } from "../../../../src/jobs/tasks/task.ts";
 import type { Task } from "../../../../src/jobs/tasks/task.ts";
-import { HeldRuns, WorkerWorld } from "../../../support/node-worker.ts";
+import { WorkerWorld, heldWorld } from "../../../support/node-worker.ts";
 
 const boom = (): never => {
   throw new Error("boom");
@@ -282,10 +282,8 @@ describe("a dead letter", () => {
 
 describe("a worker that is stopped and started again", () => {
   it("goes on where it was", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.polite]] });
-    const id = await world.submit("held");
-    await world.until(id, "processing");
+    const { held, world } = await heldWorld(t, "held", "polite");
+    const id = await world.running("held");
     await world.worker.stop();
     assert.equal((await world.job(id)).status, "queued");
     await world.worker.start();

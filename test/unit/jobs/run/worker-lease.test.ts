@@ -1,16 +1,14 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { HeldRuns, WorkerWorld } from "../../../support/node-worker.ts";
+import { HeldRuns, WorkerWorld, heldWorld } from "../../../support/node-worker.ts";
 
 const LEASE_MS = 10_000;
 const RENEW_MS = 2_000;
 
 describe("a lease that was ended", () => {
   it("is noticed by the next claim, without waiting for a renewal", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.polite]], settings: { concurrency: 2 } });
-    const first = await world.submit("held");
-    await world.until(first, "processing");
+    const { held, world } = await heldWorld(t, "held", "polite", { settings: { concurrency: 2 } });
+    const first = await world.running("held");
     await world.takeLeases();
     const next = await world.submit("held"); // wakes the worker
     await world.rest();
@@ -35,8 +33,7 @@ describe("a lease that was ended", () => {
       ],
       settings: { concurrency: 2 },
     });
-    const first = await world.submit("held", { maxAttempts: 1 });
-    await world.until(first, "processing");
+    const first = await world.running("held", { maxAttempts: 1 });
     await world.takeLeases();
     await world.jobs.cancel(first, null); // it waits again, and is gone
     await world.until(await world.submit("quick"), "completed");
@@ -47,10 +44,8 @@ describe("a lease that was ended", () => {
   });
 
   it("may be opened anew while an old renewal is still under way, and its new jobs are left alone", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.polite]], settings: { concurrency: 1 } });
-    const first = await world.submit("held");
-    await world.until(first, "processing");
+    const { held, world } = await heldWorld(t, "held", "polite", { settings: { concurrency: 1 } });
+    const first = await world.running("held");
     await world.takeLeases();
     await world.jobs.cancel(first, null);
     const letGo = world.faults.holdAnswers("renew");
@@ -73,11 +68,7 @@ describe("a lease that is not renewed", () => {
     ["a renewal hangs", (world: WorkerWorld) => void world.faults.holdAnswers("renew")],
   ] as const) {
     it(`ends at its deadline when ${how}`, async (t) => {
-      const held = new HeldRuns();
-      const world = await WorkerWorld.open(t, {
-        tasks: [["held", held.polite]],
-        settings: { concurrency: 1 },
-      });
+      const { held, world } = await heldWorld(t, "held", "polite", { settings: { concurrency: 1 } });
       await world.until(await world.submit("held"), "processing");
       hinder(world);
       await world.advance(LEASE_MS - 10);
@@ -103,13 +94,8 @@ describe("an idle lease", () => {
 
 describe("a claim whose answer is lost", () => {
   it("strands nothing: what runs goes on, new jobs run, and what it gave is found when its lease runs out", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, {
-      tasks: [["held", held.polite]],
-      settings: { concurrency: 5 },
-    });
-    const before = await world.submit("held");
-    await world.until(before, "processing");
+    const { held, world } = await heldWorld(t, "held", "polite", { settings: { concurrency: 5 } });
+    const before = await world.running("held");
     world.faults.loseAnswers("claim");
     const stranded = await world.submit("held");
     await world.rest();
@@ -140,8 +126,7 @@ describe("a claim whose answer is lost", () => {
 
 describe("a claim that is answered when its lease is lost already", () => {
   it("gives back what it was given, which runs under the next lease", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.polite]], settings: { concurrency: 2 } });
+    const { held, world } = await heldWorld(t, "held", "polite", { settings: { concurrency: 2 } });
     await world.until(await world.submit("held"), "processing");
     const letGo = world.faults.holdAnswers("claim");
     const late = await world.submit("held");
@@ -176,9 +161,7 @@ describe("an excepted queue", () => {
 
 describe("whether new jobs fit", () => {
   it("is whether all of them could start at once, and never while the worker drains", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, {
-      tasks: [["held", held.polite]],
+    const { world } = await heldWorld(t, "held", "polite", {
       settings: { concurrency: 3, exceptQueues: new Set(["calls"]) },
     });
     const fits = (count: number, task = "held", queue = "default"): boolean =>

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { LOG_MESSAGE_LENGTH_MAX } from "../../../../src/jobs/run/job-run.ts";
 import type { TaskContext } from "../../../../src/jobs/tasks/task.ts";
 import { LOG_LINES_MAX } from "../../../../src/store/store.ts";
-import { HeldRuns, WorkerWorld } from "../../../support/node-worker.ts";
+import { WorkerWorld, heldWorld } from "../../../support/node-worker.ts";
 
 describe("logs and progress", () => {
   it("are there, in order, before the job is seen to be finished", async (t) => {
@@ -36,10 +36,8 @@ describe("logs and progress", () => {
   });
 
   it("are stored while the handler runs", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.polite]] });
-    const id = await world.submit("held");
-    await world.until(id, "processing");
+    const { held, world } = await heldWorld(t, "held", "polite");
+    const id = await world.running("held");
     const { log, progress } = held.started[0]!;
     log.warn("careful");
     progress(12.5, "an eighth");

@@ -8,7 +8,7 @@ describe("while the store refuses results", () => {
     const world = await WorkerWorld.open(t, { tasks: [["held", held.polite]], settings: { concurrency: 3 } });
     const ids = await world.submitMany(3, "held");
     await world.rest();
-    world.faults.fail("settle");
+    world.faults.fail("record");
     for (const index of [0, 1, 2]) {
       held.finish(index, index);
       await world.advance(1_000);
@@ -30,7 +30,7 @@ describe("while the store refuses results", () => {
       tasks: [["quick", () => new Promise((done) => setImmediate(done, runs++))]],
       settings: { concurrency: 2, prefetchMax: 1 },
     });
-    world.faults.fail("settle");
+    world.faults.fail("record");
     const ids = await world.submitMany(50, "quick");
     await world.advance(5_000);
     assert.ok(runs < 10, `${runs} ran`);
@@ -40,9 +40,9 @@ describe("while the store refuses results", () => {
     assert.equal(runs, 50, "none ran twice");
   });
 
-  it("does not write log lines twice when only the results were refused", async (t) => {
+  it("does not write log lines twice when they were refused together with results", async (t) => {
     const world = await WorkerWorld.open(t, { tasks: [["chatty", (_p, { log }) => log("once")]] });
-    world.faults.fail("settle");
+    world.faults.fail("record");
     const id = await world.submit("chatty");
     await world.advance(2_000);
     world.faults.heal();
@@ -51,12 +51,12 @@ describe("while the store refuses results", () => {
     assert.deepEqual(await world.logs(id), ["once"]);
   });
 
-  it("does not lose log lines when only they were refused", async (t) => {
+  it("does not lose log lines that were refused", async (t) => {
     const held = new HeldRuns();
     const world = await WorkerWorld.open(t, { tasks: [["held", held.polite]] });
     const id = await world.submit("held");
     await world.until(id, "processing");
-    world.faults.fail("report");
+    world.faults.fail("record");
     for (const text of ["one", "two", "three"]) {
       held.started[0]!.log(text);
       await world.advance(100);
@@ -71,7 +71,7 @@ describe("while the store refuses results", () => {
     const world = await WorkerWorld.open(t, { tasks: [["held", held.polite]] });
     const id = await world.submit("held");
     await world.until(id, "processing");
-    world.faults.fail("settle");
+    world.faults.fail("record");
     held.finish(0, "kept");
     await world.advance(60_000); // six times the lease
     assert.deepEqual(await world.reap(), []);

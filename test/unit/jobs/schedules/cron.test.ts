@@ -17,6 +17,16 @@ function next(expression: string, after: string, count: number, zone = "UTC"): s
   return found;
 }
 
+/** The same as text, without the year when it is that of `after`: `03-29 01:00, 03-30 00:30`. */
+function fires(expression: string, after: string, expected: string, zone = "UTC"): void {
+  const found = next(expression, after, expected.split(", ").length, zone);
+  const year = after.slice(0, 4);
+  assert.deepEqual(
+    found,
+    expected.split(", ").map((at) => `${at.length > 14 ? "" : `${year}-`}${at.replace(" ", "T")}Z`),
+  );
+}
+
 function iso(instant: number): string {
   return new Date(instant).toISOString().replace(/(?::00)?\.000Z$/, "Z");
 }
@@ -24,65 +34,35 @@ function iso(instant: number): string {
 const hourMs = 3_600_000;
 
 describe("cron expressions", () => {
-  const cases: [name: string, expression: string, after: string, expected: string[]][] = [
-    ["five fields", "30 6 * * *", "2026-01-01T00:00Z", ["2026-01-01T06:30Z", "2026-01-02T06:30Z"]],
+  const cases: [name: string, expression: string, after: string, expected: string][] = [
+    ["five fields", "30 6 * * *", "2026-01-01T00:00Z", "01-01 06:30, 01-02 06:30"],
     [
       "six fields with seconds in front",
       "*/20 * * * * *",
       "2026-01-01T00:00Z",
-      ["2026-01-01T00:00:20Z", "2026-01-01T00:00:40Z", "2026-01-01T00:01Z"],
+      "01-01 00:00:20, 01-01 00:00:40, 01-01 00:01",
     ],
-    [
-      "lists, ranges and steps",
-      "0 8-10/2,20 * * *",
-      "2026-01-01T09:00Z",
-      ["2026-01-01T10:00Z", "2026-01-01T20:00Z"],
-    ],
-    [
-      "names in any case",
-      "0 0 * jan Mon-WED",
-      "2026-01-08T00:00Z",
-      ["2026-01-12T00:00Z", "2026-01-13T00:00Z"],
-    ],
-    ["Sunday as 0", "0 0 * * 0", "2026-01-01T00:00Z", ["2026-01-04T00:00Z"]],
-    ["Sunday as 7", "0 0 * * 7", "2026-01-01T00:00Z", ["2026-01-04T00:00Z"]],
-    [
-      "a range up to Sunday",
-      "0 0 * * SAT-SUN",
-      "2026-01-01T00:00Z",
-      ["2026-01-03T00:00Z", "2026-01-04T00:00Z", "2026-01-10T00:00Z"],
-    ],
-    [
-      "the last day of the month",
-      "0 0 L * *",
-      "2024-01-31T00:00Z",
-      ["2024-02-29T00:00Z", "2024-03-31T00:00Z"],
-    ],
-    [
-      "the last day beside others",
-      "0 0 15,L 2 *",
-      "2026-02-01T00:00Z",
-      ["2026-02-15T00:00Z", "2026-02-28T00:00Z"],
-    ],
-    ["the last Friday", "0 0 * * FRIL", "2026-01-01T00:00Z", ["2026-01-30T00:00Z", "2026-02-27T00:00Z"]],
-    ["the second Tuesday", "0 0 * * 2#2", "2026-01-01T00:00Z", ["2026-01-13T00:00Z", "2026-02-10T00:00Z"]],
+    ["lists, ranges and steps", "0 8-10/2,20 * * *", "2026-01-01T09:00Z", "01-01 10:00, 01-01 20:00"],
+    ["names in any case", "0 0 * jan Mon-WED", "2026-01-08T00:00Z", "01-12 00:00, 01-13 00:00"],
+    ["Sunday as 0", "0 0 * * 0", "2026-01-01T00:00Z", "01-04 00:00"],
+    ["Sunday as 7", "0 0 * * 7", "2026-01-01T00:00Z", "01-04 00:00"],
+    ["a range up to Sunday", "0 0 * * SAT-SUN", "2026-01-01T00:00Z", "01-03 00:00, 01-04 00:00, 01-10 00:00"],
+    ["the last day of the month", "0 0 L * *", "2024-01-31T00:00Z", "02-29 00:00, 03-31 00:00"],
+    ["the last day beside others", "0 0 15,L 2 *", "2026-02-01T00:00Z", "02-15 00:00, 02-28 00:00"],
+    ["the last Friday", "0 0 * * FRIL", "2026-01-01T00:00Z", "01-30 00:00, 02-27 00:00"],
+    ["the second Tuesday", "0 0 * * 2#2", "2026-01-01T00:00Z", "01-13 00:00, 02-10 00:00"],
     [
       "day of month or weekday when both are given",
       "0 0 13 * FRI",
       "2026-02-10T00:00Z",
-      ["2026-02-13T00:00Z", "2026-02-20T00:00Z"],
+      "02-13 00:00, 02-20 00:00",
     ],
-    ["29 February", "0 0 29 2 *", "2026-01-01T00:00Z", ["2028-02-29T00:00Z", "2032-02-29T00:00Z"]],
-    [
-      "29 February across 2100, which is no leap year",
-      "0 0 29 2 *",
-      "2096-03-01T00:00Z",
-      ["2104-02-29T00:00Z"],
-    ],
-    ["more than one space", "  0   0\t1 1 *  ", "2026-01-01T00:00Z", ["2027-01-01T00:00Z"]],
+    ["29 February", "0 0 29 2 *", "2026-01-01T00:00Z", "2028-02-29 00:00, 2032-02-29 00:00"],
+    ["29 February across 2100, which is no leap year", "0 0 29 2 *", "2096-03-01T00:00Z", "2104-02-29 00:00"],
+    ["more than one space", "  0   0\t1 1 *  ", "2026-01-01T00:00Z", "2027-01-01 00:00"],
   ];
   for (const [name, expression, after, expected] of cases) {
-    it(`take ${name}`, () => assert.deepEqual(next(expression, after, expected.length), expected));
+    it(`take ${name}`, () => fires(expression, after, expected));
   }
 
   it("take nicknames, which mean what they stand for", () => {
@@ -96,12 +76,10 @@ describe("cron expressions", () => {
   });
 
   it("give occurrences strictly after an instant, also one within a second", () => {
-    assert.deepEqual(next("0 12 * * *", "2026-01-01T12:00:00.000Z", 1), ["2026-01-02T12:00Z"]);
-    assert.deepEqual(next("0 12 * * *", "2026-01-01T11:59:59.999Z", 1), ["2026-01-01T12:00Z"]);
-    assert.deepEqual(next("* * * * * *", "2026-01-01T12:00:00.001Z", 1), ["2026-01-01T12:00:01Z"]);
-    assert.deepEqual(next("30 2 * * *", "2026-01-01T01:30:00.001Z", 1, "Europe/Berlin"), [
-      "2026-01-02T01:30Z",
-    ]);
+    fires("0 12 * * *", "2026-01-01T12:00:00.000Z", "01-02 12:00");
+    fires("0 12 * * *", "2026-01-01T11:59:59.999Z", "01-01 12:00");
+    fires("* * * * * *", "2026-01-01T12:00:00.001Z", "01-01 12:00:01");
+    fires("30 2 * * *", "2026-01-01T01:30:00.001Z", "01-02 01:30", "Europe/Berlin");
   });
 
   const refused: [expression: string, message: RegExp, part?: string][] = [
@@ -179,159 +157,87 @@ describe("cron expressions", () => {
 describe("the day the clocks go forward", () => {
   // Berlin: 29 March 2026, 02:00 -> 03:00 (01:00 UTC). New York: 8 March 2026, 02:00 -> 03:00 (07:00 UTC).
   it("keeps hourly schedules every 60 minutes", () => {
-    assert.deepEqual(next("0 * * * *", "2026-03-28T23:30Z", 3, "Europe/Berlin"), [
-      "2026-03-29T00:00Z",
-      "2026-03-29T01:00Z",
-      "2026-03-29T02:00Z",
-    ]);
-    assert.deepEqual(next("30 * * * *", "2026-03-08T05:45Z", 3, "America/New_York"), [
-      "2026-03-08T06:30Z",
-      "2026-03-08T07:30Z",
-      "2026-03-08T08:30Z",
-    ]);
+    fires("0 * * * *", "2026-03-28T23:30Z", "03-29 00:00, 03-29 01:00, 03-29 02:00", "Europe/Berlin");
+    fires("30 * * * *", "2026-03-08T05:45Z", "03-08 06:30, 03-08 07:30, 03-08 08:30", "America/New_York");
   });
 
   it("keeps five minutes every five minutes", () => {
-    assert.deepEqual(next("*/5 * * * *", "2026-03-29T00:50Z", 3, "Europe/Berlin"), [
-      "2026-03-29T00:55Z",
-      "2026-03-29T01:00Z",
-      "2026-03-29T01:05Z",
-    ]);
+    fires("*/5 * * * *", "2026-03-29T00:50Z", "03-29 00:55, 03-29 01:00, 03-29 01:05", "Europe/Berlin");
   });
 
   it("fires a daily run of the missing hour at the end of the gap", () => {
-    assert.deepEqual(next("30 2 * * *", "2026-03-28T12:00Z", 2, "Europe/Berlin"), [
-      "2026-03-29T01:00Z",
-      "2026-03-30T00:30Z",
-    ]);
-    assert.deepEqual(next("30 2 * * *", "2026-03-07T12:00Z", 2, "America/New_York"), [
-      "2026-03-08T07:00Z",
-      "2026-03-09T06:30Z",
-    ]);
+    fires("30 2 * * *", "2026-03-28T12:00Z", "03-29 01:00, 03-30 00:30", "Europe/Berlin");
+    fires("30 2 * * *", "2026-03-07T12:00Z", "03-08 07:00, 03-09 06:30", "America/New_York");
   });
 
   it("fires it too when the expression names several hours or minutes, once for all of the gap", () => {
-    assert.deepEqual(next("30 2,14 * * *", "2026-03-28T14:00Z", 2, "Europe/Berlin"), [
-      "2026-03-29T01:00Z",
-      "2026-03-29T12:30Z",
-    ]);
-    assert.deepEqual(next("0,30 2 * * *", "2026-03-28T14:00Z", 2, "Europe/Berlin"), [
-      "2026-03-29T01:00Z",
-      "2026-03-30T00:00Z",
-    ]);
-    assert.deepEqual(next("*/15 2-3 * * *", "2026-03-28T14:00Z", 2, "Europe/Berlin"), [
-      "2026-03-29T01:00Z",
-      "2026-03-29T01:15Z",
-    ]);
+    fires("30 2,14 * * *", "2026-03-28T14:00Z", "03-29 01:00, 03-29 12:30", "Europe/Berlin");
+    fires("0,30 2 * * *", "2026-03-28T14:00Z", "03-29 01:00, 03-30 00:00", "Europe/Berlin");
+    fires("*/15 2-3 * * *", "2026-03-28T14:00Z", "03-29 01:00, 03-29 01:15", "Europe/Berlin");
   });
 
   it("fires it when the gap ends on the next day, and when it begins with the day", () => {
     // Nuuk: 28 March 2026, 23:00 -> 00:00. Santiago: 6 September 2026, 00:00 -> 01:00.
-    assert.deepEqual(next("30 23 * * *", "2026-03-28T12:00Z", 2, "America/Nuuk"), [
-      "2026-03-29T01:00Z",
-      "2026-03-30T00:30Z",
-    ]);
-    assert.deepEqual(next("0 0 * * *", "2026-09-05T12:00Z", 2, "America/Santiago"), [
-      "2026-09-06T04:00Z",
-      "2026-09-07T03:00Z",
-    ]);
+    fires("30 23 * * *", "2026-03-28T12:00Z", "03-29 01:00, 03-30 00:30", "America/Nuuk");
+    fires("0 0 * * *", "2026-09-05T12:00Z", "09-06 04:00, 09-07 03:00", "America/Santiago");
   });
 
   it("takes every second hour for local times", () => {
-    assert.deepEqual(next("0 */2 * * *", "2026-03-28T22:30Z", 4, "Europe/Berlin"), [
-      "2026-03-28T23:00Z",
-      "2026-03-29T01:00Z",
-      "2026-03-29T02:00Z",
-      "2026-03-29T04:00Z",
-    ]);
+    fires(
+      "0 */2 * * *",
+      "2026-03-28T22:30Z",
+      "03-28 23:00, 03-29 01:00, 03-29 02:00, 03-29 04:00",
+      "Europe/Berlin",
+    );
   });
 
   it("gives an hourly schedule one interval of 90 minutes where the change is half an hour", () => {
-    assert.deepEqual(next("0 * * * *", "2026-10-03T14:00Z", 3, "Australia/Lord_Howe"), [
-      "2026-10-03T14:30Z",
-      "2026-10-03T16:00Z",
-      "2026-10-03T17:00Z",
-    ]);
+    fires("0 * * * *", "2026-10-03T14:00Z", "10-03 14:30, 10-03 16:00, 10-03 17:00", "Australia/Lord_Howe");
   });
 
   it("leaves times outside the gap alone", () => {
-    assert.deepEqual(next("0 3 * * *", "2026-03-28T12:00Z", 2, "Europe/Berlin"), [
-      "2026-03-29T01:00Z",
-      "2026-03-30T01:00Z",
-    ]);
-    assert.deepEqual(next("59 1 * * *", "2026-03-28T12:00Z", 2, "Europe/Berlin"), [
-      "2026-03-29T00:59Z",
-      "2026-03-29T23:59Z",
-    ]);
+    fires("0 3 * * *", "2026-03-28T12:00Z", "03-29 01:00, 03-30 01:00", "Europe/Berlin");
+    fires("59 1 * * *", "2026-03-28T12:00Z", "03-29 00:59, 03-29 23:59", "Europe/Berlin");
   });
 });
 
 describe("the day the clocks go back", () => {
   // Berlin: 25 October 2026, 03:00 -> 02:00 (01:00 UTC). New York: 1 November 2026, 02:00 -> 01:00 (06:00 UTC).
   it("keeps hourly schedules every 60 minutes", () => {
-    assert.deepEqual(next("0 * * * *", "2026-10-24T23:30Z", 4, "Europe/Berlin"), [
-      "2026-10-25T00:00Z",
-      "2026-10-25T01:00Z",
-      "2026-10-25T02:00Z",
-      "2026-10-25T03:00Z",
-    ]);
-    assert.deepEqual(next("30 * * * *", "2026-11-01T05:00Z", 3, "America/New_York"), [
-      "2026-11-01T05:30Z",
-      "2026-11-01T06:30Z",
-      "2026-11-01T07:30Z",
-    ]);
+    fires(
+      "0 * * * *",
+      "2026-10-24T23:30Z",
+      "10-25 00:00, 10-25 01:00, 10-25 02:00, 10-25 03:00",
+      "Europe/Berlin",
+    );
+    fires("30 * * * *", "2026-11-01T05:00Z", "11-01 05:30, 11-01 06:30, 11-01 07:30", "America/New_York");
   });
 
   it("keeps five minutes every five minutes", () => {
-    assert.deepEqual(next("*/5 * * * *", "2026-10-25T00:50Z", 3, "Europe/Berlin"), [
-      "2026-10-25T00:55Z",
-      "2026-10-25T01:00Z",
-      "2026-10-25T01:05Z",
-    ]);
+    fires("*/5 * * * *", "2026-10-25T00:50Z", "10-25 00:55, 10-25 01:00, 10-25 01:05", "Europe/Berlin");
   });
 
   it("fires a daily run of the repeated hour once, the first time", () => {
-    assert.deepEqual(next("30 2 * * *", "2026-10-24T12:00Z", 2, "Europe/Berlin"), [
-      "2026-10-25T00:30Z",
-      "2026-10-26T01:30Z",
-    ]);
-    assert.deepEqual(next("30 1 * * *", "2026-10-31T12:00Z", 2, "America/New_York"), [
-      "2026-11-01T05:30Z",
-      "2026-11-02T06:30Z",
-    ]);
+    fires("30 2 * * *", "2026-10-24T12:00Z", "10-25 00:30, 10-26 01:30", "Europe/Berlin");
+    fires("30 1 * * *", "2026-10-31T12:00Z", "11-01 05:30, 11-02 06:30", "America/New_York");
   });
 
   it("fires once also when the expression names several hours or minutes", () => {
-    assert.deepEqual(next("30 2,14 * * *", "2026-10-24T14:00Z", 2, "Europe/Berlin"), [
-      "2026-10-25T00:30Z",
-      "2026-10-25T13:30Z",
-    ]);
-    assert.deepEqual(next("*/30 2 * * *", "2026-10-24T14:00Z", 3, "Europe/Berlin"), [
-      "2026-10-25T00:00Z",
-      "2026-10-25T00:30Z",
-      "2026-10-26T01:00Z",
-    ]);
+    fires("30 2,14 * * *", "2026-10-24T14:00Z", "10-25 00:30, 10-25 13:30", "Europe/Berlin");
+    fires("*/30 2 * * *", "2026-10-24T14:00Z", "10-25 00:00, 10-25 00:30, 10-26 01:00", "Europe/Berlin");
   });
 
   it("takes every second hour for local times", () => {
-    assert.deepEqual(next("0 */2 * * *", "2026-10-24T21:30Z", 3, "Europe/Berlin"), [
-      "2026-10-24T22:00Z",
-      "2026-10-25T00:00Z",
-      "2026-10-25T03:00Z",
-    ]);
+    fires("0 */2 * * *", "2026-10-24T21:30Z", "10-24 22:00, 10-25 00:00, 10-25 03:00", "Europe/Berlin");
   });
 
   it("does not fire again when asked within the second pass of the hour", () => {
-    assert.deepEqual(next("30 2 * * *", "2026-10-25T01:10Z", 1, "Europe/Berlin"), ["2026-10-26T01:30Z"]);
+    fires("30 2 * * *", "2026-10-25T01:10Z", "10-26 01:30", "Europe/Berlin");
   });
 
   it("finds the second pass of an hour that ends the day", () => {
     // Nuuk: 25 October 2026 00:00 -> 24 October 23:00 (01:00 UTC), so the 24th has 25 hours.
-    assert.deepEqual(next("59 * 24 10 *", "2026-10-25T00:30Z", 3, "America/Nuuk"), [
-      "2026-10-25T00:59Z",
-      "2026-10-25T01:59Z",
-      "2027-10-24T01:59Z",
-    ]);
+    fires("59 * 24 10 *", "2026-10-25T00:30Z", "10-25 00:59, 10-25 01:59, 2027-10-24 01:59", "America/Nuuk");
   });
 });
 

@@ -5,154 +5,124 @@ import { topics } from "../../../../src/channels/channel-names.ts";
 import { BatonError } from "../../../../src/core/errors.ts";
 import type { MissedPolicy } from "../../../../src/core/schedules/schedule.ts";
 import { compileTiming } from "../../../../src/jobs/schedules/cron.ts";
-import { minuteMs, ScheduleWorld, secondMs, START } from "./world.ts";
+import { minuteMs, ScheduleWorld, secondMs, START, inWorld } from "./world.ts";
 
-const within = (body: (world: ScheduleWorld) => Promise<void>) => () => ScheduleWorld.with(body);
 const storeDown = (): Promise<never> =>
   Promise.reject(new BatonError("STORE_UNAVAILABLE", "the store is away"));
 
 describe("a leader with schedules", () => {
-  it(
-    "fires each occurrence once, at its time",
-    within(async (world) => {
-      await world.put();
-      await world.lead();
-      await world.clock.advance(minuteMs - 1);
-      assert.deepEqual(await world.fired(), []);
-      await world.clock.advance(1);
-      assert.deepEqual(await world.fired(), [60]);
-      await world.clock.advance(3 * minuteMs);
-      assert.deepEqual(await world.fired(), [60, 120, 180, 240]);
-      const [noted] = await world.store.history("tick", 1);
-      assert.equal(noted!.notedAt, noted!.at, "not late by a millisecond when idle");
-    }),
-  );
+  inWorld("fires each occurrence once, at its time", async (world) => {
+    await world.put();
+    await world.lead();
+    await world.clock.advance(minuteMs - 1);
+    assert.deepEqual(await world.fired(), []);
+    await world.clock.advance(1);
+    assert.deepEqual(await world.fired(), [60]);
+    await world.clock.advance(3 * minuteMs);
+    assert.deepEqual(await world.fired(), [60, 120, 180, 240]);
+    const [noted] = await world.store.history("tick", 1);
+    assert.equal(noted!.notedAt, noted!.at, "not late by a millisecond when idle");
+  });
 
-  it(
-    "gives the job what the schedule says, and tells idle workers",
-    within(async (world) => {
-      await world.put({ payload: { a: 1 }, queue: "slow", priority: 7, maxAttempts: 2, timeoutMs: 900 });
-      await world.lead();
-      await world.clock.advance(minuteMs);
-      const [job] = await world.jobs();
-      const expected = {
-        task: "work",
-        queue: "slow",
-        priority: 7,
-        payload: '{"a":1}',
-        runAt: START + minuteMs,
-        maxAttempts: 2,
-        timeoutMs: 900,
-        idempotencyKey: null,
-        schedule: "tick",
-        status: "queued",
-        leaderEpoch: 1,
-      };
-      assert.deepEqual({ ...job, ...expected }, job);
-      assert.equal((await world.store.get("tick"))!.leaderEpoch, 1);
-      const ready = world.published.filter((one) => one.topic === topics.jobsReady);
-      assert.deepEqual(
-        ready.map((one) => one.message.key),
-        ["slow"],
-      );
-    }),
-  );
+  inWorld("gives the job what the schedule says, and tells idle workers", async (world) => {
+    await world.put({ payload: { a: 1 }, queue: "slow", priority: 7, maxAttempts: 2, timeoutMs: 900 });
+    await world.lead();
+    await world.clock.advance(minuteMs);
+    const [job] = await world.jobs();
+    const expected = {
+      task: "work",
+      queue: "slow",
+      priority: 7,
+      payload: '{"a":1}',
+      runAt: START + minuteMs,
+      maxAttempts: 2,
+      timeoutMs: 900,
+      idempotencyKey: null,
+      schedule: "tick",
+      status: "queued",
+      leaderEpoch: 1,
+    };
+    assert.deepEqual({ ...job, ...expected }, job);
+    assert.equal((await world.store.get("tick"))!.leaderEpoch, 1);
+    const ready = world.published.filter((one) => one.topic === topics.jobsReady);
+    assert.deepEqual(
+      ready.map((one) => one.message.key),
+      ["slow"],
+    );
+  });
 
-  it(
-    "hears at once of a schedule that is put, changed, paused, resumed and removed",
-    within(async (world) => {
-      await world.lead();
-      await world.put({ everyMs: secondMs });
-      await world.clock.advance(2 * secondMs);
-      assert.deepEqual(await world.fired(), [1, 2]);
-      await world.put({ everyMs: 2 * secondMs });
-      await world.clock.advance(2 * secondMs);
-      assert.deepEqual(await world.fired(), [1, 2, 4]);
-      await world.service.setPaused("tick", true);
-      await world.clock.advance(3 * secondMs);
-      assert.deepEqual(await world.fired(), [1, 2, 4]);
-      await world.service.setPaused("tick", false);
-      await world.clock.advance(secondMs);
-      assert.deepEqual(await world.fired(), [1, 2, 4, 8], "what passed during the pause is not made up");
-      await world.service.remove("tick");
-      await world.clock.advance(minuteMs);
-      assert.deepEqual(await world.fired(), [1, 2, 4, 8]);
-    }),
-  );
+  inWorld("hears at once of a schedule that is put, changed, paused, resumed and removed", async (world) => {
+    await world.lead();
+    await world.put({ everyMs: secondMs });
+    await world.clock.advance(2 * secondMs);
+    assert.deepEqual(await world.fired(), [1, 2]);
+    await world.put({ everyMs: 2 * secondMs });
+    await world.clock.advance(2 * secondMs);
+    assert.deepEqual(await world.fired(), [1, 2, 4]);
+    await world.service.setPaused("tick", true);
+    await world.clock.advance(3 * secondMs);
+    assert.deepEqual(await world.fired(), [1, 2, 4]);
+    await world.service.setPaused("tick", false);
+    await world.clock.advance(secondMs);
+    assert.deepEqual(await world.fired(), [1, 2, 4, 8], "what passed during the pause is not made up");
+    await world.service.remove("tick");
+    await world.clock.advance(minuteMs);
+    assert.deepEqual(await world.fired(), [1, 2, 4, 8]);
+  });
 
-  it(
-    "finds within seconds what it was not told",
-    within(async (world) => {
-      await world.lead();
-      world.hintsArrive = false;
-      await world.put({ everyMs: 7 * secondMs });
-      await world.clock.advance(7 * secondMs);
-      assert.deepEqual(await world.fired(), [7]);
-      await world.service.remove("tick");
-      await world.clock.advance(minuteMs);
-      assert.deepEqual(await world.fired(), [7]);
-    }),
-  );
+  inWorld("finds within seconds what it was not told", async (world) => {
+    await world.lead();
+    world.hintsArrive = false;
+    await world.put({ everyMs: 7 * secondMs });
+    await world.clock.advance(7 * secondMs);
+    assert.deepEqual(await world.fired(), [7]);
+    await world.service.remove("tick");
+    await world.clock.advance(minuteMs);
+    assert.deepEqual(await world.fired(), [7]);
+  });
 
-  it(
-    "counts on from the fired occurrence and not from now",
-    within(async (world) => {
-      await world.put({ everyMs: 10 * secondMs, missed: "run_all" });
-      await world.lead();
-      // The store takes 4 seconds for every fire.
-      world.fire = async (...call) => {
-        await world.clock.sleep(4 * secondMs);
-        return world.store.fire(...call);
-      };
-      await world.clock.advance(60 * secondMs);
-      assert.deepEqual(await world.fired(), [10, 20, 30, 40, 50]);
-      assert.equal(await world.nextAt(), 60);
-    }),
-  );
+  inWorld("counts on from the fired occurrence and not from now", async (world) => {
+    await world.put({ everyMs: 10 * secondMs, missed: "run_all" });
+    await world.lead();
+    // The store takes 4 seconds for every fire.
+    world.fire = async (...call) => {
+      await world.clock.sleep(4 * secondMs);
+      return world.store.fire(...call);
+    };
+    await world.clock.advance(60 * secondMs);
+    assert.deepEqual(await world.fired(), [10, 20, 30, 40, 50]);
+    assert.equal(await world.nextAt(), 60);
+  });
 
-  it(
-    "skips an occurrence whose predecessor is unfinished, if told to",
-    within(async (world) => {
-      await world.put({ overlap: "skip" });
-      await world.lead();
-      await world.clock.advance(3 * minuteMs);
-      await world.finishJobs();
-      await world.clock.advance(minuteMs);
-      assert.deepEqual(await world.history(), [
-        "60 fire",
-        "120 skip overlap",
-        "180 skip overlap",
-        "240 fire",
-      ]);
-    }),
-  );
+  inWorld("skips an occurrence whose predecessor is unfinished, if told to", async (world) => {
+    await world.put({ overlap: "skip" });
+    await world.lead();
+    await world.clock.advance(3 * minuteMs);
+    await world.finishJobs();
+    await world.clock.advance(minuteMs);
+    assert.deepEqual(await world.history(), ["60 fire", "120 skip overlap", "180 skip overlap", "240 fire"]);
+  });
 
   for (const [policy, expected] of [
     ["skip", [660]],
     ["run_once", [600, 660]],
     ["run_all", [420, 480, 540, 600, 660]],
   ] as const) {
-    it(
-      `makes up for ten minutes without a leader as ${policy} says`,
-      within(async (world) => {
-        await world.put({ missed: policy, missedMax: 4 });
-        await world.clock.advance(10 * minuteMs + 30 * secondMs);
-        await world.lead();
-        await world.clock.advance(30 * secondMs);
-        assert.deepEqual(await world.fired(), expected);
-        const history = await world.history();
-        assert.equal(history.length, 11, "every occurrence is accounted for");
-        assert.equal(
-          history.filter((line) => line.endsWith("over_cap")).length,
-          policy === "run_all" ? 6 : 0,
-        );
-      }),
-    );
+    inWorld(`makes up for ten minutes without a leader as ${policy} says`, async (world) => {
+      await world.put({ missed: policy, missedMax: 4 });
+      await world.clock.advance(10 * minuteMs + 30 * secondMs);
+      await world.lead();
+      await world.clock.advance(30 * secondMs);
+      assert.deepEqual(await world.fired(), expected);
+      const history = await world.history();
+      assert.equal(history.length, 11, "every occurrence is accounted for");
+      assert.equal(history.filter((line) => line.endsWith("over_cap")).length, policy === "run_all" ? 6 : 0);
+    });
   }
 
-  it(
+  inWorld(
     "is quick about a second-by-second schedule after a month without a leader, and says what it passed over",
-    within(async (world) => {
+    async (world) => {
       await world.put({ cron: "* * * * * *", zone: "Europe/Berlin" });
       const monthMs = 30 * 24 * 60 * minuteMs;
       world.clock.setWall(START + monthMs);
@@ -166,34 +136,31 @@ describe("a leader with schedules", () => {
       assert.equal(passed!["schedule"], "tick");
       assert.equal((passed!["from"] as number) - START, 2 * secondMs);
       assert.equal(await world.nextAt(), month + 1);
-    }),
+    },
   );
 
-  it(
-    "serves a thousand schedules without reading them all for each",
-    within(async (world) => {
-      for (let i = 0; i < 1_000; i++)
-        await world.put({ name: `tick-${i}`, everyMs: (1 + (i % 60)) * secondMs });
-      await world.lead();
-      await world.clock.advance(minuteMs);
-      const jobs = await world.jobs();
-      const fired = Map.groupBy(jobs, ({ schedule }) => schedule);
-      let expected = 0;
-      for (let i = 0; i < 1_000; i++) {
-        // Intervals are counted from 1970, not from the start.
-        const everyMs = (1 + (i % 60)) * secondMs;
-        const times = Math.floor((START + minuteMs) / everyMs) - Math.floor(START / everyMs);
-        expected += times;
-        assert.equal(fired.get(`tick-${i}`)?.length ?? 0, times);
-      }
-      assert.equal(jobs.length, expected);
-      assert.ok(world.lists <= 14, `read all ${world.lists} times`);
-    }),
-  );
+  inWorld("serves a thousand schedules without reading them all for each", async (world) => {
+    for (let i = 0; i < 1_000; i++)
+      await world.put({ name: `tick-${i}`, everyMs: (1 + (i % 60)) * secondMs });
+    await world.lead();
+    await world.clock.advance(minuteMs);
+    const jobs = await world.jobs();
+    const fired = Map.groupBy(jobs, ({ schedule }) => schedule);
+    let expected = 0;
+    for (let i = 0; i < 1_000; i++) {
+      // Intervals are counted from 1970, not from the start.
+      const everyMs = (1 + (i % 60)) * secondMs;
+      const times = Math.floor((START + minuteMs) / everyMs) - Math.floor(START / everyMs);
+      expected += times;
+      assert.equal(fired.get(`tick-${i}`)?.length ?? 0, times);
+    }
+    assert.equal(jobs.length, expected);
+    assert.ok(world.lists <= 14, `read all ${world.lists} times`);
+  });
 
-  it(
+  inWorld(
     "leaves a schedule alone that cannot be computed, says so once, and serves the others",
-    within(async (world) => {
+    async (world) => {
       await world.put();
       const good = (await world.store.get("tick"))!;
       for (const zone of ["Mars/Olympus", "Mars/Elysium"]) {
@@ -210,120 +177,102 @@ describe("a leader with schedules", () => {
       await world.put({ name: "Mars/Olympus" });
       await world.clock.advance(minuteMs);
       assert.deepEqual(await world.fired("Mars/Olympus"), [180], "mended, it fires");
-    }),
+    },
   );
 });
 
 describe("a leader whose store fails", () => {
-  it(
-    "starts when the store comes back",
-    within(async (world) => {
-      await world.put();
-      const { list } = world;
-      world.list = storeDown;
-      await world.lead();
-      await world.clock.advance(50 * secondMs);
-      assert.ok(world.log.matching(/cannot be read/).length < 20, "it backs off");
-      world.list = list;
-      await world.clock.advance(10 * secondMs);
-      assert.deepEqual(await world.fired(), [60]);
-    }),
-  );
+  inWorld("starts when the store comes back", async (world) => {
+    await world.put();
+    const { list } = world;
+    world.list = storeDown;
+    await world.lead();
+    await world.clock.advance(50 * secondMs);
+    assert.ok(world.log.matching(/cannot be read/).length < 20, "it backs off");
+    world.list = list;
+    await world.clock.advance(10 * secondMs);
+    assert.deepEqual(await world.fired(), [60]);
+  });
 
-  it(
-    "tries again with growing delays, and loses and doubles nothing",
-    within(async (world) => {
-      await world.put({ everyMs: 10 * secondMs, missed: "run_all" });
-      await world.lead();
-      let tries = 0;
-      world.fire = () => {
-        tries++;
-        return storeDown();
-      };
-      await world.clock.advance(40 * secondMs);
-      // Six until the delays have grown to 5 seconds, and reading all every 5 seconds adds none.
-      assert.ok(tries >= 9 && tries <= 13, `${tries} tries`);
-      world.fire = (...call) => world.store.fire(...call);
-      await world.clock.advance(10 * secondMs);
-      assert.deepEqual(await world.fired(), [10, 20, 30, 40, 50]);
-    }),
-  );
+  inWorld("tries again with growing delays, and loses and doubles nothing", async (world) => {
+    await world.put({ everyMs: 10 * secondMs, missed: "run_all" });
+    await world.lead();
+    let tries = 0;
+    world.fire = () => {
+      tries++;
+      return storeDown();
+    };
+    await world.clock.advance(40 * secondMs);
+    // Six until the delays have grown to 5 seconds, and reading all every 5 seconds adds none.
+    assert.ok(tries >= 9 && tries <= 13, `${tries} tries`);
+    world.fire = (...call) => world.store.fire(...call);
+    await world.clock.advance(10 * secondMs);
+    assert.deepEqual(await world.fired(), [10, 20, 30, 40, 50]);
+  });
 
-  it(
-    "makes no second job when a fire arrived and its answer was lost",
-    within(async (world) => {
-      await world.put();
-      await world.lead();
-      world.fire = async (...call) => {
-        await world.store.fire(...call);
-        world.fire = (...again) => world.store.fire(...again);
-        return storeDown();
-      };
-      await world.clock.advance(3 * minuteMs);
-      assert.deepEqual(await world.fired(), [60, 120, 180]);
-    }),
-  );
+  inWorld("makes no second job when a fire arrived and its answer was lost", async (world) => {
+    await world.put();
+    await world.lead();
+    world.fire = async (...call) => {
+      await world.store.fire(...call);
+      world.fire = (...again) => world.store.fire(...again);
+      return storeDown();
+    };
+    await world.clock.advance(3 * minuteMs);
+    assert.deepEqual(await world.fired(), [60, 120, 180]);
+  });
 
-  it(
-    "keeps the others on time while one schedule cannot be fired",
-    within(async (world) => {
-      await world.put({ name: "bad", everyMs: secondMs });
-      await world.put({ name: "good", everyMs: secondMs });
-      await world.lead();
-      world.fire = (...call) => (call[0].schedule === "bad" ? storeDown() : world.store.fire(...call));
-      await world.clock.advance(30 * secondMs);
-      assert.deepEqual(await world.fired("bad"), []);
-      const late = (await world.store.history("good", 100)).filter((one) => one.notedAt > one.at);
-      assert.deepEqual([(await world.fired("good")).length, late], [30, []]);
-    }),
-  );
+  inWorld("keeps the others on time while one schedule cannot be fired", async (world) => {
+    await world.put({ name: "bad", everyMs: secondMs });
+    await world.put({ name: "good", everyMs: secondMs });
+    await world.lead();
+    world.fire = (...call) => (call[0].schedule === "bad" ? storeDown() : world.store.fire(...call));
+    await world.clock.advance(30 * secondMs);
+    assert.deepEqual(await world.fired("bad"), []);
+    const late = (await world.store.history("good", 100)).filter((one) => one.notedAt > one.at);
+    assert.deepEqual([(await world.fired("good")).length, late], [30, []]);
+  });
 });
 
 describe("two leaders", () => {
-  it(
-    "make one job an occurrence, and the older one stops at STALE_EPOCH",
-    within(async (world) => {
-      await world.put();
-      const old = await world.lead();
-      await world.clock.advance(minuteMs);
-      const young = await world.lead();
-      await world.clock.advance(2 * minuteMs);
-      assert.deepEqual(await world.fired(), [60, 120, 180]);
-      assert.deepEqual([old.over, young.over], [true, false]);
-      assert.deepEqual(
-        (await world.store.history("tick", 3)).map((one) => one.leaderEpoch),
-        [2, 2, 1],
-      );
-      assert.equal(world.subscriptions, 1, "the old one listens no more");
-    }),
-  );
+  inWorld("make one job an occurrence, and the older one stops at STALE_EPOCH", async (world) => {
+    await world.put();
+    const old = await world.lead();
+    await world.clock.advance(minuteMs);
+    const young = await world.lead();
+    await world.clock.advance(2 * minuteMs);
+    assert.deepEqual(await world.fired(), [60, 120, 180]);
+    assert.deepEqual([old.over, young.over], [true, false]);
+    assert.deepEqual(
+      (await world.store.history("tick", 3)).map((one) => one.leaderEpoch),
+      [2, 2, 1],
+    );
+    assert.equal(world.subscriptions, 1, "the old one listens no more");
+  });
 
-  it(
-    "make one job also when leadership passes in the middle of a fire",
-    within(async (world) => {
-      await world.put();
-      await world.lead();
-      // The old leader's fire hangs on its way until the new leader has fired.
-      let letGo = (): void => {};
-      const held = new Promise<void>((resolve) => (letGo = resolve));
-      world.fire = async (...call) => {
-        world.fire = (...again) => world.store.fire(...again);
-        await held;
-        return world.store.fire(...call);
-      };
-      await world.clock.advance(minuteMs);
-      assert.deepEqual(await world.fired(), []);
-      await world.lead();
-      assert.deepEqual(await world.fired(), [60]);
-      letGo();
-      await world.clock.advance(2 * minuteMs);
-      assert.deepEqual(await world.fired(), [60, 120, 180]);
-    }),
-  );
+  inWorld("make one job also when leadership passes in the middle of a fire", async (world) => {
+    await world.put();
+    await world.lead();
+    // The old leader's fire hangs on its way until the new leader has fired.
+    let letGo = (): void => {};
+    const held = new Promise<void>((resolve) => (letGo = resolve));
+    world.fire = async (...call) => {
+      world.fire = (...again) => world.store.fire(...again);
+      await held;
+      return world.store.fire(...call);
+    };
+    await world.clock.advance(minuteMs);
+    assert.deepEqual(await world.fired(), []);
+    await world.lead();
+    assert.deepEqual(await world.fired(), [60]);
+    letGo();
+    await world.clock.advance(2 * minuteMs);
+    assert.deepEqual(await world.fired(), [60, 120, 180]);
+  });
 
-  it(
+  inWorld(
     "do not pass on what they know: the second one finds the schedule as it is stored",
-    within(async (world) => {
+    async (world) => {
       await world.put();
       const first = await world.lead();
       await first.stop();
@@ -332,54 +281,45 @@ describe("two leaders", () => {
       await world.lead();
       await world.clock.advance(4 * minuteMs);
       assert.deepEqual(await world.fired(), [120, 240]);
-    }),
+    },
   );
 });
 
 describe("a wall clock that jumps", () => {
-  it(
-    "forward fires what became due within seconds, under the policy for missed runs",
-    within(async (world) => {
-      await world.put({ missed: "run_once" });
-      await world.lead();
-      world.clock.suspend(10 * minuteMs + 20 * secondMs);
-      await world.clock.advance(5 * secondMs);
-      assert.deepEqual(await world.fired(), [600]);
-    }),
-  );
+  inWorld("forward fires what became due within seconds, under the policy for missed runs", async (world) => {
+    await world.put({ missed: "run_once" });
+    await world.lead();
+    world.clock.suspend(10 * minuteMs + 20 * secondMs);
+    await world.clock.advance(5 * secondMs);
+    assert.deepEqual(await world.fired(), [600]);
+  });
 
-  it(
-    "back fires nothing again",
-    within(async (world) => {
-      await world.put();
-      await world.lead();
-      await world.clock.advance(5 * minuteMs);
-      world.clock.setWall(START + 2 * minuteMs);
-      await world.clock.advance(4 * minuteMs);
-      assert.deepEqual(await world.fired(), [60, 120, 180, 240, 300, 360]);
-    }),
-  );
+  inWorld("back fires nothing again", async (world) => {
+    await world.put();
+    await world.lead();
+    await world.clock.advance(5 * minuteMs);
+    world.clock.setWall(START + 2 * minuteMs);
+    await world.clock.advance(4 * minuteMs);
+    assert.deepEqual(await world.fired(), [60, 120, 180, 240, 300, 360]);
+  });
 });
 
 describe("a schedule replaced while it is due", () => {
-  it(
-    "with another timing fires by the new one",
-    within(async (world) => {
-      await world.put();
-      await world.lead();
-      world.fire = async (...call) => {
-        world.fire = (...again) => world.store.fire(...again);
-        await world.put({ everyMs: 45 * secondMs });
-        return world.store.fire(...call);
-      };
-      await world.clock.advance(3 * minuteMs);
-      assert.deepEqual(await world.fired(), [90, 135, 180]);
-    }),
-  );
+  inWorld("with another timing fires by the new one", async (world) => {
+    await world.put();
+    await world.lead();
+    world.fire = async (...call) => {
+      world.fire = (...again) => world.store.fire(...again);
+      await world.put({ everyMs: 45 * secondMs });
+      return world.store.fire(...call);
+    };
+    await world.clock.advance(3 * minuteMs);
+    assert.deepEqual(await world.fired(), [90, 135, 180]);
+  });
 
-  it(
+  inWorld(
     "without the leader's knowledge fires nothing of the old timing, and the leader learns of it there and then",
-    within(async (world) => {
+    async (world) => {
       await world.put({ cron: "57 * * * * *" });
       await world.lead();
       await world.clock.advance(56 * secondMs);
@@ -387,12 +327,12 @@ describe("a schedule replaced while it is due", () => {
       await world.put({ cron: "58 * * * * *" });
       await world.clock.advance(2 * secondMs);
       assert.deepEqual(await world.fired(), [58]);
-    }),
+    },
   );
 
-  it(
+  inWorld(
     "with the same timing keeps the occurrence, and it fires once with one of the two definitions",
-    within(async (world) => {
+    async (world) => {
       await world.put();
       await world.lead();
       world.fire = async (...call) => {
@@ -406,19 +346,16 @@ describe("a schedule replaced while it is due", () => {
         (await world.jobs()).map((job) => job.payload),
         ["null", '"new"'],
       );
-    }),
+    },
   );
 
-  it(
-    "while nobody leads is still made up for",
-    within(async (world) => {
-      await world.put();
-      await world.clock.advance(90 * secondMs);
-      await world.put({ payload: "new" });
-      await world.lead();
-      assert.deepEqual(await world.fired(), [60]);
-    }),
-  );
+  inWorld("while nobody leads is still made up for", async (world) => {
+    await world.put();
+    await world.clock.advance(90 * secondMs);
+    await world.put({ payload: "new" });
+    await world.lead();
+    assert.deepEqual(await world.fired(), [60]);
+  });
 });
 
 describe("whatever happens to leaders, clock and store", () => {

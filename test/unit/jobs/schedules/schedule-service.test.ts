@@ -1,13 +1,11 @@
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { describe } from "node:test";
 import type { ScheduleRequest } from "../../../../src/jobs/schedules/schedule-service.ts";
 import { topics } from "../../../../src/channels/channel-names.ts";
 import type { ErrorCode } from "../../../../src/core/errors.ts";
 import { hasCode } from "../../../../src/core/errors.ts";
 import { isJobId } from "../../../../src/core/ids.ts";
-import { minuteMs, ScheduleWorld, secondMs, START } from "./world.ts";
-
-const within = (body: (world: ScheduleWorld) => Promise<void>) => () => ScheduleWorld.with(body);
+import { inWorld, minuteMs, secondMs, START, type ScheduleWorld } from "./world.ts";
 
 const hints = (world: ScheduleWorld): string[] =>
   world.published.filter((one) => one.topic === topics.schedulesChanged).map((one) => one.message.key);
@@ -20,45 +18,53 @@ const fault = (code: ErrorCode, field: string, message: RegExp) => (error: unkno
 };
 
 describe("putting a schedule", () => {
-  it(
-    "fills in what was left out",
-    within(async (world) => {
-      const { schedule, outcome } = await world.service.put({
-        name: "nightly",
-        task: "report",
-        cron: "0 3 * * *",
-      });
-      assert.equal(outcome, "created");
-      const { createdAt: _created, updatedAt: _updated, leaderEpoch: _epoch, ...rest } = schedule;
-      assert.deepEqual(rest, {
-        name: "nightly",
-        timing: { kind: "cron", expression: "0 3 * * *", zone: "UTC" },
-        task: "report",
-        payload: "null",
-        queue: "default",
-        priority: 0,
-        maxAttempts: 5,
-        timeoutMs: null,
-        missed: "run_once",
-        missedMax: 100,
-        overlap: "allow",
-        paused: false,
-        nextAt: START + 180 * minuteMs,
-        lastFiredAt: null,
-        lastJob: null,
-      });
-    }),
-  );
+  inWorld("fills in what was left out", async (world) => {
+    const { schedule, outcome } = await world.service.put({
+      name: "nightly",
+      task: "report",
+      cron: "0 3 * * *",
+    });
+    assert.equal(outcome, "created");
+    const { createdAt: _created, updatedAt: _updated, leaderEpoch: _epoch, ...rest } = schedule;
+    assert.deepEqual(rest, {
+      name: "nightly",
+      timing: { kind: "cron", expression: "0 3 * * *", zone: "UTC" },
+      task: "report",
+      payload: "null",
+      queue: "default",
+      priority: 0,
+      maxAttempts: 5,
+      timeoutMs: null,
+      missed: "run_once",
+      missedMax: 100,
+      overlap: "allow",
+      paused: false,
+      nextAt: START + 180 * minuteMs,
+      lastFiredAt: null,
+      lastJob: null,
+    });
+  });
 
-  it(
-    "keeps what was given",
-    within(async (world) => {
-      const { schedule } = await world.service.put({
-        name: "team/report:daily",
-        task: "report",
-        payload: { deep: [1] },
-        cron: "0 3 * * *",
-        zone: "Europe/Berlin",
+  inWorld("keeps what was given", async (world) => {
+    const { schedule } = await world.service.put({
+      name: "team/report:daily",
+      task: "report",
+      payload: { deep: [1] },
+      cron: "0 3 * * *",
+      zone: "Europe/Berlin",
+      queue: "slow",
+      priority: -100,
+      maxAttempts: 1,
+      timeoutMs: 1,
+      missed: "run_all",
+      missedMax: 10_000,
+      overlap: "skip",
+    });
+    assert.deepEqual(
+      {
+        ...schedule,
+        timing: { kind: "cron", expression: "0 3 * * *", zone: "Europe/Berlin" },
+        payload: '{"deep":[1]}',
         queue: "slow",
         priority: -100,
         maxAttempts: 1,
@@ -66,29 +72,15 @@ describe("putting a schedule", () => {
         missed: "run_all",
         missedMax: 10_000,
         overlap: "skip",
-      });
-      assert.deepEqual(
-        {
-          ...schedule,
-          timing: { kind: "cron", expression: "0 3 * * *", zone: "Europe/Berlin" },
-          payload: '{"deep":[1]}',
-          queue: "slow",
-          priority: -100,
-          maxAttempts: 1,
-          timeoutMs: 1,
-          missed: "run_all",
-          missedMax: 10_000,
-          overlap: "skip",
-        },
-        schedule,
-      );
-      assert.equal(schedule.nextAt, START + 120 * minuteMs);
-    }),
-  );
+      },
+      schedule,
+    );
+    assert.equal(schedule.nextAt, START + 120 * minuteMs);
+  });
 
-  it(
+  inWorld(
     "again is unchanged and moves nothing; another definition replaces it; the leader hears of real changes only",
-    within(async (world) => {
+    async (world) => {
       assert.equal((await world.put()).outcome, "created");
       await world.clock.advance(90 * secondMs);
       const again = await world.put();
@@ -96,12 +88,12 @@ describe("putting a schedule", () => {
       assert.equal((await world.put({ payload: 1 })).outcome, "replaced");
       assert.equal((await world.put({ payload: 1, everyMs: 10 * secondMs })).outcome, "replaced");
       assert.deepEqual(hints(world), ["tick", "tick", "tick"]);
-    }),
+    },
   );
 
-  it(
+  inWorld(
     "keeps an occurrence that is due when only other fields change, and counts from now when the timing does",
-    within(async (world) => {
+    async (world) => {
       await world.put();
       await world.clock.advance(90 * secondMs);
       assert.equal((await world.put({ payload: 1 })).schedule.nextAt, START + 60 * secondMs);
@@ -109,17 +101,14 @@ describe("putting a schedule", () => {
         (await world.put({ payload: 1, everyMs: 7 * minuteMs })).schedule.nextAt! > world.clock.now(),
         true,
       );
-    }),
+    },
   );
 
-  it(
-    "succeeds when the leader cannot be told",
-    within(async (world) => {
-      world.channels.publish = () => Promise.reject(new Error("no channel"));
-      assert.equal((await world.put()).outcome, "created");
-      assert.equal(world.log.matching(/could not be told/).length, 1);
-    }),
-  );
+  inWorld("succeeds when the leader cannot be notified", async (world) => {
+    world.channels.publish = () => Promise.reject(new Error("no channel"));
+    assert.equal((await world.put()).outcome, "created");
+    assert.equal(world.log.matching(/could not be notified/).length, 1);
+  });
 
   const cycle: Record<string, unknown> = {};
   cycle["self"] = cycle;
@@ -189,123 +178,99 @@ describe("putting a schedule", () => {
     ],
   ];
   for (const [what, fields, code, field, message] of refused) {
-    it(
-      `refuses ${what} and stores nothing`,
-      within(async (world) => {
-        const request = { name: "tick", task: "work", everyMs: minuteMs, ...fields };
-        await assert.rejects(world.service.put(request), fault(code, field, message));
-        assert.deepEqual(await world.service.list(), []);
-        assert.deepEqual(hints(world), []);
-      }),
-    );
+    inWorld(`refuses ${what} and stores nothing`, async (world) => {
+      const request = { name: "tick", task: "work", everyMs: minuteMs, ...fields };
+      await assert.rejects(world.service.put(request), fault(code, field, message));
+      assert.deepEqual(await world.service.list(), []);
+      assert.deepEqual(hints(world), []);
+    });
   }
 });
 
 describe("a schedule", () => {
-  it(
-    "paused and resumed counts on from now",
-    within(async (world) => {
-      await world.put();
-      const paused = await world.service.setPaused("tick", true);
-      assert.deepEqual([paused!.paused, paused!.nextAt], [true, null]);
-      await world.clock.advance(10 * minuteMs + 1);
-      const resumed = await world.service.setPaused("tick", false);
-      assert.deepEqual([resumed!.paused, resumed!.nextAt], [false, START + 11 * minuteMs]);
-      assert.deepEqual(hints(world), ["tick", "tick", "tick"]);
-    }),
-  );
+  inWorld("paused and resumed counts on from now", async (world) => {
+    await world.put();
+    const paused = await world.service.setPaused("tick", true);
+    assert.deepEqual([paused!.paused, paused!.nextAt], [true, null]);
+    await world.clock.advance(10 * minuteMs + 1);
+    const resumed = await world.service.setPaused("tick", false);
+    assert.deepEqual([resumed!.paused, resumed!.nextAt], [false, START + 11 * minuteMs]);
+    assert.deepEqual(hints(world), ["tick", "tick", "tick"]);
+  });
 
-  it(
-    "resumed without a pause keeps what is due",
-    within(async (world) => {
-      await world.put();
-      await world.clock.advance(90 * secondMs);
-      assert.equal((await world.service.setPaused("tick", false))!.nextAt, START + minuteMs);
-      assert.deepEqual(hints(world), ["tick"]);
-    }),
-  );
+  inWorld("resumed without a pause keeps what is due", async (world) => {
+    await world.put();
+    await world.clock.advance(90 * secondMs);
+    assert.equal((await world.service.setPaused("tick", false))!.nextAt, START + minuteMs);
+    assert.deepEqual(hints(world), ["tick"]);
+  });
 
-  it(
-    "triggered submits its job now and leaves the plan alone",
-    within(async (world) => {
-      await world.put({ payload: { a: 1 }, queue: "slow", priority: 3, maxAttempts: 2, timeoutMs: 50 });
-      const before = await world.service.get("tick");
-      const id = await world.service.trigger("tick");
-      assert.ok(isJobId(id!));
-      assert.deepEqual(world.submitted, [
-        { task: "work", payload: { a: 1 }, queue: "slow", priority: 3, maxAttempts: 2, timeoutMs: 50 },
-      ]);
-      assert.deepEqual(await world.service.get("tick"), before);
-    }),
-  );
+  inWorld("triggered submits its job now and leaves the plan alone", async (world) => {
+    await world.put({ payload: { a: 1 }, queue: "slow", priority: 3, maxAttempts: 2, timeoutMs: 50 });
+    const before = await world.service.get("tick");
+    const id = await world.service.trigger("tick");
+    assert.ok(isJobId(id!));
+    assert.deepEqual(world.submitted, [
+      { task: "work", payload: { a: 1 }, queue: "slow", priority: 3, maxAttempts: 2, timeoutMs: 50 },
+    ]);
+    assert.deepEqual(await world.service.get("tick"), before);
+  });
 
-  it(
-    "is removed once, and one that is not there is null or false, not an error",
-    within(async (world) => {
-      await world.put();
-      assert.equal(await world.service.remove("tick"), true);
-      assert.equal(await world.service.remove("tick"), false);
-      assert.deepEqual(hints(world), ["tick", "tick"]);
-      assert.equal(await world.service.get("tick"), null);
-      assert.equal(await world.service.setPaused("tick", true), null);
-      assert.equal(await world.service.trigger("tick"), null);
-      assert.deepEqual(await world.service.history("tick", 10), []);
-    }),
-  );
+  inWorld("is removed once, and one that is not there is null or false, not an error", async (world) => {
+    await world.put();
+    assert.equal(await world.service.remove("tick"), true);
+    assert.equal(await world.service.remove("tick"), false);
+    assert.deepEqual(hints(world), ["tick", "tick"]);
+    assert.equal(await world.service.get("tick"), null);
+    assert.equal(await world.service.setPaused("tick", true), null);
+    assert.equal(await world.service.trigger("tick"), null);
+    assert.deepEqual(await world.service.history("tick", 10), []);
+  });
 
-  it(
-    "shows its history",
-    within(async (world) => {
-      await world.put();
-      await world.lead();
-      await world.clock.advance(2 * minuteMs);
-      const history = await world.service.history("tick", 10);
-      assert.deepEqual(
-        history.map((one) => [one.at - START, one.do]),
-        [
-          [2 * minuteMs, "fire"],
-          [minuteMs, "fire"],
-        ],
-      );
-    }),
-  );
+  inWorld("shows its history", async (world) => {
+    await world.put();
+    await world.lead();
+    await world.clock.advance(2 * minuteMs);
+    const history = await world.service.history("tick", 10);
+    assert.deepEqual(
+      history.map((one) => [one.at - START, one.do]),
+      [
+        [2 * minuteMs, "fire"],
+        [minuteMs, "fire"],
+      ],
+    );
+  });
 });
 
 describe("a preview", () => {
-  it(
-    "gives the instants at which a schedule put now would fire",
-    within(async (world) => {
-      await world.clock.advance(12 * secondMs);
-      const instants = world.service.preview({ everyMs: minuteMs }, 3);
-      assert.deepEqual(
-        instants.map((at) => (at - START) / minuteMs),
-        [1, 2, 3],
-      );
-      await world.put();
-      await world.lead();
-      await world.clock.advance(3 * minuteMs);
-      assert.deepEqual((await world.service.history("tick", 3)).map((one) => one.at).reverse(), instants);
-      const [first] = world.service.preview({ cron: "0 9 * * MON-FRI", zone: "America/New_York" }, 1);
-      assert.equal(new Date(first!).toISOString(), "2026-01-01T14:00:00.000Z");
-    }),
-  );
+  inWorld("gives the instants at which a schedule put now would fire", async (world) => {
+    await world.clock.advance(12 * secondMs);
+    const instants = world.service.preview({ everyMs: minuteMs }, 3);
+    assert.deepEqual(
+      instants.map((at) => (at - START) / minuteMs),
+      [1, 2, 3],
+    );
+    await world.put();
+    await world.lead();
+    await world.clock.advance(3 * minuteMs);
+    assert.deepEqual((await world.service.history("tick", 3)).map((one) => one.at).reverse(), instants);
+    const [first] = world.service.preview({ cron: "0 9 * * MON-FRI", zone: "America/New_York" }, 1);
+    assert.equal(new Date(first!).toISOString(), "2026-01-01T14:00:00.000Z");
+  });
 
-  it(
-    "refuses what a put would refuse, and silly counts",
-    within(async (world) => {
-      const preview =
-        (timing: { cron?: string; everyMs?: number; zone?: string }, count = 3) =>
-        () =>
-          world.service.preview(timing, count);
-      assert.throws(preview({}), fault("BAD_SCHEDULE", "cron", /neither/));
-      assert.throws(preview({ cron: "0 0 30 2 *" }), fault("BAD_SCHEDULE", "cron", /no such date/));
-      assert.throws(
-        preview({ cron: "@daily", zone: "Berlin" }),
-        fault("BAD_SCHEDULE", "zone", /Europe\/Berlin/),
-      );
-      for (const count of [0, 1_001, 1.5, NaN]) {
-        assert.throws(preview({ cron: "@daily" }, count), fault("BAD_REQUEST", "count", /from 1 to 1000/));
-      }
-    }),
-  );
+  inWorld("refuses what a put would refuse, and silly counts", async (world) => {
+    const preview =
+      (timing: { cron?: string; everyMs?: number; zone?: string }, count = 3) =>
+      () =>
+        world.service.preview(timing, count);
+    assert.throws(preview({}), fault("BAD_SCHEDULE", "cron", /neither/));
+    assert.throws(preview({ cron: "0 0 30 2 *" }), fault("BAD_SCHEDULE", "cron", /no such date/));
+    assert.throws(
+      preview({ cron: "@daily", zone: "Berlin" }),
+      fault("BAD_SCHEDULE", "zone", /Europe\/Berlin/),
+    );
+    for (const count of [0, 1_001, 1.5, NaN]) {
+      assert.throws(preview({ cron: "@daily" }, count), fault("BAD_REQUEST", "count", /from 1 to 1000/));
+    }
+  });
 });

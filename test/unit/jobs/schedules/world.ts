@@ -1,5 +1,6 @@
 /** A store, a clock that moves when told, the service and as many leaders as a test wants. */
 
+import { it } from "node:test";
 import type { Channels, Message } from "../../../../src/channels/channels.ts";
 import { MemoryChannels } from "../../../../src/channels/memory/channels.ts";
 import type { ScheduleRequest } from "../../../../src/jobs/schedules/schedule-service.ts";
@@ -10,12 +11,12 @@ import type { Schedule } from "../../../../src/core/schedules/schedule.ts";
 import type { Term } from "../../../../src/core/leadership/term.ts";
 import { scheduleDuty } from "../../../../src/jobs/schedules/schedule-duty.ts";
 import { ScheduleService } from "../../../../src/jobs/schedules/schedule-service.ts";
-import { silentLog } from "../../../../src/platform/log.ts";
+import { fakePlatform } from "../../../support/fake-platform.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
-import { NodeEvents } from "../../../../src/platform/node-events.ts";
 import { seededRandom } from "../../../support/seeded-random.ts";
 import { memoryStore } from "../../../support/memory-store.ts";
 import type { ScheduleStore } from "../../../../src/store/store.ts";
+import { settleRuns } from "../../../support/store-world.ts";
 
 export const START = Date.UTC(2026, 0, 1);
 export const NODE = "node-a" as NodeName;
@@ -25,12 +26,13 @@ export const minuteMs = 60_000;
 const AUTHOR = { node: NODE, ownerEpoch: 1, leaderEpoch: 0 };
 
 export class ScheduleWorld {
-  readonly clock = new ManualClock(START);
+  readonly log = new Recorder();
+  readonly random = seededRandom(7);
+  readonly platform = fakePlatform({ clock: new ManualClock(START), random: this.random, log: this.log });
+  readonly clock = this.platform.clock;
   readonly #store = memoryStore({ clock: this.clock });
   readonly #channels = new MemoryChannels({ clock: this.clock });
   readonly store = this.#store.schedules;
-  readonly random = seededRandom(7);
-  readonly log = new Recorder();
   readonly submitted: object[] = [];
   /** Topics published, in order. */
   readonly published: { topic: string; message: Message }[] = [];
@@ -64,12 +66,10 @@ export class ScheduleWorld {
     },
   };
 
-  readonly service = new ScheduleService({
+  readonly service = new ScheduleService(this.platform, {
     store: this.#store,
     channels: this.channels,
-    clock: this.clock,
     maxAttempts: 5,
-    log: this.log,
     submit: async (requests) => {
       this.submitted.push(...requests);
       return requests.map(() => ({ id: this.newId(), status: "queued" as const, existed: false }));
@@ -139,8 +139,16 @@ export class ScheduleWorld {
     const line = { tasks: new Set(["work"]), queues: null, exceptQueues: new Set<string>(), suspect: false };
     const { jobs } = await this.#store.jobs.claim({ ...hold, ...line, limit: 1_000, author: AUTHOR });
     const outcome = { kind: "completed" as const, result: "null" };
-    await this.#store.jobs.settle(jobs.map((run) => ({ run, outcome })));
+    await settleRuns(
+      this.#store,
+      jobs.map((run) => ({ run, outcome })),
+    );
   }
+}
+
+/** A test in a world of its own. */
+export function inWorld(name: string, body: (world: ScheduleWorld) => Promise<void>): void {
+  void it(name, () => ScheduleWorld.with(body));
 }
 
 export class Leader {
@@ -151,7 +159,7 @@ export class Leader {
 
   constructor(world: ScheduleWorld, term: Term) {
     this.term = term;
-    const duty = scheduleDuty({
+    const duty = scheduleDuty(world.platform, {
       store: {
         schedules: {
           list: () => world.list(),
@@ -160,12 +168,7 @@ export class Leader {
         },
       },
       channels: world.channels,
-      clock: world.clock,
-      random: world.random,
-      mintId: () => world.newId(),
       author: () => AUTHOR,
-      log: world.log,
-      events: new NodeEvents(silentLog),
     });
     this.done = duty(term, this.#ending.signal).finally(() => (this.over = true));
   }
@@ -178,6 +181,7 @@ export class Leader {
 
 export class Recorder {
   readonly lines: { level: string; fields: Record<string, unknown>; message: string }[] = [];
+  debug = (): void => {};
   info = (fields: object, message: string): void => this.#add("info", fields, message);
   warn = (fields: object, message: string): void => this.#add("warn", fields, message);
   error = (fields: object, message: string): void => this.#add("error", fields, message);

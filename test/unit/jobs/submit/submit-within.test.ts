@@ -9,9 +9,8 @@ import type { Job } from "../../../../src/core/jobs/job.ts";
 import { Submitter } from "../../../../src/jobs/submit/submitter.ts";
 import { type AnyTask, defineTask } from "../../../../src/jobs/tasks/task.ts";
 import { TaskRegistry } from "../../../../src/jobs/tasks/task-registry.ts";
-import { silentLog } from "../../../../src/platform/log.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
-import { NodeEvents } from "../../../../src/platform/node-events.ts";
+import { fakePlatform } from "../../../support/fake-platform.ts";
 import { systemRandom } from "../../../../src/platform/random.ts";
 import { memoryStore } from "../../../support/memory-store.ts";
 import type { Store } from "../../../../src/store/store.ts";
@@ -32,15 +31,12 @@ const mail = defineTask({
 
 function submitterOf(store: Pick<Store, "jobs">) {
   const woken: true[] = [];
-  const submitter = new Submitter({
-    node: "node-a" as NodeName,
+  const submitter = new Submitter(fakePlatform({ random: systemRandom }), {
     store,
     tasks: new TaskRegistry([mail] as AnyTask[]),
-    random: systemRandom,
     author: () => ({ node: "node-a" as NodeName, ownerEpoch: 4, leaderEpoch: 6 }),
     defaults: { maxAttempts: 3, timeoutMs: 3_600_000 },
     wakes: () => false,
-    events: new NodeEvents(silentLog),
     onStored: () => woken.push(true),
   });
   const one = async (request: SubmitRequest, options?: SubmitOptions) =>

@@ -7,10 +7,8 @@ import { parseJobId } from "../../../../src/core/ids.ts";
 import { Submitter } from "../../../../src/jobs/submit/submitter.ts";
 import { TaskRegistry } from "../../../../src/jobs/tasks/task-registry.ts";
 import type { Task } from "../../../../src/jobs/tasks/task.ts";
-import { silentLog } from "../../../../src/platform/log.ts";
+import { fakePlatform } from "../../../support/fake-platform.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
-import { NodeEvents } from "../../../../src/platform/node-events.ts";
-import { seededRandom } from "../../../support/seeded-random.ts";
 import { memoryStore } from "../../../support/memory-store.ts";
 import type { NewJob } from "../../../../src/store/store.ts";
 import { FailingJobs } from "../../../support/node-failing-jobs.ts";
@@ -20,8 +18,7 @@ async function world(tasks: readonly Task[] = []) {
   const faults = new FailingJobs(() => store.jobs);
   const batches: (readonly NewJob[])[] = [];
   let woken = 0;
-  const submitter = new Submitter({
-    node: "node-a" as NodeName,
+  const submitter = new Submitter(fakePlatform(), {
     store: {
       jobs: {
         ...store.jobs,
@@ -32,12 +29,10 @@ async function world(tasks: readonly Task[] = []) {
       },
     },
     tasks: new TaskRegistry(tasks),
-    random: seededRandom(1),
     author: () => ({ node: "node-a" as NodeName, ownerEpoch: 1, leaderEpoch: 1 }),
     defaults: { maxAttempts: 3, timeoutMs: 3_600_000 },
     unstoredMax: 100,
     wakes: () => false,
-    events: new NodeEvents(silentLog),
     onStored: () => woken++,
   });
   const one = async (request: SubmitRequest) => {

@@ -16,7 +16,7 @@ function opened() {
       return lives.flatMap((life) => [life, there.has(life) ? 1 : 0]);
     },
   } as unknown as ControlSession;
-  return { clock, there, looks, watch: new IncarnationWatch({ control, clock }) };
+  return { clock, there, looks, watch: new IncarnationWatch(clock, control) };
 }
 
 describe("a watch over connections", () => {

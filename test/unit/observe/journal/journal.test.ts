@@ -8,6 +8,8 @@ import type { JobId, NodeName } from "../../../../src/core/ids.ts";
 import type { Refusal } from "../../../../src/core/leadership/refused-write.ts";
 import type { Term } from "../../../../src/core/leadership/term.ts";
 import { silentLog, type Log } from "../../../../src/platform/log.ts";
+import type { NodeInfo } from "../../../../src/core/node.ts";
+import { fakePlatform } from "../../../support/fake-platform.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 import { memoryStore } from "../../../support/memory-store.ts";
 
@@ -17,19 +19,13 @@ async function open() {
   let away = false;
   const warnings: string[] = [];
   const log: Log = { ...silentLog, warn: (_, message) => void warnings.push(message) };
-  const journal = new Journal({
-    store: {
-      journal: {
-        append: async (entries) => {
-          if (away) throw new BatonError("STORE_UNAVAILABLE", "away");
-          await store.journal.append(entries);
-        },
-        list: (query) => store.journal.list(query),
-      },
+  const platform = fakePlatform({ clock, log });
+  const journal = new Journal(platform, {
+    append: async (entries) => {
+      if (away) throw new BatonError("STORE_UNAVAILABLE", "away");
+      await store.journal.append(entries);
     },
-    node: "node-a",
-    clock,
-    log,
+    list: (query) => store.journal.list(query),
   });
   await journal.start();
   return { clock, journal, warnings, setAway: (is: boolean) => void (away = is) };
@@ -106,7 +102,7 @@ describe("refused writes", () => {
 
   it("are told with the number that counts", async () => {
     const { clock, journal } = await open();
-    const refused = new RefusedWrites({ journal, clock, epochOf: async () => 2 });
+    const refused = new RefusedWrites({ clock }, journal, async () => 2);
     refused.add(refusal);
     await clock.advance(100);
     const [entry] = await journal.list({ limit: 1 });
@@ -122,7 +118,7 @@ describe("refused writes", () => {
 
   it("of a storm are a few a second, and every one is counted", async () => {
     const { clock, journal } = await open();
-    const refused = new RefusedWrites({ journal, clock, epochOf: async () => 2 });
+    const refused = new RefusedWrites({ clock }, journal, async () => 2);
     await refused.start();
     for (let second = 0; second < 5; second++) {
       for (let n = 0; n < 1_000; n++) refused.add(refusal);
@@ -147,13 +143,10 @@ describe("terms", () => {
 
   async function world(nodes: readonly [name: string, status: string][] = []) {
     const { clock, journal } = await open();
-    const notes = new TermJournal({
-      journal,
-      clock,
-      log: silentLog,
-      nodes: () =>
-        nodes.map(([name, status]) => ({ name: name as NodeName, incarnation: `${name}-1`, status })),
-    });
+    const known = nodes.map(
+      ([name, status]) => ({ name, incarnation: `${name}-1`, status, lastSeenAt: clock.now() }) as NodeInfo,
+    );
+    const notes = new TermJournal({ clock, log: silentLog }, journal, { nodes: () => known });
     const told = async (): Promise<unknown[]> => {
       await clock.advance(3_000);
       const entries = await journal.list({ limit: 100 });
@@ -161,7 +154,7 @@ describe("terms", () => {
         .toReversed()
         .map(({ kind, detail }) => [kind, detail["epoch"], detail["reason"] ?? null]);
     };
-    return { clock, journal, notes, told };
+    return { clock, journal, notes, told, known };
   }
 
   it("are told with their reasons", async () => {
@@ -189,11 +182,39 @@ describe("terms", () => {
   });
 
   it("of a leader that is there and was too slow are told apart from a death", async () => {
-    const { notes, told } = await world([["node-a", "active"]]);
+    const { notes, told, known } = await world([["node-a", "active"]]);
     notes.changed({ is: "started", term: term(2, "node-b"), before: term(1) });
+    assert.deepEqual(await told(), [["term.started", 2, null]]);
+    known[0] = { ...known[0]!, lastSeenAt: known[0]!.lastSeenAt + 1 };
     assert.deepEqual(await told(), [
       ["term.started", 2, null],
       ["term.ended", 1, "node-a did not renew its lease in time"],
+    ]);
+  });
+
+  it("of a leader whose death is known late are not called slow before that", async () => {
+    const { notes, told, known } = await world([["node-a", "active"]]);
+    notes.changed({ is: "started", term: term(2, "node-b"), before: term(1) });
+    assert.deepEqual(await told(), [["term.started", 2, null]]);
+    known[0] = { ...known[0]!, status: "dead" };
+    assert.deepEqual(await told(), [
+      ["term.started", 2, null],
+      ["term.ended", 1, "node-a died"],
+    ]);
+  });
+
+  it("are also ended when the next leader is gone before it did so", async () => {
+    const { notes, told } = await world([
+      ["node-a", "dead"],
+      ["node-b", "dead"],
+    ]);
+    notes.changed({ is: "started", term: term(1), before: null });
+    notes.changed({ is: "started", term: term(2, "node-b"), before: term(1) });
+    notes.changed({ is: "started", term: term(3, "node-c"), before: term(2, "node-b") });
+    const ends = (await told()).filter((entry) => (entry as unknown[])[0] === "term.ended");
+    assert.deepEqual(ends, [
+      ["term.ended", 2, "node-b died"],
+      ["term.ended", 1, "node-a died"],
     ]);
   });
 

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { Histogram, Registry } from "@prometheus-io/client";
 import * as fc from "../../../support/fast-check.ts";
 import { Instruments, FastHistogram } from "../../../../src/observe/metrics/instruments.ts";
-import { QueueTaskLabels } from "../../../../src/observe/metrics/queue-task-labels.ts";
+import { QueueTaskLabels } from "../../../../src/observe/metrics/job-metrics.ts";
 import { Scrape } from "../../../support/prometheus-text.ts";
 
 describe("a tally", () => {
@@ -27,8 +27,8 @@ describe("a tally", () => {
             theirs.observe({ q: 'x"\\\n' }, value);
             ours.observe(value);
           }
-          const instruments = new Instruments();
-          instruments.histogram({ name: "a_seconds", help: "h" }, () => [[{ q: 'x"\\\n' }, ours]]);
+          const instruments = new Instruments({}, { a_seconds: "h" });
+          instruments.histograms({ a_seconds: () => [[{ q: 'x"\\\n' }, ours]] });
           const sorted = (text: string): object[] =>
             new Scrape(text).samples.map(({ name, labels, value }) => ({ name, labels, value }));
           assert.deepEqual(sorted(await instruments.text()), sorted(await registry.metrics()));
@@ -41,17 +41,19 @@ describe("a tally", () => {
 
 describe("instruments", () => {
   it("are read when somebody scrapes, and not before", async () => {
-    const instruments = new Instruments();
+    const instruments = new Instruments({ c_total: "c", g: "g" });
     let count = 0;
     let reads = 0;
-    instruments.counter({ name: "c_total", help: "c" }, () => {
-      reads++;
-      return count;
+    instruments.register({
+      c_total() {
+        reads++;
+        return count;
+      },
+      g: () => [
+        [{ a: "1" }, count],
+        [{ a: "2" }, -1],
+      ],
     });
-    instruments.gauge({ name: "g", help: "g" }, () => [
-      [{ a: "1" }, count],
-      [{ a: "2" }, -1],
-    ]);
     count = 5;
     assert.equal(reads, 0);
     const first = new Scrape(await instruments.text());
@@ -68,21 +70,21 @@ describe("instruments", () => {
   });
 
   it("leave out what is not known, instead of telling zero", async () => {
-    const instruments = new Instruments();
+    const instruments = new Instruments({ g: "g" });
     let known: number | null = null;
-    instruments.gauge({ name: "g", help: "g" }, () => known);
+    instruments.register({ g: () => known });
     assert.deepEqual(new Scrape(await instruments.text()).find("g"), []);
     known = 3;
     assert.equal(new Scrape(await instruments.text()).value("g"), 3);
   });
 
   it("of two nodes in one process know nothing of each other", async () => {
-    const [a, b] = [new Instruments(), new Instruments()];
+    const [a, b] = [new Instruments({ g: "g" }), new Instruments({ g: "g" })];
     for (const [which, value] of [
       [a, 1],
       [b, 2],
     ] as const)
-      which.gauge({ name: "g", help: "g" }, () => value);
+      which.register({ g: () => value });
     assert.equal(new Scrape(await a.text()).value("g"), 1);
     assert.equal(new Scrape(await b.text()).value("g"), 2);
   });

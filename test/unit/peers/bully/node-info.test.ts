@@ -1,13 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import * as fc from "../../../support/fast-check.ts";
-import { LEADER_LOCKS, leaderLock } from "../../../../src/leadership/postgres/advisory-keys.ts";
+import { LEADER_LOCKS, leaderLock } from "../../../../src/leadership/postgres/advisory-lock.ts";
 import { acceptsWork, countNodes, hasCapability, hasRole, nodeLoad } from "../../../../src/core/node.ts";
 import { LEADER_ROLES } from "../../../../src/core/leadership/term.ts";
-import {
-  applicationName,
-  applicationPrefix,
-} from "../../../../src/platform/drivers/postgres/application-name.ts";
+import { applicationName, applicationPrefix } from "../../../../src/platform/drivers/postgres/session.ts";
 import { candidate } from "../../../support/lock-candidates.ts";
 
 describe("what is known of a node", () => {

@@ -4,14 +4,21 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { RequestDelay } from "../../../../src/api/execute.ts";
-import type { Jobs } from "../../../../src/jobs/job-service.ts";
+import type { JobView } from "../../../../src/jobs/job-service.ts";
 import { RoundRobinPosition } from "../../../../src/peers/placement/round-robin-position.ts";
-import { RetractionReceiver } from "../../../../src/peers/retractions/retraction-receiver.ts";
+import { PeerClient } from "../../../../src/peers/rpc/peer-rpc.ts";
 import { RetractionFile } from "../../../../src/peers/retractions/retraction-file.ts";
-import { Retractions } from "../../../../src/peers/retractions/retractions.ts";
+import {
+  RetractionReceiver,
+  Retractions,
+  type RetractableJobs,
+} from "../../../../src/peers/retractions/retractions.ts";
 import type { JobId, NodeName } from "../../../../src/core/ids.ts";
 import type { JobStatus } from "../../../../src/core/jobs/job.ts";
 import { systemClock } from "../../../../src/platform/clock.ts";
+import { systemFiles, type Files } from "../../../../src/platform/files.ts";
+import { SYSTEM } from "../../../../src/platform/platform.ts";
+import { fakePlatform, MemoryFiles } from "../../../support/fake-platform.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 import { seededRandom } from "../../../support/seeded-random.ts";
 import { lifecycleStress } from "../../../support/lifecycle-stress.ts";
@@ -27,7 +34,8 @@ describe("the position of a round", () => {
   const clock = new ManualClock();
   async function open(file: string | null, seed = 1) {
     const log = keptLog();
-    const position = new RoundRobinPosition({ file, clock, random: seededRandom(seed), log });
+    const platform = fakePlatform({ clock, random: seededRandom(seed), log, files: systemFiles });
+    const position = new RoundRobinPosition(platform, file);
     await position.start();
     return { position, log, [Symbol.asyncDispose]: () => position.stop() };
   }
@@ -115,28 +123,45 @@ describe("notes of what is to be taken back", () => {
   it("survive a restart, also one in the middle of a line, until they are done", async () => {
     const file = join(dir, "notes");
     const log = keptLog();
-    const first = new RetractionFile({ file, log });
+    const first = new RetractionFile({ ...SYSTEM, log }, file);
     await first.start();
     await Promise.all([1, 2, 3].map((n) => first.add(note(n))));
     await first.done(note(2).first);
     await first.stop();
     await appendFile(file, '{"add":{"node":"node-b","fir');
-    const second = new RetractionFile({ file, log });
+    const second = new RetractionFile({ ...SYSTEM, log }, file);
     await second.start();
     assert.deepEqual(second.pending(), [note(1), note(3)]);
     assert.equal(log.lines.length, 1, "the torn line is told");
     await second.add(note(4));
     await second.stop();
     await assert.rejects(second.add(note(5)), /not open/);
-    const third = new RetractionFile({ file, log });
+    const third = new RetractionFile({ ...SYSTEM, log }, file);
     await third.start();
     assert.deepEqual(third.pending(), [note(1), note(3), note(4)]);
     await third.stop();
   });
 
+  it("stand with the promises that others must not break, which end when no note can be so old", async () => {
+    const platform = fakePlatform();
+    const notes = new RetractionFile(platform, "notes");
+    await notes.start();
+    const id = (n: number) => `node-a-${note(n).first}` as JobId;
+    await notes.confirm(id(0));
+    await platform.clock.advance(29 * 86_400_000);
+    for (let n = 1; n <= 2_500; n++) await notes.confirm(id(n));
+    assert.equal(notes.confirmed(id(0)), true);
+    await platform.clock.advance(2 * 86_400_000);
+    for (let n = 2_501; n <= 6_500; n++) await notes.confirm(id(n));
+    assert.equal(notes.confirmed(id(0)), false, "also without a restart");
+    const again = new RetractionFile(platform, "notes");
+    await again.start();
+    for (const n of [1, 2_500, 6_500]) assert.equal(again.confirmed(id(n)), true, String(n));
+  });
+
   it("do not let their file grow for ever", async () => {
     const file = join(dir, "many");
-    const notes = new RetractionFile({ file, log: keptLog() });
+    const notes = new RetractionFile({ ...SYSTEM, log: keptLog() }, file);
     await notes.start();
     await notes.add(note(0));
     for (let n = 1; n <= 1_200; n++) {
@@ -145,7 +170,7 @@ describe("notes of what is to be taken back", () => {
     }
     await notes.stop();
     assert.ok((await readFile(file, "utf8")).split("\n").length < 2_500);
-    const again = new RetractionFile({ file, log: keptLog() });
+    const again = new RetractionFile({ ...SYSTEM, log: keptLog() }, file);
     await again.start();
     assert.deepEqual(again.pending(), [note(0)]);
     await again.stop();
@@ -185,39 +210,85 @@ describe("a job that was placed elsewhere as well", () => {
   const first = "0198c0de-0000-7000-8000-000000000000";
   const id = `node-a-${first}` as JobId;
 
-  function here(status: JobStatus) {
+  /** A life of the node on these files; it is killed, not stopped. */
+  async function here(status: JobStatus, files: Files = new MemoryFiles()) {
     const removed: JobId[] = [];
-    const jobs: Pick<Jobs, "cancel" | "remove"> = {
-      cancel: async () => (status === "queued" ? { outcome: "cancelled" } : { outcome: "finished", status }),
+    const gate = { open: Promise.resolve() };
+    const jobs: RetractableJobs = {
+      get: async () => ({ status }) as JobView,
+      cancel: async () => ({ outcome: "requested" }),
       remove: async (each) => {
+        await gate.open;
         removed.push(each);
         return "removed";
       },
     };
     const log = keptLog();
-    const retracted = new RetractionReceiver({ node: "node-a" as NodeName, jobs, clock: systemClock, log });
-    return { retracted, removed, log };
+    const platform = fakePlatform({ name: "node-a", log, files });
+    const notes = new RetractionFile(platform, "notes");
+    await notes.start();
+    return { retracted: new RetractionReceiver(platform, jobs, notes), removed, log, gate };
   }
 
   it("is removed although it has run, which the log tells: its twin is the one that its caller knows", async () => {
-    const { retracted, removed, log } = here("completed");
+    const { retracted, removed, log } = await here("completed");
     assert.equal(await retracted.takeBack(first, 1), "gone");
     assert.deepEqual([removed, retracted.has(first)], [[id], true]);
     assert.match(JSON.stringify(log.lines), /has run here too/);
   });
 
-  it("stays when another caller was told of it", async () => {
-    const { retracted, removed } = here("queued");
-    retracted.confirm(id);
-    assert.equal(await retracted.takeBack(first, 1), "kept");
-    assert.deepEqual(removed, []);
+  it("stays when another caller was answered with it, also after the node was killed", async () => {
+    const files = new MemoryFiles();
+    const { retracted } = await here("queued", files);
+    await Promise.all([retracted.confirm(id), retracted.confirm(id)]);
+    const written = files.texts.get("notes");
+    await retracted.confirm(id);
+    assert.equal(files.texts.get("notes"), written, "once is enough");
+    for (const life of ["second", "third"]) {
+      const next = await here("queued", files);
+      assert.equal(await next.retracted.takeBack(first, 1), "kept", life);
+      assert.deepEqual(next.removed, []);
+    }
+  });
+
+  it("is not promised to another caller while it is being removed, or afterwards", async () => {
+    const { retracted, removed, gate } = await here("queued");
+    const { promise, resolve } = Promise.withResolvers<void>();
+    gate.open = promise;
+    const taking = retracted.takeBack(first, 1);
+    await assert.rejects(retracted.confirm(id), { code: "STORE_UNAVAILABLE" });
+    resolve();
+    assert.equal(await taking, "gone");
+    await assert.rejects(retracted.confirm(id), { code: "STORE_UNAVAILABLE" });
+    assert.deepEqual(removed, [id]);
+  });
+
+  it("goes when it is taken back before the promise is on disk, which is then not made", async () => {
+    const files = new MemoryFiles();
+    const { retracted, removed } = await here("queued", files);
+    const promised = assert.rejects(retracted.confirm(id), { code: "STORE_UNAVAILABLE" });
+    assert.equal(await retracted.takeBack(first, 1), "gone");
+    await promised;
+    assert.equal(await retracted.takeBack(first, 1), "gone", "asked again, it is decided");
+    assert.deepEqual(removed, [id, id]);
+  });
+
+  it("is not promised when that cannot be written", async () => {
+    const files = new MemoryFiles();
+    files.append = async () => ({
+      add: () => Promise.reject(new Error("no space left on device")),
+      close: async () => {},
+    });
+    const { retracted } = await here("queued", files);
+    for (const _ of [1, 2]) await assert.rejects(retracted.confirm(id), { code: "STORE_UNAVAILABLE" });
+    assert.equal(await retracted.takeBack(first, 1), "gone");
   });
 });
 
 lifecycleStress("position of a round", async () => {
   const file = join(await mkdtemp(join(tmpdir(), "baton-position-")), "rr.json");
   const log = keptLog();
-  const service = new RoundRobinPosition({ file, clock: systemClock, random: seededRandom(1), log });
+  const service = new RoundRobinPosition(fakePlatform({ clock: systemClock, log, files: systemFiles }), file);
   return {
     service,
     works: async () => assert.equal(service.next() + 1, service.next()),
@@ -231,15 +302,16 @@ lifecycleStress("position of a round", async () => {
 lifecycleStress("retractions", async () => {
   const folder = await mkdtemp(join(tmpdir(), "baton-retractions-"));
   let noted = 0;
-  const service = new Retractions({
-    self: "node-a" as NodeName,
-    file: join(folder, "notes"),
-    nodes: () => [],
-    call: () => Promise.reject(new Error("nobody is there to call")),
-    retracted: { has: () => false, confirm: () => {}, takeBack: async () => "gone" },
-    clock: systemClock,
-    log: keptLog(),
-  });
+  const platform = fakePlatform({ name: "node-a", clock: systemClock, files: systemFiles });
+  const notes = new RetractionFile(platform, join(folder, "notes"));
+  await notes.start();
+  const service = new Retractions(
+    platform,
+    notes,
+    new PeerClient(() => Promise.reject(new Error("there is no node to call"))),
+    () => [],
+    { has: () => false, confirm: async () => {}, takeBack: async () => "gone" },
+  );
   return {
     service,
     works: async () => {
@@ -249,6 +321,7 @@ lifecycleStress("retractions", async () => {
     },
     close: async () => {
       await service.stop();
+      await notes.stop();
       await rm(folder, { recursive: true });
     },
   };

@@ -285,33 +285,42 @@ describe("S85: an answer that is lost", () => {
     assert.deepEqual(stored(cluster), []);
   });
 
-  it("keeps a job that was promised to another caller under the same key meanwhile", async () => {
-    await using cluster = await memory();
-    const [a, b] = cluster.nodes as [PeerApp, PeerApp];
-    const first = "0198c0de-0000-7000-8000-000000000000";
-    const call = (uuid: string) =>
-      b.requests.handle({
-        from: a.name,
-        method: "POST",
-        path: `/jobs?internal=1&internal_first=${uuid}`,
-        headers: { "content-type": "application/json", "idempotency-key": "k" },
-        body: JSON.stringify(toB),
-      });
-    await call(first);
-    await call(first);
-    const other = await call(first.replace("0000", "0001"));
-    assert.equal(JSON.parse(other.body!).job_id, `node-b-${first}`);
-    await a.retractions.note(b.name, first, 1);
-    await a.retractions.deliver();
-    assert.deepEqual(stored(cluster), [`node-b-${first}`]);
-    assert.equal(a.retractions.size, 0);
-    assert.ok(a.log.lines.some(({ message }) => message.includes("two nodes")));
-  });
+  for (const [way, answeredBy] of Object.entries({
+    "through a node": "peer",
+    "at the node that has it": "itself",
+  } as const)) {
+    it(`keeps a job that was promised to another caller under the same key meanwhile, ${way}`, async () => {
+      await using cluster = await memory({ strategy: "local" });
+      const [a, b] = cluster.nodes as [PeerApp, PeerApp];
+      const first = "0198c0de-0000-7000-8000-000000000000";
+      const key = { "idempotency-key": "k" };
+      const call = async (uuid: string) => {
+        const { body } = await b.requests.handle({
+          from: a.name,
+          method: "POST",
+          path: `/jobs?internal=1&internal_first=${uuid}`,
+          headers: { "content-type": "application/json", ...key },
+          body: JSON.stringify(toB),
+        });
+        return JSON.parse(body!);
+      };
+      await call(first);
+      await call(first);
+      const other =
+        answeredBy === "peer" ? await call(first.replace("0000", "0001")) : (await submit(b, toB, key)).body;
+      assert.equal(other.job_id, `node-b-${first}`);
+      await a.retractions.note(b.name, first, 1);
+      await a.retractions.deliver();
+      assert.deepEqual(stored(cluster), [`node-b-${first}`]);
+      assert.equal(a.retractions.size, 0);
+      assert.ok(a.log.lines.some(({ message }) => message.includes("two nodes")));
+    });
+  }
 
   it("ends in an error when what was lost cannot be noted: two jobs would be worse", async () => {
     await using cluster = await lost("after", 1, (all) => all.see("node-b", {}));
     const [a] = cluster.nodes as [PeerApp];
-    await a.retractions.stop();
+    await a.retractionFile.stop();
     let calls = 0;
     const seen = cluster.nodes[1]!.node.kept;
     const answering = submit(a, toB);

@@ -379,7 +379,7 @@ void describe("occurrences that a majority notes", () => {
 
 void describe("the door for peers", () => {
   const ask = (world: ReplicaWorld, path: string, body: string, method: "GET" | "POST" = "POST") =>
-    world.of(world.members[0]!).handle({ from: "node-b", method, path, headers: {}, body });
+    world.nodes.get(world.members[0]!)!.handle({ from: "node-b", method, path, headers: {}, body });
 
   void test("bad input is answered with what is wrong, and changes nothing", () =>
     ReplicaWorld.with(1, async (world) => {

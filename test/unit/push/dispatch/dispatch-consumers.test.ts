@@ -10,7 +10,7 @@ function consumersOf() {
     open.add(queue);
     return { close: async () => void open.delete(queue) };
   };
-  const consumers = new DispatchConsumers({ channels: { consume }, onMessages: async () => {} });
+  const consumers = new DispatchConsumers({ consume }, async () => {});
   return { consumers, open };
 }
 

@@ -17,10 +17,12 @@ import type { Handler } from "../../../../src/jobs/tasks/task.ts";
 import { TaskRegistry } from "../../../../src/jobs/tasks/task-registry.ts";
 import { ThreadPool } from "../../../../src/jobs/run/thread-pool.ts";
 import { Worker, type WorkerSettings } from "../../../../src/jobs/run/worker.ts";
+import { storePorts } from "../../../../src/jobs/run/worker-ports.ts";
 import { systemClock } from "../../../../src/platform/clock.ts";
-import { NodeEvents } from "../../../../src/platform/node-events.ts";
+import type { Platform } from "../../../../src/platform/platform.ts";
+import { fakePlatform } from "../../../support/fake-platform.ts";
 import { systemRandom } from "../../../../src/platform/random.ts";
-import { memoryStore } from "../../../support/memory-store.ts";
+import { memoryStore, type MemoryStore } from "../../../support/memory-store.ts";
 import type { OwnershipStore } from "../../../../src/store/ownership.ts";
 import type { NewJob, Store } from "../../../../src/store/store.ts";
 import { atEnd } from "../../../support/node-cleanup.ts";
@@ -31,7 +33,7 @@ export const RECEIPT_MS = 300;
 const HEARTBEAT_MS = 50;
 /** Shorter, and a busy machine looks like a leader that is gone. */
 const UNLED_MS = 1_500;
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 30_000;
 export const LEADER = "leader" as NodeName;
 
 const SETTINGS: WorkerSettings = {
@@ -131,19 +133,24 @@ export class DispatchWorld {
     return this.store.ownership!;
   }
 
+  /** Jobs that are marked and not accepted, by queue, in a store in memory. */
+  outstanding(): ReadonlyMap<string, number> {
+    return (this.store as MemoryStore).ownership.outstanding();
+  }
+
   async channels(name: string): Promise<FaultyChannels> {
     return new FaultyChannels(await this.#backend.channels(name));
   }
 
   async node(name: string, { tasks, settings, receiptMs = RECEIPT_MS }: NodeOptions): Promise<WorkerNode> {
-    const { store, log } = this;
+    const { store } = this;
     const channels = await this.channels(name);
-    const identity = this.#identity(name);
+    const platform = this.#platform(name);
+    const { identity } = platform;
     const registry = new TaskRegistry(Object.entries(tasks).map(([task, run]) => ({ name: task, run })));
     const all = { ...SETTINGS, ...settings };
-    const shared = { channels, clock: systemClock, identity, log, events: new NodeEvents(log) };
-    const inbox = new DispatchInbox({
-      ...shared,
+    const inbox = new DispatchInbox(platform, {
+      channels,
       ownership: this.ownership,
       store,
       budgets: DEFAULT_BUDGETS,
@@ -151,14 +158,14 @@ export class DispatchWorld {
       settings: { ...all, heartbeatMs: HEARTBEAT_MS, unledMs: UNLED_MS },
       signal: { raise: () => worker.wake() },
     });
-    const sink = new StatusSink({ ...shared, store, receiptMs });
-    const worker: Worker = new Worker({
-      ...shared,
-      store,
+    const sink = new StatusSink(platform, { channels, store, receiptMs });
+    const worker: Worker = new Worker(platform, {
+      channels,
+      ...storePorts(platform, { ...all, store }),
       claims: inbox,
       results: sink,
       tasks: registry,
-      threads: new ThreadPool({ clock: systemClock, abortGraceMs: 1_000 }),
+      threads: new ThreadPool(platform, 1_000),
       author: () => ({ node: identity.name, ownerEpoch: 1, leaderEpoch: 1 }),
       rules: { budgets: DEFAULT_BUDGETS, retry: DEFAULT_RETRY, chance: () => 0.5 },
       settings: all,
@@ -181,14 +188,13 @@ export class DispatchWorld {
   ): Promise<{ dispatcher: Dispatcher; channels: FaultyChannels; end(): Promise<void> }> {
     const channels = await this.channels(LEADER);
     const term = await this.store.terms.grant("scheduler", this.#identity(LEADER));
-    const dispatcher = new Dispatcher({
+    const dispatcher = new Dispatcher(this.#platform(LEADER), {
       ownership: this.ownership,
       channels,
-      clock: systemClock,
-      log: this.log,
-      events: new NodeEvents(this.log),
       budgets: DEFAULT_BUDGETS,
-      settings: { timeoutMs, heartbeatMs: HEARTBEAT_MS },
+      isGone: () => false,
+      timeoutMs,
+      heartbeatMs: HEARTBEAT_MS,
     });
     const ending = new AbortController();
     const duty = dispatcher.duty(term, ending.signal);
@@ -262,6 +268,10 @@ export class DispatchWorld {
     });
   }
 
+  #platform(name: string): Platform {
+    return fakePlatform({ clock: systemClock, log: this.log, identity: this.#identity(name) });
+  }
+
   #identity(name: string): NodeIdentity {
     return { name: name as NodeName, incarnation: `life${++this.#incarnations}` };
   }
@@ -302,7 +312,7 @@ export class TestOwner {
     const consume = async (batch: readonly Message[]): Promise<void> => {
       const reports = batch.map(({ body }) => body as StatusReport);
       const events = reports.map((report) => ({ ...report, assignment, ownerEpoch }));
-      const verdicts = await this.#ownership.write(events, this.#identity);
+      const verdicts = await this.#ownership.record(events, this.#identity);
       for (const [i, { worker, incarnation, number, settlements }] of reports.entries()) {
         const verdict = verdicts[i];
         if (!verdict) throw new Error("not the owner any more");

@@ -19,7 +19,7 @@ describe("a drain", () => {
   it("hands everything over, at once", async (t) => {
     const { world, a, b, assigned } = await pair(t, 30, 3);
     const told: DrainProgress[] = [];
-    a.status = "draining";
+    a.draining = true;
     const draining = a.owner.drain({
       hurry: new AbortController().signal,
       onProgress: (progress) => told.push(progress),
@@ -50,7 +50,7 @@ describe("a drain", () => {
     b.crash();
     await world.assign(5);
     assert.equal(a.jobs, 0);
-    a.status = "active";
+    a.draining = false;
     await a.owner.resume();
     assert.equal(a.owner.progress(), null);
     await world.rest();
@@ -244,7 +244,7 @@ describe("a drain", () => {
     await world.advance(1_000);
     await world.finish(assigned[0]!.id, assigned[0]!.runs);
     await world.rest();
-    a.status = "active";
+    a.draining = false;
     await a.owner.resume();
     assert.deepEqual(await draining, { handedOver: 0, finished: 1, orphaned: 0, released: 0 });
     assert.equal(a.jobs, 4);
@@ -260,7 +260,7 @@ describe("a drain", () => {
     const assigned = await world.assign(200);
     await world.until(() => a.jobs + b.jobs === 200, 30_000);
     const c = await world.node("c");
-    a.status = b.status = "draining";
+    a.draining = b.draining = true;
     const outcomes = await Promise.all([a.drain(), b.drain()]);
     assert.equal(outcomes[0].handedOver + outcomes[1].handedOver, 200);
     assert.equal(c.jobs, 200);
@@ -275,7 +275,7 @@ describe("a drain", () => {
     const [a, b] = [await world.node("a"), await world.node("b")];
     const assigned = await world.assign(200);
     await world.until(() => a.jobs + b.jobs === 200, 30_000);
-    a.status = b.status = "draining";
+    a.draining = b.draining = true;
     const outcomes = await Promise.all([a.drain(), b.drain()]);
     assert.equal(outcomes[0].released + outcomes[1].released, 200);
     assert.ok((await world.read(assigned)).every((row) => row!.ownerEpoch === 1 && row!.owner === null));

@@ -75,8 +75,8 @@ class History {
     for (const node of this.living) {
       node.faults.clear();
       node.deaf = false;
-      if (node.status === "active") continue;
-      node.status = "active";
+      if (!node.draining) continue;
+      node.draining = false;
       await this.#world.until(() => node.owner.progress()?.waiting === 0, 70_000).catch(() => {});
       await node.owner.resume();
     }
@@ -115,18 +115,18 @@ class History {
 
   async #drain(): Promise<void> {
     const node = this.#any();
-    if (!node || node.status !== "active") return;
+    if (!node || node.draining) return;
     const hurry = new AbortController();
     void node.drain(hurry).catch(() => {});
     if (this.#random.chance() < 0.3) hurry.abort();
   }
 
   async #join(): Promise<void> {
-    const tired = this.living.find((node) => node.status === "draining");
+    const tired = this.living.find((node) => node.draining);
     const free = NAMES.find((name) => !this.living.some((node) => node.identity.name === name));
     if (free !== undefined) await this.#world.node(free, { rebalance: true, rebalanceMs: 3_000 });
     else if (tired?.owner.progress()?.waiting === 0) {
-      tired.status = "active";
+      tired.draining = false;
       await tired.owner.resume();
     }
   }

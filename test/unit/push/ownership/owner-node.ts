@@ -6,14 +6,15 @@ import type { Handoff } from "../../../../src/channels/messages.ts";
 import { queues } from "../../../../src/channels/channel-names.ts";
 import { BatonError } from "../../../../src/core/errors.ts";
 import type { NodeName } from "../../../../src/core/ids.ts";
-import type { NodeIdentity, NodeInfo, NodeStatus } from "../../../../src/core/node.ts";
+import type { NodeIdentity, NodeInfo } from "../../../../src/core/node.ts";
 import type { Term } from "../../../../src/core/leadership/term.ts";
-import type { OwnerSettings } from "../../../../src/push/ownership/owner-options.ts";
+import type { OwnerSettings } from "../../../../src/push/ownership/owner-context.ts";
 import { Owner } from "../../../../src/push/ownership/owner.ts";
 import type { Log } from "../../../../src/platform/log.ts";
-import { NodeEvents } from "../../../../src/platform/node-events.ts";
+import { NodeState } from "../../../../src/platform/node-state.ts";
+import { fakePlatform } from "../../../support/fake-platform.ts";
 import { seededRandom } from "../../../support/seeded-random.ts";
-import type { OwnedEvents, OwnershipStore } from "../../../../src/store/ownership.ts";
+import type { OwnedBatch, OwnershipStore } from "../../../../src/store/ownership.ts";
 import type { OwnershipWorld } from "./world.ts";
 
 export const SETTINGS: OwnerSettings = {
@@ -41,11 +42,11 @@ const NOTHING: Subscription = { close: () => Promise.resolve() };
 export class OwnerNode {
   readonly identity: NodeIdentity;
   readonly owner: Owner;
-  status: NodeStatus = "active";
+  readonly #state = new NodeState();
   #deaf = false;
   /** Messages and calls that this node does not get through, by name. */
   readonly faults = new Set<"acks" | "store" | "answers">();
-  refuses: (events: readonly OwnedEvents[]) => boolean = () => false;
+  refuses: (events: readonly OwnedBatch[]) => boolean = () => false;
   readonly counts = { own: 0, write: 0, events: 0, offers: 0, largestSend: 0, ackPublishes: 0 };
   readonly #world: OwnershipWorld;
   #dead = false;
@@ -55,20 +56,26 @@ export class OwnerNode {
   constructor(world: OwnershipWorld, name: NodeName, settings: OwnerSettings, log: Log) {
     this.#world = world;
     this.identity = { name, incarnation: `${name}-${world.nodes.length}` };
-    this.owner = new Owner({
+    this.#state.forming = null;
+    const { clock, nodes } = world;
+    const random = seededRandom(nodes.length);
+    const platform = fakePlatform({ identity: this.identity, clock, random, log, state: this.#state });
+    this.owner = new Owner(platform, {
       ownership: this.#ownership(world.store.ownership),
       channels: this.#channels(world.bus),
       membership: { nodes: () => world.members() },
-      identity: this.identity,
-      clock: world.clock,
-      random: seededRandom(world.nodes.length),
-      log,
-      events: new NodeEvents(log),
-      state: this,
       leadership: { held: () => null },
       dispatcher: { channels: () => [] },
       settings,
     });
+  }
+
+  get draining(): boolean {
+    return this.#state.draining;
+  }
+
+  set draining(draining: boolean) {
+    this.#state.draining = draining;
   }
 
   get jobs(): number {
@@ -91,7 +98,7 @@ export class OwnerNode {
   }
 
   drain(hurry = new AbortController()) {
-    this.status = "draining";
+    this.draining = true;
     return this.owner.drain({ hurry: hurry.signal });
   }
 
@@ -124,7 +131,7 @@ export class OwnerNode {
       roles: ["scheduler"],
       capabilities: [],
       version: "0",
-      status: this.#dead ? "dead" : this.status,
+      status: this.#dead ? "dead" : this.#state.status,
       startedAt: 0,
       lastSeenAt: 0,
       alive: !this.#dead,
@@ -139,8 +146,8 @@ export class OwnerNode {
           this.#living();
           if (this.faults.has("store")) throw new BatonError("STORE_UNAVAILABLE", "the store is away");
           if (name === "own") this.counts.own++;
-          if (name === "write") {
-            const events = args[0] as readonly OwnedEvents[];
+          if (name === "record") {
+            const events = args[0] as readonly OwnedBatch[];
             this.counts.write++;
             this.counts.events += events.length;
             if (this.refuses(events)) throw new TypeError("this can never be written");

@@ -4,6 +4,7 @@ import { queues } from "../../../../src/channels/channel-names.ts";
 import type { LogFields } from "../../../../src/platform/log.ts";
 import { silentLog } from "../../../../src/platform/log.ts";
 import { OwnershipWorld } from "./world.ts";
+import { settleRuns } from "../../../support/store-world.ts";
 
 describe("an owner", () => {
   it("competes for assignments: each has one owner, and nobody gets them all", async (t) => {
@@ -89,7 +90,8 @@ describe("an owner", () => {
     const world = await OwnershipWorld.open(t);
     const a = await world.node("a");
     const [assigned, other] = await world.assign(2);
-    await world.store.jobs.settle(
+    await settleRuns(
+      world.store,
       assigned!.runs.map((run) => ({ run, outcome: { kind: "completed", result: "1" } })),
     );
     await world.advance(4_000);
@@ -105,7 +107,7 @@ describe("an owner", () => {
     const a = await world.node("a");
     const [assigned] = await world.assign(2, 2);
     const [one, two] = assigned!.runs;
-    await world.store.jobs.settle([{ run: one!, outcome: { kind: "completed", result: "1" } }]);
+    await settleRuns(world.store, [{ run: one!, outcome: { kind: "completed", result: "1" } }]);
     await world.finish(assigned!.id, [one!]);
     await world.finish(assigned!.id, [two!]);
     await world.advance(7_000);
@@ -198,7 +200,7 @@ describe("an owner that was disowned", () => {
     await world.rest();
     assert.equal(a.owner.assignments, 0, "a null verdict makes it let go");
     assert.deepEqual(await world.lines(run), ["one"]);
-    a.status = "draining";
+    a.draining = true;
     void a.owner.drain({ hurry: new AbortController().signal });
     const b = await world.node("b");
     await world.bus.send(queues.handoff, [
@@ -237,7 +239,7 @@ describe("a stop without a drain", () => {
     const assigned = await world.assign(10);
     const b = await world.node("b");
     await a.owner.stop();
-    a.status = "dead";
+    a.crash();
     await world.rest();
     assert.deepEqual(new Set(await world.owners(assigned)), new Set(["b"]));
     assert.deepEqual([a.jobs, b.owner.assignments], [0, 10]);

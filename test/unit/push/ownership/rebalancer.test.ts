@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { OwnerSettings } from "../../../../src/push/ownership/owner-options.ts";
+import type { OwnerSettings } from "../../../../src/push/ownership/owner-context.ts";
 import { OwnershipWorld, type OwnerNode } from "./world.ts";
 
 const ON = { rebalance: true } as const;

@@ -8,7 +8,7 @@ import { queues, topics } from "../../../../src/channels/channel-names.ts";
 import { jobId, type LeaseId, type NodeName } from "../../../../src/core/ids.ts";
 import type { NodeIdentity, NodeInfo } from "../../../../src/core/node.ts";
 import type { Term } from "../../../../src/core/leadership/term.ts";
-import type { OwnerSettings } from "../../../../src/push/ownership/owner-options.ts";
+import type { OwnerSettings } from "../../../../src/push/ownership/owner-context.ts";
 import { silentLog, type Log } from "../../../../src/platform/log.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 import { seededRandom } from "../../../support/seeded-random.ts";

@@ -16,6 +16,7 @@ import { ManualClock } from "../../../support/manual-clock.ts";
 import { seededRandom } from "../../../support/seeded-random.ts";
 import { openSqliteStore, type SqliteStore } from "../../../../src/store/sqlite/store.ts";
 import type { JobPage, ClaimedJob, NewJob, Outcome } from "../../../../src/store/store.ts";
+import { settleRuns } from "../../../support/store-world.ts";
 
 const NODE = "n" as NodeName;
 const AUTHOR = { node: NODE, ownerEpoch: 1, leaderEpoch: 1 };
@@ -132,7 +133,7 @@ class History {
     if (this.#runs.length === 0) return;
     const run = this.#pick(this.#runs);
     const held = this.#running.get(run.id) === run.jobEpoch;
-    const [verdict] = await this.#store.jobs.settle([{ run, outcome: this.#pick(OUTCOMES) }]);
+    const [verdict] = await settleRuns(this.#store, [{ run, outcome: this.#pick(OUTCOMES) }]);
     assert.equal(verdict === "accepted", held, `${run.id}: ${verdict}`);
     if (held) this.#running.delete(run.id);
   }

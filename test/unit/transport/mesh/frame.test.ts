@@ -8,8 +8,13 @@ import {
   readRequest,
   writeHeaders,
 } from "../../../../src/transport/mesh/message-content.ts";
-import { FrameReader, FrameWriter, KIND, MeshFault } from "../../../../src/transport/mesh/frame.ts";
-import type { Message } from "../../../../src/transport/mesh/frame.ts";
+import {
+  FrameReader,
+  FrameWriter,
+  KIND,
+  MeshFault,
+  type Message,
+} from "../../../../src/transport/mesh/frame.ts";
 
 const key = createSecretKey(Buffer.alloc(32, 7));
 const other = createSecretKey(Buffer.alloc(32, 8));

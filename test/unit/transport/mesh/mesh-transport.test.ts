@@ -1,15 +1,13 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { describe, test } from "node:test";
-import type { TestContext } from "node:test";
+import { describe, test, type TestContext } from "node:test";
 import type { NodeName } from "../../../../src/core/ids.ts";
 import { promisify } from "node:util";
 import { systemClock } from "../../../../src/platform/clock.ts";
 import { systemRandom } from "../../../../src/platform/random.ts";
-import type { PeerBreak } from "../../../../src/transport/mesh/watch-peer.ts";
+import type { PeerBreak } from "../../../../src/transport/transport.ts";
 import type { PeerHandler, PeerRequest } from "../../../../src/transport/transport.ts";
-import { MeshNode } from "../../../support/mesh-world.ts";
-import type { MeshNodeOptions } from "../../../support/mesh-world.ts";
+import { MeshNode, type MeshNodeOptions } from "../../../support/mesh-world.ts";
 import { until } from "../../../support/peer-world.ts";
 import { TcpProxy } from "../../../support/tcp-proxy.ts";
 

@@ -2,12 +2,11 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import * as fc from "../../../support/fast-check.ts";
 import type { NodeName } from "../../../../src/core/ids.ts";
+import { fakePlatform } from "../../../support/fake-platform.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 import { seededRandom } from "../../../support/seeded-random.ts";
-import { Authenticator } from "../../../../src/transport/signing/authenticator.ts";
-import { clusterKeys } from "../../../../src/transport/signing/cluster-keys.ts";
-import { SeenSignatures } from "../../../../src/transport/signing/seen-signatures.ts";
-import { sign } from "../../../../src/transport/signing/signing.ts";
+import { Authenticator, SeenSignatures } from "../../../../src/transport/signing/authenticator.ts";
+import { clusterKeys, sign } from "../../../../src/transport/signing/signing.ts";
 
 const keys = clusterKeys(["the secret of this cluster, number one"]);
 const A = { name: "a" as NodeName, incarnation: "a-1" };
@@ -16,7 +15,7 @@ const random = seededRandom(1);
 
 function world(options: { seenMax?: number; skewMs?: number } = {}) {
   const clock = new ManualClock();
-  const authenticator = new Authenticator({ keys, self: B, clock, ...options });
+  const authenticator = new Authenticator(fakePlatform({ clock, name: B }), keys, options);
   const signed = (changes: { to?: NodeName | null; time?: number } = {}) => {
     const { to = B, time = clock.now() } = changes;
     return sign(keys, { from: A, to, time, nonce: random.uuid(), use: "shared" });

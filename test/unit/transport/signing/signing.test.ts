@@ -2,9 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import * as fc from "../../../support/fast-check.ts";
 import type { NodeName } from "../../../../src/core/ids.ts";
-import { clusterKeys } from "../../../../src/transport/signing/cluster-keys.ts";
-import { sign, verify } from "../../../../src/transport/signing/signing.ts";
-import type { Claims } from "../../../../src/transport/signing/signing.ts";
+import { clusterKeys, sign, verify, type Claims } from "../../../../src/transport/signing/signing.ts";
 
 const keys = clusterKeys(["the secret of this cluster, number one"]);
 const other = clusterKeys(["the secret of this cluster, number two"]);

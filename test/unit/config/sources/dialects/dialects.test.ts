@@ -1,41 +1,9 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { after, beforeEach, describe, it } from "node:test";
-import type { LoadOptions } from "../../../../../src/config/load-settings.ts";
-import { loadSettings } from "../../../../../src/config/load-settings.ts";
-import { sourceText } from "../../../../../src/config/sources/source.ts";
-import { BatonError } from "../../../../../src/core/errors.ts";
-import { adviceText } from "../../../../../src/config/mistake.ts";
-
-const root = mkdtempSync(join(tmpdir(), "baton-dialects-"));
-after(() => rmSync(root, { recursive: true, force: true }));
-
-let cwd = root;
-let count = 0;
-beforeEach(() => {
-  cwd = join(root, String(count++));
-  mkdirSync(cwd);
-});
-
-function load(options: LoadOptions = {}): ReturnType<typeof loadSettings> {
-  return loadSettings({ cwd, environment: {}, hostname: "host-1", ...options });
-}
-
-function write(text: string, name: string): void {
-  writeFileSync(join(cwd, name), text);
-}
-
-function mistakes(options: LoadOptions = {}): readonly string[] {
-  try {
-    load(options);
-  } catch (error) {
-    assert.ok(error instanceof BatonError);
-    return error.details["mistakes"] as readonly string[];
-  }
-  assert.fail("the settings were accepted");
-}
+import { describe, it } from "node:test";
+import { adviceText, sourceText } from "../../../../../src/config/mistake.ts";
+import { cwd, load, mistakes, write } from "../../load.ts";
 
 const LANGID = `{
   "_comment": "three nodes",

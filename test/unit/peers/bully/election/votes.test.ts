@@ -1,16 +1,16 @@
 /** The file of votes on a real disk, the voter behind it, and what a peer answers to messages that make no sense. */
 
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { VOTE_FILE, voteFileIn } from "../../../../../src/peers/bully/election/vote-file.ts";
-import type { Voter } from "../../../../../src/peers/bully/election/voter.ts";
-import { PeerState } from "../../../../../src/peers/bully/peer-state.ts";
-import { checkBullySettings } from "../../../../../src/peers/bully/bully-settings.ts";
+import { VOTE_FILE, type Voter } from "../../../../../src/peers/bully/election/voter.ts";
+import { checkBullySettings, PeerState } from "../../../../../src/peers/bully/peer-state.ts";
 import { hasCode } from "../../../../../src/core/errors.ts";
+import { systemFiles, type Files } from "../../../../../src/platform/files.ts";
 import { systemClock } from "../../../../../src/platform/clock.ts";
+import { fakePlatform } from "../../../../support/fake-platform.ts";
 import { candidate, OWN_INFO } from "../../../../support/lock-candidates.ts";
 import { MemoryTerms } from "../../../../support/lock-terms.ts";
 import { DEFAULT_SETTINGS, Disk, PeerWorld, QUICK, urlOf } from "../../../../support/lock-peers.ts";
@@ -29,14 +29,11 @@ async function inDirectory(body: (dir: string) => Promise<void>): Promise<void> 
   }
 }
 
-async function voterOn(file: ReturnType<typeof voteFileIn>): Promise<Voter> {
-  const { voter } = new PeerState({
-    identity: candidate("self"),
+async function voterOn(dir: string, files: Files = systemFiles): Promise<Voter> {
+  const { voter } = new PeerState(fakePlatform({ name: "self", clock: systemClock, files }), {
     info: () => OWN_INFO,
-    dir: "",
-    file,
+    dir,
     terms: new MemoryTerms(),
-    clock: systemClock,
     source: { kind: "join", addresses: [] },
     settings: { leaseMs: 1_000 },
   });
@@ -45,35 +42,13 @@ async function voterOn(file: ReturnType<typeof voteFileIn>): Promise<Voter> {
 }
 
 describe("the file of votes", () => {
-  test("is there after a write, whole, for its owner only, also in a directory that was not there", () =>
-    inDirectory(async (dir) => {
-      const file = voteFileIn(join(dir, "deeper"));
-      assert.equal(await file.read(), null);
-      await file.write("one");
-      await file.write("two");
-      assert.equal(await file.read(), "two");
-      const { mode } = statSync(join(dir, "deeper", VOTE_FILE));
-      if (process.platform !== "win32") assert.equal(mode & 0o777, 0o600);
-    }));
-
-  test("a draft that a crash left, or a link that was planted in its place, is not written through", () =>
-    inDirectory(async (dir) => {
-      const elsewhere = join(dir, "elsewhere");
-      writeFileSync(elsewhere, "untouched");
-      symlinkSync(elsewhere, join(dir, `${VOTE_FILE}.new`));
-      const file = voteFileIn(dir);
-      await file.write("mine");
-      assert.equal(readFileSync(elsewhere, "utf8"), "untouched");
-      assert.equal(await file.read(), "mine");
-    }));
-
   test("a promise survives a restart: the same epoch is not given to another", () =>
     inDirectory(async (dir) => {
-      const voter = await voterOn(voteFileIn(dir));
+      const voter = await voterOn(dir);
       await voter.enter();
       const asked = { candidate: ada, epoch: 5, ttlMs: 1 };
       assert.equal(await voter.promise(asked, null), "granted");
-      const later = await voterOn(voteFileIn(dir));
+      const later = await voterOn(dir);
       assert.ok(later.votes);
       await eventually("the lease is over", () => later.holder() === null);
       assert.equal(await later.promise({ ...asked, candidate: bob }, null), "denied");
@@ -84,7 +59,7 @@ describe("the file of votes", () => {
     inDirectory(async (dir) => {
       for (const text of ["", "{", "{}", '{"format":2}', '{"format":1,"votes":true,"ballot":{"epoch":-1}}']) {
         writeFileSync(join(dir, VOTE_FILE), text);
-        const voter = await voterOn(voteFileIn(dir));
+        const voter = await voterOn(dir);
         assert.equal(voter.votes, false, text);
         assert.equal(await voter.promise({ candidate: ada, epoch: 1, ttlMs: 1 }, null), "abstains");
       }
@@ -94,7 +69,7 @@ describe("the file of votes", () => {
 describe("a voter whose disk fails", () => {
   test("answers with an error, and has promised nothing to anybody else", async () => {
     const disk = new Disk();
-    const voter = await voterOn(disk);
+    const voter = await voterOn("", disk);
     await voter.enter();
     disk.broken = true;
     const asked = { candidate: ada, epoch: 1, ttlMs: 60_000 };
@@ -151,8 +126,8 @@ describe("a peer", () => {
       ["/peer/coordinator", { ...from, ttlMs: 1 }, "body.term"],
       ["/peer/heartbeat", { ...from }, "body.node"],
       ["/peer/request", { from: life, request: "explode" }, "body.request"],
-      ["/peer/remove", { op: "remove", from: life, name: "a b" }, "body.name"],
-      ["/peer/join", { op: "join", from: life, address: "ftp://x" }, "body.address"],
+      ["/peer/remove", { from: life, peers: { epoch: 1 } }, "body.peers"],
+      ["/peer/join", { from: life, address: "ftp://x" }, "body.address"],
     ];
     for (const [path, body, names] of bad) {
       const reply = await send(path, body);

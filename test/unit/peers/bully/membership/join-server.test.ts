@@ -7,13 +7,15 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { DEFAULT_SETTINGS, type BullySettings } from "../../../../../src/peers/bully/bully-settings.ts";
+import { DEFAULT_SETTINGS, type BullySettings } from "../../../../../src/peers/bully/peer-state.ts";
 import type { PeerSource } from "../../../../../src/peers/bully/peer-list.ts";
 import { Elector } from "../../../../../src/leadership/elector.ts";
 import { JoinServer, openPeers, type BullyCoordination } from "../../../../../src/peers/open-peers.ts";
 import { hasCode } from "../../../../../src/core/errors.ts";
 import { systemClock } from "../../../../../src/platform/clock.ts";
 import { silentLog } from "../../../../../src/platform/log.ts";
+import { SYSTEM } from "../../../../../src/platform/platform.ts";
+import { fakePlatform } from "../../../../support/fake-platform.ts";
 import { systemRandom } from "../../../../../src/platform/random.ts";
 import { MeshTransport } from "../../../../../src/transport/mesh/mesh-transport.ts";
 import { eventually } from "../../../../contract/coordination/membership.ts";
@@ -54,31 +56,24 @@ class Machines implements AsyncDisposable {
     port = 0,
   ): Promise<Machine> {
     const identity = candidate(name, systemRandom.uuid());
-    const transport = new MeshTransport({
-      self: identity,
-      secrets: [SECRET],
-      clock: systemClock,
-      random: systemRandom,
-      log: silentLog,
-    });
+    const transport = new MeshTransport({ ...SYSTEM, identity, log: silentLog }, [SECRET]);
     let coordination: BullyCoordination | null = null;
     const url = (): string | null => (server.running ? server.url : null);
-    const server: JoinServer = new JoinServer({
-      host: "127.0.0.1",
-      port,
-      user: USER,
-      pass: PASS,
-      coordination: late(() => coordination!),
-      attach: (server) => transport.attach(server),
-      clock: systemClock,
-      log: silentLog,
-    });
+    const server: JoinServer = new JoinServer(
+      { clock: systemClock, log: silentLog },
+      {
+        host: "127.0.0.1",
+        port,
+        user: USER,
+        pass: PASS,
+        coordination: late(() => coordination!),
+        attach: (server) => transport.attach(server),
+      },
+    );
     await server.start();
-    coordination = openPeers({
-      identity,
+    const platform = fakePlatform({ ...SYSTEM, identity });
+    coordination = openPeers(platform, {
       info: () => ({ ...OWN_INFO, url: url() }),
-      clock: systemClock,
-      random: systemRandom,
       transport,
       watchPeer: (address, signal, name) => transport.watch(address, signal, name),
       dir: join(this.#dir, name),
@@ -286,14 +281,15 @@ describe("the join server", () => {
   });
 
   test("an empty user or password is a mistake, not an open door", () => {
-    const options = { host: "127.0.0.1", port: 0, clock: systemClock, log: silentLog };
+    const options = { host: "127.0.0.1", port: 0 };
     const coordination = {} as BullyCoordination;
     for (const [user, pass, field] of [
       ["", "pass", "user"],
       ["user", "", "pass"],
     ] as const) {
       assert.throws(
-        () => new JoinServer({ ...options, user, pass, coordination }),
+        () =>
+          new JoinServer({ clock: systemClock, log: silentLog }, { ...options, user, pass, coordination }),
         (error) => hasCode(error, "BAD_CONFIG") && error.details.field === field,
       );
     }
@@ -310,15 +306,16 @@ describe("the join server", () => {
   });
 
   lifecycleStress("the join server", async () => {
-    const server = new JoinServer({
-      host: "127.0.0.1",
-      port: 0,
-      user: USER,
-      pass: PASS,
-      coordination: { running: true } as BullyCoordination,
-      clock: systemClock,
-      log: silentLog,
-    });
+    const server = new JoinServer(
+      { clock: systemClock, log: silentLog },
+      {
+        host: "127.0.0.1",
+        port: 0,
+        user: USER,
+        pass: PASS,
+        coordination: { running: true } as BullyCoordination,
+      },
+    );
     return {
       service: server,
       works: async () => {

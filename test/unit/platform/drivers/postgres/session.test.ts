@@ -230,9 +230,9 @@ describe("a session of PostgreSQL", () => {
     });
     await server.query(`SELECT pg_notify('the channel', 'one')`);
     await until("the first notification", () => heard.length === 1);
+    const former = await pid(session);
     await terminate(session);
-    await until("another connection", () => !session.open);
-    await until("another connection", () => session.open);
+    await until("another connection", async () => (await pid(session).catch(() => former)) !== former);
     await server.query(`SELECT pg_notify('the channel', 'two \u00e9')`);
     await until("the second notification", () => heard.length === 2);
     assert.deepEqual(heard, ["the channel: one", "the channel: two \u00e9"]);

@@ -8,9 +8,12 @@ import { after, afterEach, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { BatonError, hasCode } from "../../../../../src/core/errors.ts";
 import { systemClock } from "../../../../../src/platform/clock.ts";
-import { redisScript } from "../../../../../src/platform/drivers/redis/session.ts";
-import { RedisSession, type RedisSessionOptions } from "../../../../../src/platform/drivers/redis/session.ts";
-import { parseRedisUrl } from "../../../../../src/platform/drivers/redis/url.ts";
+import {
+  redisScript,
+  RedisSession,
+  type RedisSessionOptions,
+} from "../../../../../src/platform/drivers/redis/session.ts";
+import { parseRedisUrl } from "../../../../../src/platform/drivers/server-url.ts";
 import { checkRedis, Redis, type RedisOptions } from "../../../../../src/platform/drivers/redis/redis.ts";
 import { ManualClock } from "../../../../support/manual-clock.ts";
 import { systemRandom } from "../../../../../src/platform/random.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { hasCode } from "../../../../../src/core/errors.ts";
 import { RedisKeys } from "../../../../../src/platform/drivers/redis/redis.ts";
-import { parseRedisUrl, shownAddress } from "../../../../../src/platform/drivers/redis/url.ts";
+import { parseRedisUrl, shownAddress } from "../../../../../src/platform/drivers/server-url.ts";
 
 void describe("the URL of Redis", () => {
   void test("host, port, user, password, database and TLS are read", () => {

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { BatonError, hasCode } from "../../../../../src/core/errors.ts";
+import { systemClock } from "../../../../../src/platform/clock.ts";
 import { SqliteFile } from "../../../../../src/platform/drivers/sqlite/sqlite-file.ts";
 
 describe("a SQLite file", () => {
@@ -12,7 +13,7 @@ describe("a SQLite file", () => {
 
   beforeEach(() => {
     dir = mkdtempSync(join(tmpdir(), "baton-sqlite-"));
-    file = new SqliteFile(join(dir, "data", "test.db"));
+    file = new SqliteFile(join(dir, "data", "test.db"), systemClock);
     file.exec("CREATE TABLE t (n INTEGER NOT NULL)");
   });
 
@@ -90,12 +91,12 @@ describe("a SQLite file", () => {
     assert.equal(statSync(file.path).mode & 0o777, 0o600);
     const link = join(dir, "link.db");
     symlinkSync(file.path, link);
-    assert.throws(() => new SqliteFile(link));
+    assert.throws(() => new SqliteFile(link, systemClock));
   });
 
   it("belongs to one process at a time, and names the remedy to the second", () => {
     assert.throws(
-      () => new SqliteFile(file.path),
+      () => new SqliteFile(file.path, systemClock),
       (error) => hasCode(error, "DATA_IN_USE") && /--data/.test(error.message),
     );
   });
@@ -105,7 +106,7 @@ describe("a SQLite file", () => {
     file.close();
     assert.equal(await written, 7);
     await assert.rejects(file.write(insert(8)), (error) => hasCode(error, "STOPPED"));
-    file = new SqliteFile(file.path);
+    file = new SqliteFile(file.path, systemClock);
     assert.deepEqual(rows(), [7]);
   });
 

@@ -21,6 +21,7 @@ import { systemRandom } from "../../../../../src/platform/random.ts";
 import { blocksOf } from "../../../../support/markdown.ts";
 import { atEnd } from "../../../../support/node-cleanup.ts";
 import { submitWorlds, type SubmitWorld } from "../../../../support/submit-world.ts";
+import { settleRuns } from "../../../../support/store-world.ts";
 
 const open = submitWorlds();
 
@@ -111,7 +112,7 @@ describe("a job submitted in SQL", () => {
     assert.deepEqual({ ...first, ...alike }, { ...second, ...alike });
     assert.deepEqual(JSON.parse(first!.payload), payload);
     const outcome = { kind: "completed", result: "1" } as const;
-    assert.deepEqual(await world.store.jobs.settle([{ run: first!, outcome }]), ["accepted"]);
+    assert.deepEqual(await settleRuns(world.store, [{ run: first!, outcome }]), ["accepted"]);
   });
 
   it("has the defaults of a node for what is left out", async (t) => {
@@ -368,7 +369,7 @@ describe("an idempotency key in SQL", () => {
     assert.deepEqual(await again(), { job_id: id, status: "queued", existed: true });
     const [run] = await world.claim("mail");
     assert.equal((await again()).status, "processing");
-    await world.store.jobs.settle([{ run: run!, outcome: { kind: "completed", result: "1" } }]);
+    await settleRuns(world.store, [{ run: run!, outcome: { kind: "completed", result: "1" } }]);
     assert.equal((await again()).status, "completed");
     await world.store.jobs.remove(id);
     assert.equal((await again()).existed, false);

@@ -1,0 +1,38 @@
+/**
+ * What the caller of `createNode` may give. Apart from the layers, so that the types of the package do not contain those
+ * of everything that a node is built of.
+ */
+
+import type { Channels } from "../channels/channels.ts";
+import type { Coordination } from "../leadership/coordination.ts";
+import type { BeforeLeading } from "../leadership/elector.ts";
+import type { BullyOptions } from "../peers/open-peers.ts";
+import type { Probe } from "../platform/http-probe.ts";
+import type { Store } from "../store/store.ts";
+import type { NodeTransport } from "../transport/transport.ts";
+import type { NodePlatform, PlatformOptions } from "./platform.ts";
+
+export interface NodeOptions extends PlatformOptions {
+  /** False for a node without a listener, used in process only. */
+  readonly http?: boolean;
+  /** What has to happen before this node begins to lead, such as its agent's end. */
+  readonly beforeLeading?: BeforeLeading;
+  /** In place of disks and networks, for a simulation of whole nodes. */
+  readonly fabric?: GivenFabric;
+}
+
+/**
+ * What a simulation gives in place of disks and networks. The settings still select the fabric: nodes with a store each
+ * get `network`, nodes that share a store get `shared`.
+ */
+export interface GivenFabric {
+  openStore(): Promise<Store>;
+  readonly network?: {
+    /** Where other nodes reach this one. */
+    readonly url: string;
+    readonly transport: NodeTransport;
+    readonly probe: BullyOptions["probe"];
+    readonly httpProbe: Probe;
+  };
+  shared?(p: NodePlatform): { readonly coordination: Coordination; readonly channels: Channels };
+}

@@ -1,0 +1,78 @@
+/**
+ * All requests between nodes that are not operations of the API: for each its path, and the shapes of the request and of
+ * the reply. `peer-rpc.ts` sends and serves them. Every request is a POST with a JSON body, and every reply names the
+ * node that gives it.
+ */
+
+import { z } from "zod";
+import { isUuid, NODE_NAME, type NodeName } from "../../core/ids.ts";
+import * as bully from "./bully-messages.ts";
+import * as schedules from "./schedule-messages.ts";
+
+/** As many as one request may submit. */
+const JOBS_MAX = 10_000;
+
+/** Jobs that a node may have stored although another one got them in the end. */
+export const retraction = z.object({
+  node: z
+    .string()
+    .regex(NODE_NAME)
+    .transform((name) => name as NodeName),
+  /** Of the first of them; the others count on from it. */
+  first: z.string().refine(isUuid),
+  jobs: z.int().min(1).max(JOBS_MAX),
+  /** Wall time. */
+  at: z.number(),
+});
+export type Retraction = z.infer<typeof retraction>;
+const retractions = z.object({ retractions: z.array(retraction) });
+
+const count = z.int().min(0);
+const nothing = z.object({});
+
+const route = <Request extends z.ZodType, Reply extends z.ZodType>(
+  path: string,
+  request: Request,
+  reply: Reply,
+) => ({ path: `/peer/${path}`, request, reply });
+
+export const PEER_ROUTES = {
+  heartbeat: route("heartbeat", bully.heartbeat, bully.heartbeatAnswer),
+  election: route("election", bully.electionAsked, bully.electionAnswer),
+  vote: route("vote", bully.voteAsked, bully.voteAnswer),
+  coordinator: route("coordinator", bully.coordinator, bully.voteAnswer),
+  join: route("join", bully.joinAsked, bully.joinAnswer),
+  members: route("members", bully.membersChanged, bully.membersNoted),
+  remove: route("remove", bully.removed, nothing),
+  request: route("request", bully.nodeRequest, nothing),
+
+  /** Positions of the round that all nodes share, from its leader. */
+  positions: route(
+    "placement/next",
+    z.object({ count: z.int().min(1).max(256) }),
+    z.object({ index: count, count, epoch: count }),
+  ),
+  /** What this node has noted about the one that asks. */
+  retractionsFor: route("retractions/for", z.object({ node: z.string() }), retractions),
+  retract: route(
+    "retractions",
+    retractions,
+    z.object({ answers: z.record(z.string(), z.enum(["gone", "running", "kept"])) }),
+  ),
+
+  /** To the leader, for the whole cluster. */
+  pause: route("schedules/pause", schedules.pauseAsked, nothing),
+  pauses: route("schedules/pauses", nothing, schedules.pausesAnswer),
+  note: route("schedules/note", schedules.noteAsked, schedules.noteAnswer),
+  read: route("schedules/read", schedules.pageAsked, schedules.notesAnswer),
+  digest: route("schedules/digest", schedules.pageAsked, schedules.digestsAnswer),
+  history: route("schedules/history", schedules.historyAsked, schedules.occurrencesAnswer),
+  noted: route("schedules/noted", schedules.notedAsked, schedules.occurrencesAnswer),
+  place: route("schedules/place", schedules.placeAsked, schedules.placeAnswer),
+  job: route("schedules/job", schedules.jobAsked, schedules.jobAnswer),
+  forget: route("schedules/forget", schedules.forgetAsked, nothing),
+} as const;
+
+export type PeerRoute = keyof typeof PEER_ROUTES;
+export type RequestOf<Route extends PeerRoute> = z.output<(typeof PEER_ROUTES)[Route]["request"]>;
+export type ReplyOf<Route extends PeerRoute> = z.output<(typeof PEER_ROUTES)[Route]["reply"]>;

@@ -1,0 +1,143 @@
+/**
+ * The messages between nodes about schedules. Unknown fields of a newer version are kept and passed on, so the schemas
+ * check the shape and the types come from core. The routes that use them are in peer-routes.ts.
+ */
+
+import { z } from "zod";
+import { LEADER_ROLES } from "../../core/leadership/term.ts";
+import type { JobId } from "../../core/ids.ts";
+import type { JobStatus } from "../../core/jobs/job.ts";
+import type { ScheduleNote, Version } from "../../core/schedules/schedule-register.ts";
+import type { Term } from "../../core/leadership/term.ts";
+import type { NoteState, Placing } from "../../store/schedule-notes.ts";
+import type { NotedOccurrence } from "../../store/store.ts";
+
+const whole = z.int().min(0);
+const instant = z.int();
+const name = z.string().min(1).max(128);
+const version = z.looseObject({ epoch: whole, counter: whole });
+const term = z.looseObject({
+  role: z.enum(LEADER_ROLES),
+  leader: z.string().min(1),
+  incarnation: z.string(),
+  epoch: whole,
+});
+const run = z.looseObject({
+  at: instant,
+  runAt: instant.nullable(),
+  job: z.string().min(1),
+  target: z.string().min(1),
+});
+const template = z.looseObject({
+  task: name,
+  queue: name,
+  priority: z.int(),
+  payload: z.string(),
+  maxAttempts: z.int(),
+  timeoutMs: z.int().nullable(),
+});
+const timing = z.union([
+  z.looseObject({ kind: z.literal("cron"), expression: z.string(), zone: z.string() }),
+  z.looseObject({ kind: z.literal("every"), everyMs: z.number(), anchor: z.number() }),
+]);
+const schedule = template.extend({
+  name,
+  timing,
+  missed: z.string(),
+  missedMax: z.int(),
+  overlap: z.string(),
+  paused: z.boolean(),
+  createdAt: instant,
+  updatedAt: instant,
+  nextAt: instant.nullable(),
+  lastFiredAt: instant.nullable(),
+  lastJob: z.string().nullable(),
+  leaderEpoch: whole,
+});
+const note = z.looseObject({
+  /** Of a schedule, or the key of a queue. */
+  name: z.string().min(1).max(140),
+  version,
+  schedule: schedule.nullable(),
+  changedAt: instant,
+  notedThrough: instant.nullable(),
+  open: z.array(z.looseObject({ template: template.nullable(), runs: z.array(run) })),
+  queue: z.looseObject({ name, paused: z.boolean() }).optional(),
+});
+const occurrence = z.looseObject({
+  schedule: name,
+  at: instant,
+  do: z.enum(["fire", "skip"]),
+  reason: z.string().nullable(),
+  job: z.string().nullable(),
+  leaderEpoch: whole,
+  notedAt: instant,
+});
+const placing = z.looseObject({
+  schedule: name,
+  at: instant,
+  version,
+  job: template.extend({
+    id: z.string().min(1),
+    delayMs: whole,
+    runAt: instant.nullable(),
+    idempotencyKey: z.string().nullable(),
+  }),
+});
+const blank = z.boolean();
+const after = z.string().nullable();
+
+/** Checks what `schema` describes and takes the value for a `Type`, which has more that may be trusted. */
+function of<Type>(schema: z.ZodType): z.ZodType<Type> {
+  return schema as z.ZodType<Type>;
+}
+
+const terms = of<Term>(term);
+const notes = of<readonly ScheduleNote[]>(z.array(note));
+const occurrences = of<readonly NotedOccurrence[]>(z.array(occurrence));
+const versions = of<readonly { name: string; version: Version }[]>(
+  z.array(z.looseObject({ name: note.shape.name, version })),
+);
+
+export const noteAsked = z.looseObject({ term: terms, notes, occurrences, complete: z.boolean() });
+export const noteAnswer = of<NoteState>(z.looseObject({ blank }));
+/** One page; `next` is where the following one begins, null at the end. */
+export const pageAsked = z.looseObject({ term: terms, after });
+export const notesAnswer = z.looseObject({ blank, notes, next: after });
+/** Short forms of notes, to find out what a member lacks. */
+export const digestsAnswer = z.looseObject({ blank, digests: versions, next: after });
+/** The notes of queues. `blank`: it may have lost some. */
+export const pausesAnswer = z.looseObject({ blank, notes });
+export const pauseAsked = z.object({ queue: name, paused: z.boolean() });
+/** The newest occurrences. */
+export const historyAsked = z.looseObject({ schedule: name, limit: z.int().min(1).max(1_000) });
+export const notedAsked = z.looseObject({ schedule: name, instants: z.array(instant) });
+export const occurrencesAnswer = z.looseObject({ occurrences });
+export const placeAsked = z.looseObject({ term: terms, runs: of<readonly Placing[]>(z.array(placing)) });
+export const placeAnswer = z.looseObject({ verdicts: z.array(z.enum(["stored", "already", "absent"])) });
+export const jobAsked = z.looseObject({ job: of<JobId>(z.string().min(1)) });
+export const jobAnswer = z.looseObject({ status: of<JobStatus | null>(z.string().nullable()) });
+export const forgetAsked = z.looseObject({ term: terms, names: versions });
+
+/**
+ * A body stays below the limit that listeners have, and one call within its deadline. What is larger by itself (a schedule
+ * with a long payload) goes alone.
+ */
+const BODY_CHARS = 256 * 1_024;
+
+/** Cuts a list into pieces of at most `BODY_CHARS` as JSON and at most `limit` items; none is empty. */
+export function* chunks<T>(items: readonly T[], limit = 500): Generator<T[]> {
+  let piece: T[] = [];
+  let chars = 0;
+  for (const item of items) {
+    const size = JSON.stringify(item).length;
+    if (piece.length > 0 && (chars + size > BODY_CHARS || piece.length >= limit)) {
+      yield piece;
+      piece = [];
+      chars = 0;
+    }
+    piece.push(item);
+    chars += size;
+  }
+  if (piece.length > 0) yield piece;
+}

@@ -1,0 +1,102 @@
+/**
+ * Answers the requests of other nodes about schedules. It needs no leadership: a leader sends its requests to itself
+ * through the same handlers, without the network.
+ */
+
+import { BatonError } from "../../core/errors.ts";
+import type { ScheduleNote } from "../../core/schedules/schedule-register.ts";
+import type { Term } from "../../core/leadership/term.ts";
+import type { Platform } from "../../platform/platform.ts";
+import type { ScheduleNotes } from "../../store/schedule-notes.ts";
+import type { JobStore, ScheduleStore } from "../../store/store.ts";
+import type { PeerHandlers } from "../rpc/peer-rpc.ts";
+import { chunks } from "../rpc/schedule-messages.ts";
+
+export type ScheduleRoute =
+  | "note"
+  | "read"
+  | "digest"
+  | "history"
+  | "noted"
+  | "place"
+  | "job"
+  | "forget"
+  | "pauses";
+export type ScheduleHandlers = Pick<PeerHandlers, ScheduleRoute>;
+
+export interface ReplicaStore {
+  readonly schedules: Pick<ScheduleStore, "get" | "list" | "history">;
+  readonly scheduleNotes?: ScheduleNotes;
+  readonly jobs: Pick<JobStore, "get">;
+}
+
+export interface ScheduleHandlersOptions {
+  /** This node's own; looked into only when it is needed, because it may be started later. */
+  readonly store: ReplicaStore;
+  /** False while this node drains: it takes no new jobs, and says so before it has any part in them. */
+  readonly accepts: () => boolean;
+  /** Jobs were stored here, or a queue was resumed, so the worker should claim. */
+  readonly onReady: () => void;
+}
+
+/** Notes and digests on one page; a page of notes is also cut where it grows too large for one body. */
+const PAGE_NOTES = 200;
+const PAGE_DIGESTS = 1_000;
+
+export function scheduleHandlers(
+  { identity, events }: Pick<Platform, "identity" | "events">,
+  { store, accepts, onReady }: ScheduleHandlersOptions,
+): ScheduleHandlers {
+  const notes = (): ScheduleNotes => notesOf(store);
+  const page = (term: Term, after: string | null, limit: number): Promise<readonly ScheduleNote[]> =>
+    events.fenced("scheduleNotes.read", notes().read({ after, limit }, term));
+  return {
+    async note({ term, ...batch }) {
+      const state = await events.fenced("scheduleNotes.write", notes().write(batch, term));
+      if (batch.notes.some(({ queue }) => queue)) onReady();
+      return state;
+    },
+
+    async read({ term, after }) {
+      const found = await page(term, after, PAGE_NOTES);
+      const [first = []] = chunks(found);
+      const more = first.length < found.length || found.length === PAGE_NOTES;
+      return { blank: await notes().blank(), notes: first, next: more ? first.at(-1)!.name : null };
+    },
+
+    async digest({ term, after }) {
+      const found = await page(term, after, PAGE_DIGESTS);
+      const digests = found.map(({ name, version }) => ({ name, version }));
+      const next = found.length === PAGE_DIGESTS ? found.at(-1)!.name : null;
+      return { blank: await notes().blank(), digests, next };
+    },
+
+    async place({ term, runs }) {
+      const by = { self: identity.name, takes: accepts() };
+      const verdicts = await events.fenced("scheduleNotes.place", notes().place(runs, by, term));
+      if (verdicts.includes("stored")) onReady();
+      return { verdicts: [...verdicts] };
+    },
+
+    async forget({ term, names }) {
+      await events.fenced("scheduleNotes.forget", notes().forget(names, term));
+      return {};
+    },
+
+    pauses: async () => ({ blank: await notes().blank(), notes: await notes().pauses() }),
+    noted: async ({ schedule, instants }) => ({ occurrences: await notes().noted(schedule, instants) }),
+    history: async ({ schedule, limit }) => ({
+      occurrences: await store.schedules.history(schedule, limit),
+    }),
+    job: async ({ job }) => ({ status: (await store.jobs.get(job))?.status ?? null }),
+  };
+}
+
+export function notesOf({ scheduleNotes }: ReplicaStore): ScheduleNotes {
+  if (scheduleNotes) return scheduleNotes;
+  throw new BatonError(
+    "BAD_CONFIG",
+    "a store that nodes share keeps schedules by itself and takes no notes",
+    { field: "store" },
+  );
+}

@@ -1,0 +1,97 @@
+/**
+ * What must be true after the faults have healed and time has passed. Nodes are asked for what they agree on; then all are
+ * stopped and their disks are read.
+ */
+
+import { isFinal, type Job } from "../../src/core/jobs/job.ts";
+import { SCHEDULES } from "./workload.ts";
+import type { World } from "./world.ts";
+
+/** A job that is due for longer should have begun: an idle node looks for work once a second. */
+const RECENT_MS = 10_000;
+
+export async function audit(world: World): Promise<void> {
+  agree(world);
+  const { timeline, nodes, history } = world;
+  await timeline.during(Promise.all(nodes.map((node) => node.stop())));
+  const jobs: Job[] = [];
+  for (const disk of world.disks) {
+    disk.crash();
+    const store = disk.openStore(timeline);
+    jobs.push(...(await store.jobs.list({ limit: 100_000 })).jobs);
+    await store.close();
+  }
+  history.add(`jobs ${jobs.length}`);
+  nothingLost(world, jobs);
+  everythingFinished(world, jobs);
+  occurrences(world, jobs);
+}
+
+/** Nodes agree, and no job has waited for long. */
+export async function isSettled(world: World): Promise<boolean> {
+  if (disagreement(world) !== null) return false;
+  const since = world.timeline.now() - RECENT_MS / 2;
+  for (const disk of world.disks)
+    for (const status of ["queued", "processing", "scheduled"] as const) {
+      const { jobs } = await disk.store!.jobs.list({ limit: 10, status, until: since });
+      if (jobs.length > 0) return false;
+    }
+  return true;
+}
+
+function agree(world: World): void {
+  const found = disagreement(world);
+  if (found !== null) world.history.violated(found);
+}
+
+function disagreement({ nodes }: World): string | null {
+  const views = nodes.map(({ name, life }) => {
+    if (!life?.up) return `${name} does not run`;
+    const { leadership, membership } = life.node.services;
+    const term = leadership.current();
+    const members = membership.nodes().map((node) => `${node.name} ${node.status}`);
+    return `${term?.leader} in ${term?.epoch}, of ${members.join(", ")}`;
+  });
+  const wanted = nodes.map(({ name }) => `${name} active`).join(", ");
+  if (new Set(views).size > 1) return `nodes do not agree: ${views.join(" | ")}`;
+  const whole = views[0]!.endsWith(`, of ${wanted}`) && !views[0]!.startsWith("undefined");
+  return whole ? null : `the cluster is not whole: ${views[0]}`;
+}
+
+function nothingLost({ workload, history }: World, jobs: readonly Job[]): void {
+  const there = new Set(jobs.map(({ id }) => id));
+  for (const { id, at } of workload.acknowledged) {
+    if (!there.has(id) && !history.wasLost(id, at)) history.violated(`${id} was acknowledged and is gone`);
+  }
+}
+
+/** Schedules go on to the last moment: what they made just now may still run. */
+function everythingFinished({ history, timeline }: World, jobs: readonly Job[]): void {
+  const since = timeline.now() - RECENT_MS;
+  for (const { id, status, runAt } of jobs)
+    if (!isFinal(status) && runAt < since) history.violated(`${id} is still ${status}`);
+}
+
+/** Each occurrence of a schedule has one job, from its acknowledgement to a little before the end. */
+function occurrences({ workload, history, timeline, nodes }: World, jobs: readonly Job[]): void {
+  for (const [name, since] of workload.schedules) {
+    const everyMs = SCHEDULES[name]!;
+    const made = Map.groupBy(
+      jobs.filter((job) => job.schedule === name),
+      ({ runAt }) => runAt,
+    );
+    for (const [at, found] of made)
+      if (found.length > 1)
+        history.violated(
+          `${name} at ${at} has ${found.length} jobs: ${found.map(({ id }) => id).join(", ")}`,
+        );
+    // Clocks of nodes differ by up to two seconds from ours.
+    const first = Math.ceil((since + 3_000) / everyMs) * everyMs;
+    const last = timeline.now() - everyMs - 5_000;
+    for (let at = first; at <= last; at += everyMs) {
+      history.counts.occurrences++;
+      const excused = nodes.some((node) => history.lostAfter(node.name, at));
+      if (!made.has(at) && !excused) history.violated(`${name} at ${at} has no job`);
+    }
+  }
+}

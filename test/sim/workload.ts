@@ -1,0 +1,98 @@
+/**
+ * What callers do in a simulated world. A caller repeats a request that was not answered, at another node, with the same
+ * key; what was answered is a promise that the checks hold the cluster to.
+ */
+
+import type { JobId } from "../../src/core/ids.ts";
+import type { World } from "./world.ts";
+
+export interface Acknowledged {
+  readonly id: JobId;
+  readonly at: number;
+}
+
+const RETRY_MS = 700;
+export const SCHEDULES: Readonly<Record<string, number>> = { fast: 2_000, slow: 5_000 };
+
+export class Workload {
+  readonly acknowledged: Acknowledged[] = [];
+  /** By name: since when callers may count on it. */
+  readonly schedules = new Map<string, number>();
+  readonly #world: World;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  /** Resolves when every request that was made in that time has its answer. */
+  async run(ms: number): Promise<void> {
+    const world = this.#world;
+    const { timeline } = world;
+    const until = timeline.monotonic() + ms;
+    const open: Promise<void>[] = Object.keys(SCHEDULES).map((name) => this.#putSchedule(name));
+    for (let number = 1; timeline.monotonic() < until; number++) {
+      const dice = world.chance();
+      if (dice < 0.8) open.push(this.#submit(number));
+      else if (dice < 0.9) open.push(this.#cancel());
+      else open.push(this.#retry());
+      await timeline.sleep(world.between(50, 900));
+    }
+    await Promise.all(open);
+  }
+
+  async #submit(number: number): Promise<void> {
+    const world = this.#world;
+    const payload = {
+      ms: Math.round(world.between(1, world.chance() < 0.1 ? 4_000 : 300)),
+      fails: world.chance() < 0.15 ? 2 : 0,
+    };
+    const delay = world.chance() < 0.2 ? { delay_ms: Math.round(world.between(100, 5_000)) } : {};
+    const body = { task: "work", payload, idempotency_key: `key-${number}`, ...delay };
+    for (;;) {
+      const reply = await world.call("submit_jobs", { body });
+      if (reply?.status === 200) {
+        const { job_id: id } = reply.body as { readonly job_id: JobId };
+        world.history.add(`acknowledged ${id}`);
+        world.history.counts.acknowledged++;
+        this.acknowledged.push({ id, at: world.timeline.monotonic() });
+        return;
+      }
+      await world.timeline.sleep(RETRY_MS);
+    }
+  }
+
+  async #putSchedule(name: string): Promise<void> {
+    const { timeline, history } = this.#world;
+    const body = {
+      task: "work",
+      payload: { ms: 20, fails: 0 },
+      every_ms: SCHEDULES[name],
+      missed: "run_all",
+      missed_max: 1_000,
+      overlap: "allow",
+    };
+    for (;;) {
+      const reply = await this.#world.call("put_schedule", { params: { name }, body });
+      if (reply?.status === 200 || reply?.status === 201) break;
+      await timeline.sleep(RETRY_MS);
+    }
+    history.add(`schedule ${name} is acknowledged`);
+    this.schedules.set(name, timeline.now());
+  }
+
+  async #cancel(): Promise<void> {
+    const chosen = this.#world.pick(this.acknowledged);
+    if (!chosen) return;
+    const reply = await this.#world.call("cancel_job", { params: { id: chosen.id }, body: {} });
+    if (reply && reply.status < 300) this.#world.history.counts.cancels++;
+  }
+
+  async #retry(): Promise<void> {
+    const world = this.#world;
+    const chosen = world.pick(this.acknowledged);
+    if (!chosen) return;
+    // Before the call: its answer may be lost.
+    world.history.retried(chosen.id);
+    await world.call("retry_job", { params: { id: chosen.id } });
+  }
+}

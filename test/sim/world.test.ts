@@ -1,0 +1,59 @@
+/**
+ * Whole clusters in a simulated world: ten seeds of each fabric in every run of the tests, the same each time. A seed that
+ * fails is repeated with `BATON_SIM_SEED=<seed>`; `world.slow.test.ts` tries random ones.
+ */
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { BUGS } from "./bugs.ts";
+import { runSeed, tally } from "./run-seed.ts";
+import { World } from "./world.ts";
+
+const given = process.env["BATON_SIM_SEED"];
+const SEEDS = given === undefined ? Array.from({ length: 10 }, (_, at) => at + 1) : [Number(given)];
+/** More than any planted bug needs; a bug that is found later is found too rarely. */
+const BUG_SEEDS_MAX = 12;
+
+for (const fabric of ["peers", "shared"] as const) {
+  describe(`nodes ${fabric === "peers" ? "with a store each" : "on one database"}`, () => {
+    const reports: Awaited<ReturnType<typeof runSeed>>[] = [];
+    for (const seed of SEEDS) {
+      test(`keep their promises through the faults of seed ${seed}`, async () => {
+        reports.push(await runSeed({ seed, fabric }));
+      });
+    }
+
+    test("met every fault and did work; otherwise nothing was proved", { skip: given !== undefined }, () => {
+      const counts = tally(reports);
+      const { kills, pauses, partitions, slowLinks, drains, lostReplies, diskLosses } = counts;
+      const { acknowledged, runs, results, occurrences, terms, cancels, retries } = counts;
+      const faults = { kills, pauses, partitions, slowLinks, drains, lostReplies };
+      const work = { acknowledged, runs, results, occurrences, terms, cancels, retries };
+      for (const [what, count] of Object.entries({ ...faults, ...work }))
+        assert.ok(count > 0, `${what}: ${count}`);
+      if (fabric === "peers") assert.ok(diskLosses > 0, "no disk was lost");
+      assert.ok(acknowledged >= 20 * SEEDS.length && occurrences >= 10 * SEEDS.length);
+    });
+
+    test("a seed repeats exactly", async () => {
+      const seed = SEEDS[0]!;
+      const [first, second] = [await World.run({ seed, fabric }), await World.run({ seed, fabric })];
+      assert.deepEqual(second.history.lines, first.history.lines);
+      assert.equal(second.digest, first.digest);
+    });
+  });
+}
+
+describe("a simulated world finds a planted bug", { skip: given !== undefined }, () => {
+  for (const [name, bug] of Object.entries(BUGS)) {
+    test(name, async () => {
+      const seen = new Set<string>();
+      for (let seed = 1; seed <= BUG_SEEDS_MAX; seed++) {
+        const { violations } = await World.run({ seed, fabric: bug.fabric, bug });
+        if (violations.some((each) => bug.found.test(each))) return;
+        for (const each of violations) seen.add(each);
+      }
+      assert.fail(`not found in ${BUG_SEEDS_MAX} seeds; seen: ${[...seen].join("; ") || "nothing"}`);
+    });
+  }
+});
