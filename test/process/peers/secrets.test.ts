@@ -12,26 +12,14 @@ const REMEDY = /type `baton secret create --file baton\.secret`.*BATON_SECRET_FI
 const BAD_CONFIG = 78;
 
 describe("a node that others can reach", () => {
-  for (const [what, settings, why] of [
-    ["no secret", {}, /cluster\.secret is missing/],
-    ["a short secret", { SECRET: "only-a-few-letters" }, /cluster\.secret is too short: 18 characters/],
-    ["a secret that everybody knows", { SECRET: "changeme" }, /cluster\.secret is known to everybody/],
-    ["a secret that is a repetition", { SECRET: "abcdefgh".repeat(4) }, /cluster\.secret is a repetition/],
-  ] as const) {
-    it(`does not start with ${what}, and says what to type`, async (t) => {
-      const cluster = await PeerCluster.open(t, { file: listedFile });
-      const node = await cluster.spawn("node-a", { settings: { ...EVERYWHERE, ...settings } });
-      assert.equal((await node.exited).code, BAD_CONFIG);
-      assert.match(node.stderr, why);
-      assert.match(node.stderr, /http\.host 0\.0\.0\.0 can be reached from elsewhere/);
-      assert.match(node.stderr, REMEDY);
-      assert.doesNotMatch(
-        node.stderr,
-        /only-a-few-letters|changeme|abcdefgh/,
-        "the secret itself is not told",
-      );
-    });
-  }
+  it("does not start without a secret, and says what to type", async (t) => {
+    const cluster = await PeerCluster.open(t, { file: listedFile });
+    const node = await cluster.spawn("node-a", { settings: EVERYWHERE });
+    assert.equal((await node.exited).code, BAD_CONFIG);
+    assert.match(node.stderr, /cluster\.secret is missing/);
+    assert.match(node.stderr, /http\.host 0\.0\.0\.0 can be reached from elsewhere/);
+    assert.match(node.stderr, REMEDY);
+  });
 
   it("does not start with the password of the second seed's example, and does with a secret", async (t) => {
     const cluster = await PeerCluster.open(t, {
