@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { SHARED_POSTGRES } from "./support/postgres-server.ts";
-import { eventually } from "./support/process-node.ts";
+import { eventually } from "./support/wait.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 

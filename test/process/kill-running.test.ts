@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { systemClock } from "../../src/platform/clock.ts";
-import { dataDirectory, eventually, NodeProcess } from "../support/process-node.ts";
+import { dataDirectory, NodeProcess } from "../support/process-node.ts";
+import { eventually } from "../support/wait.ts";
 
 /** Every run so far left its line. A line is stored soon after it is written, not at once: a kill waits for it. */
 function holding(node: NodeProcess, id: string, runs: number): Promise<unknown> {

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { dataDirectory, eventually, NodeProcess } from "../support/process-node.ts";
+import { dataDirectory, NodeProcess } from "../support/process-node.ts";
+import { eventually } from "../support/wait.ts";
 
 it("a blocked event loop leaves /livez unanswered, and it answers again when it turns again", async (t) => {
   const node = await NodeProcess.start(t, { data: await dataDirectory(t) });

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { describe, it } from "node:test";
 import { systemClock } from "../../src/platform/clock.ts";
-import { BIN, dataDirectory, eventually, NodeProcess } from "../support/process-node.ts";
+import { BIN, dataDirectory, NodeProcess } from "../support/process-node.ts";
+import { eventually } from "../support/wait.ts";
 
 describe("a node that gets SIGTERM", () => {
   it("is not ready, takes no new jobs, finishes short ones, interrupts long ones, and exits with 0", async (t) => {

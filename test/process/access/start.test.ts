@@ -5,7 +5,8 @@ import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { AgentProcess } from "../../support/process-agent.ts";
-import { dataDirectory, eventually, NodeProcess } from "../../support/process-node.ts";
+import { dataDirectory, NodeProcess } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { ask, baton } from "./callers.ts";
 
 const EVERYWHERE = { HTTP__HOST: "0.0.0.0", ACCESS__TOKEN: "" };

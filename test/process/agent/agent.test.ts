@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { FakeControllers } from "../../support/fake-controller.ts";
 import { AgentProcess } from "../../support/process-agent.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 describe("an agent that gets SIGTERM", () => {
   it("finishes short jobs, gives long ones back, and exits with 0", async (t) => {

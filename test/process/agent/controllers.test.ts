@@ -7,7 +7,7 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import type { TestCluster } from "../../support/cluster.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import { AgentProcess } from "../../support/process-agent.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { killLeader, openControllers, submitTo, urlsOf } from "../../support/real-controllers.ts";
 
 const python = spawnSync("python3", ["--version"]).status === 0;

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { atEnd } from "../../support/node-cleanup.ts";
 import { AgentProcess } from "../../support/process-agent.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { openControllers, submitTo } from "../../support/real-controllers.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 

@@ -6,7 +6,7 @@ import { describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { QUICK, roleOf, type TestCluster } from "../../support/cluster.ts";
 import { AgentProcess } from "../../support/process-agent.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { openControllers, submitTo, urlsOf } from "../../support/real-controllers.ts";
 
 const python = spawnSync("python3", ["--version"]).status === 0;

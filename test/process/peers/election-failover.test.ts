@@ -9,7 +9,7 @@ import { LeaderClaims } from "../../support/leader-claims.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import { PeerCluster } from "../../support/peer-cluster.ts";
 import { allVote, failover, killLeader } from "../../support/peer-failover.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 /** The default. */
 const LEASE_MS = 5_000;

@@ -5,7 +5,7 @@ import { describe, it } from "node:test";
 import { roleOf } from "../../support/cluster.ts";
 import { listedFile, TEST_SECRET } from "../../support/host-cluster.ts";
 import { ghotiFile, PeerCluster, QUICK_PEERS } from "../../support/peer-cluster.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 const EVERYWHERE = { HTTP__HOST: "0.0.0.0" };
 const REMEDY = /type `baton secret create --file baton\.secret`.*BATON_SECRET_FILE/;

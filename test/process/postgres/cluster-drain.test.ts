@@ -6,7 +6,8 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { baton } from "../../support/baton-command.ts";
 import { QUICK, roleOf, TestCluster } from "../../support/cluster.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
-import { eventually, type NodeProcess } from "../../support/process-node.ts";
+import type { NodeProcess } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 describe("a node of a cluster that leaves work to the others", () => {
   const suite = suiteScope();

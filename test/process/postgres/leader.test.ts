@@ -5,7 +5,7 @@ import { before, describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { assertNothingLost, Callers, roleOf, TestCluster } from "../../support/cluster.ts";
 import { atEnd, suiteScope, type Scope } from "../../support/node-cleanup.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 const NAMES = ["ada", "bob", "cyd"];
 /** Long enough that a takeover before half of it did not wait for its end. `npm run bench:failover` has the times. */

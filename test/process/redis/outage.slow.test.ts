@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { audit, more, nextLeader, openCluster, underLoad } from "../../support/redis-load.ts";
 
 describe("three nodes on a database and a Redis", () => {
