@@ -25,7 +25,7 @@ interface Part {
   readonly command: string;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Whole clusters of processes, which keep more than one core busy. A process test of one node is none. */
+  /** Whole clusters of processes, which keep more than one core busy. */
   readonly heavy: boolean;
 }
 
@@ -42,6 +42,8 @@ const HEAVY_MAX = Math.max(1, availableParallelism() - 1);
 const PART_MS = 20 * 60_000;
 /** For a part to stop its servers and to remove their directories after a signal. */
 const STOP_MS = 5_000;
+/** Other process and browser tests start one node. */
+const CLUSTERS = /^test\/(?:process\/\w+\/|conformance\/|browser\/(?:leader-kill|processes))/;
 /** Where a folder's name does not say how long it takes: seconds on two cores, as written by `--record`. */
 const DURATIONS = join(import.meta.dirname, "durations.json");
 /** Nearly all processes load the same modules. */
@@ -116,7 +118,7 @@ function parts(files: readonly string[]): Part[] {
       "--test-reporter=./test/reporter.ts",
       ...files,
     ],
-    heavy: /^test\/(?:process\/\w+|conformance|browser)\//.test(name),
+    heavy: CLUSTERS.test(name),
   }));
 }
 
