@@ -22,7 +22,7 @@ import {
   type WaitPolicy,
   type ControllerState,
 } from "../core/supervision.ts";
-import { Mutex } from "../platform/loop.ts";
+import { Mutex, within } from "../platform/loop.ts";
 import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
 import {
@@ -207,10 +207,8 @@ export class Supervisor extends Lifecycle {
     if (this.#agentToken === null || this.#hurry || this.#controller.state !== "running") return;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#retired = resolve;
-    const callOff = this.#platform.clock.after(RETIRE_MS, resolve);
     this.#controller.send({ baton: "retire" } satisfies ToChild);
-    await promise;
-    callOff();
+    await within(this.#platform.clock, RETIRE_MS, promise);
   }
 
   #gentle(): WaitPolicy {
