@@ -8,7 +8,7 @@ import { BatonError, nearest } from "../../core/errors.ts";
 import { jobId, THING_NAME, type JobId } from "../../core/ids.ts";
 import { mistakeIn, rareIn, type JobInput } from "../../core/jobs/job-fields.ts";
 import type { Term } from "../../core/leadership/term.ts";
-import { Batcher } from "../../platform/batcher.ts";
+import { Batcher, byTerm, type UnderTerm } from "../../platform/batcher.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { Author, Store, NewJob, Submitted, TransactionClient } from "../../store/store.ts";
 import type { JobSpans } from "../job-spans.ts";
@@ -53,12 +53,12 @@ export class Submitter {
   /** Jobs that were handed in and are not stored yet. */
   #unstored = 0;
   /** Of a leader, whose term goes along and is compared. */
-  readonly #fenced: Batcher<{ readonly job: NewJob; readonly term: Term }, Submitted>;
+  readonly #fenced: Batcher<UnderTerm<NewJob, Term>, Submitted>;
 
   constructor({ identity, clock, random, events }: SubmitterPlatform, options: SubmitterOptions) {
     this.#options = { identity, clock, random, events, ...options };
     this.#batcher = new Batcher({ clock, flush: (jobs) => this.#store(jobs) });
-    this.#fenced = new Batcher({ clock, flush: (items) => this.#storeByTerm(items) });
+    this.#fenced = new Batcher({ clock, flush: byTerm((jobs, term: Term) => this.#store(jobs, term)) });
   }
 
   submit(requests: readonly SubmitRequest[], options: SubmitOptions = {}): Promise<readonly Submitted[]> {
@@ -80,7 +80,7 @@ export class Submitter {
   ): Promise<readonly Submitted[]> {
     return this.#traced(requests, options, (jobs) =>
       this.#admit(jobs.length, async () => {
-        if (jobs.length === 1) return [await this.#fenced.add({ job: jobs[0]!, term })];
+        if (jobs.length === 1) return [await this.#fenced.add({ write: jobs[0]!, term })];
         return jobs.length === 0 ? [] : this.#store(jobs, term);
       }),
     );
@@ -152,20 +152,6 @@ export class Submitter {
       jobs: jobs.filter((_, at) => !answers[at]!.existed),
       answers: answers.filter(({ existed }) => !existed),
     });
-  }
-
-  async #storeByTerm(
-    items: readonly { readonly job: NewJob; readonly term: Term }[],
-  ): Promise<readonly Submitted[]> {
-    const { job: first, term } = items[0]!;
-    if (items.length === 1) return this.#store([first], term);
-    const stored = new Map<NewJob, Submitted>();
-    for (const [each, group] of Map.groupBy(items, (item) => item.term)) {
-      const jobs = group.map(({ job }) => job);
-      const answers = await this.#store(jobs, each);
-      jobs.forEach((job, at) => stored.set(job, answers[at]!));
-    }
-    return items.map(({ job }) => stored.get(job)!);
   }
 
   /** No worker is woken here: that comes with the caller's commit. */
