@@ -298,10 +298,7 @@ export class Postgres extends Lifecycle implements Queryable {
 
   #text(statement: Statement): string {
     let text = this.#texts.get(statement);
-    if (text === undefined) {
-      text = inSchema(statement.text, this.schema);
-      this.#texts.set(statement, text);
-    }
+    if (text === undefined) this.#texts.set(statement, (text = inSchema(statement.text, this.schema)));
     return text;
   }
 }
