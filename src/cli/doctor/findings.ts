@@ -19,21 +19,14 @@ export interface Finding extends Judgement {
   readonly check: string;
 }
 
-export function ok(message: string): Judgement {
-  return { verdict: "ok", message, remedy: null };
-}
+type Judge = (message: string, remedy: string) => Judgement;
 
-export function warning(message: string, remedy: string): Judgement {
-  return { verdict: "warning", message, remedy };
-}
-
-export function failed(message: string, remedy: string): Judgement {
-  return { verdict: "failed", message, remedy };
-}
-
-export function skipped(message: string, remedy: string | null = null): Judgement {
+export const ok = (message: string): Judgement => ({ verdict: "ok", message, remedy: null });
+export const warning: Judge = (message, remedy) => ({ verdict: "warning", message, remedy });
+export const failed: Judge = (message, remedy) => ({ verdict: "failed", message, remedy });
+export const skipped = (message: string, remedy: string | null = null): Judgement => {
   return { verdict: "skipped", message, remedy };
-}
+};
 
 /** A row of a table of rules: what is wrong, or false where the rule is kept. */
 export type Rule = Judgement | false;
