@@ -1,17 +1,13 @@
 /** What channels do behind a pooler of transactions, where nobody can listen. */
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, test } from "node:test";
 import { TransactionPooler } from "../../support/lock-pooler.ts";
 import { PostgresWorld } from "./postgres-world.ts";
 import { message, Reader, until } from "./world.ts";
 
-let world: PostgresWorld;
-let pooler: TransactionPooler;
-before(async () => {
-  world = await PostgresWorld.open();
-  pooler = await TransactionPooler.start(world.url, { sessions: 3, order: "round" });
-});
+const world = await PostgresWorld.open();
+const pooler = await TransactionPooler.start(world.url, { sessions: 3, order: "round" });
 after(async () => {
   await world.clear();
   await pooler[Symbol.asyncDispose]();

@@ -1,13 +1,10 @@
 import assert from "node:assert/strict";
-import { after, before, beforeEach, describe, test } from "node:test";
+import { after, beforeEach, describe, test } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { PostgresWorld } from "./postgres-world.ts";
 import { gate, message, messages, until } from "./world.ts";
 
-let world: PostgresWorld;
-before(async () => {
-  world = await PostgresWorld.open();
-});
+const world = await PostgresWorld.open();
 after(() => world.close());
 beforeEach(() => world.clear());
 

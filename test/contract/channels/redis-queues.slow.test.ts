@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import { after, afterEach, beforeEach, describe, test } from "node:test";
 import type { Channels } from "../../../src/channels/channels.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
@@ -7,12 +7,8 @@ import { RedisWorld } from "./redis-world.ts";
 import { onlyOneHasIt, servedQueues } from "./served-queues.ts";
 import { gate, message, messages, Reader, until } from "./world.ts";
 
-let world: RedisWorld;
-let proxy: TcpProxy;
-before(async () => {
-  world = await RedisWorld.open();
-  proxy = await TcpProxy.start(world.url);
-});
+const world = await RedisWorld.open();
+const proxy = await TcpProxy.start(world.url);
 after(async () => {
   await proxy.stop();
   await world.close();
