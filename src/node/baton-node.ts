@@ -26,11 +26,10 @@ import { TaskRegistry, type TaskInfo } from "../jobs/tasks/task-registry.ts";
 import { Deadline } from "../platform/loop.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Guarantees } from "../store/store.ts";
-import { compose, type Composed } from "./compose.ts";
+import { baseServices, compose, type Composed, workingServices } from "./compose.ts";
 import type { NodeOptions } from "./node-options.ts";
 import { platform } from "./platform.ts";
 import { ServiceList } from "./service-list.ts";
-import { baseServices, workingServices } from "./start-order.ts";
 
 export type { NodeOptions } from "./node-options.ts";
 
