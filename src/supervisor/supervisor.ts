@@ -32,7 +32,7 @@ import {
   noAgentBecause,
   type ChildCommandOptions,
 } from "./child-commands.ts";
-import { DataLock } from "./data-folder-lock.ts";
+import { lockDataFolder } from "./data-folder-lock.ts";
 import { messageOf, type FromController, type ToChild } from "./messages.ts";
 import { ControllerClient } from "./controller-client.ts";
 import { childReport, readReport, writeReport, type SupervisorReport } from "./supervisor-report.ts";
@@ -73,7 +73,7 @@ export class Supervisor extends Lifecycle {
   readonly #noAgent: string | null;
   /** Null where the agent needs none, or has one of its own. */
   readonly #agentToken: string | null;
-  #lock: DataLock | null = null;
+  #unlock: (() => void) | null = null;
   #url: string | null = null;
   #standing: ControllerState | null = null;
   #stopping = false;
@@ -177,8 +177,8 @@ export class Supervisor extends Lifecycle {
 
   protected override async onStart(): Promise<void> {
     const { data } = this.#o.settings;
-    this.#lock = DataLock.take(data);
-    if (!this.#lock) throw inUse(data);
+    this.#unlock = lockDataFolder(data);
+    if (!this.#unlock) throw inUse(data);
     this.#stopping = this.#stopped = this.#hurry = false;
     await this.#sentinel.start();
     await this.#watch.start();
@@ -199,7 +199,7 @@ export class Supervisor extends Lifecycle {
     await this.#sentinel.stop();
     this.#stopped = true;
     this.#changed();
-    this.#lock?.release();
+    this.#unlock?.();
   }
 
   /** The agent's token is of no use any more; it ends by itself too, so this is not waited for long. */
