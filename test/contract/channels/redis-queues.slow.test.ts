@@ -5,7 +5,8 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { RedisWorld } from "./redis-world.ts";
 import { onlyOneHasIt, servedQueues } from "./served-queues.ts";
-import { gate, message, messages, Reader, until } from "./world.ts";
+import { gate, message, messages, Reader } from "./world.ts";
+import { until } from "../../support/until.ts";
 
 const world = await RedisWorld.open();
 const proxy = await TcpProxy.start(world.url);
@@ -103,17 +104,17 @@ describe("queues in streams", () => {
     const leaving = gone.consume("q", async () => {});
     const idle = async (count: number): Promise<boolean> =>
       (await world.command<number>("LLEN", "{baton}:idle:q")) === count;
-    await untilAsync("the first to wait", () => idle(1));
+    await until("the first to wait", () => idle(1));
     await proxy.refuse();
     await leaving.close(); // Redis does not hear of it
     await proxy.forward();
     const reader = new Reader();
     there.consume("q", reader.handle);
-    await untilAsync("both to wait", () => idle(2));
+    await until("both to wait", () => idle(2));
     for (let i = 1; i <= 4; i++) {
       await here.send("q", [message(i)]);
       await until("the message", () => reader.deliveries.length === i);
-      await untilAsync("it to wait again", async () => !(await idle(0)));
+      await until("it to wait again", async () => !(await idle(0)));
     }
   });
 
@@ -134,7 +135,7 @@ describe("queues in streams", () => {
     await proxy.freeze("down");
     lossy.consume("q", reader.handle);
     await here.send("q", messages(5, 2));
-    await untilAsync("the take to be done", async () => (await pendingOf(stream)) === 5);
+    await until("the take to be done", async () => (await pendingOf(stream)) === 5);
     assert.deepEqual(reader.batches, []);
     proxy.reset();
     await proxy.forward();
@@ -146,7 +147,7 @@ describe("queues in streams", () => {
     const [here, there] = [await world.started(), await world.started({ beatMs: 3_600_000 })];
     const reader = new Reader();
     there.consume("q", reader.handle);
-    await untilAsync("it to wait", async () => (await world.keys()).includes("{baton}:idle:q"));
+    await until("it to wait", async () => (await world.keys()).includes("{baton}:idle:q"));
     await world.command("CONFIG", "RESETSTAT");
     await Promise.all(messages(500, 5).map((one) => here.send("q", [one])));
     await until("all of them", () => reader.deliveries.length === 500);
@@ -196,7 +197,7 @@ describe("thousands of queues", () => {
     await until("all of them", () => total === 3 * count);
     for (const bodies of heard.values()) assert.deepEqual(bodies, [0, 1, 2]);
     await Promise.all(subscriptions.map((subscription) => subscription.close()));
-    await untilAsync("the sets of those who wait to be gone", async () =>
+    await until("the sets of those who wait to be gone", async () =>
       (await world.keys()).every((key) => !key.includes("job.")),
     );
     await assertNothingIsLeft(here, there);
@@ -223,9 +224,4 @@ async function pendingOf(key: string): Promise<number> {
   } catch {
     return 0; // not there yet
   }
-}
-
-async function untilAsync(what: string, condition: () => Promise<boolean>): Promise<void> {
-  const deadline = systemClock.monotonic() + 10_000;
-  while (!(await condition())) assert.ok(systemClock.monotonic() < deadline, `waited in vain: ${what}`);
 }

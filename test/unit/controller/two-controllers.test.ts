@@ -13,6 +13,7 @@ import { ControllerCalls, eventsOf, resultOf, type Leased } from "../../support/
 import { atEnd, suiteScope } from "../../support/node-cleanup.ts";
 import { nodeHere } from "../../support/node-here.ts";
 import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
+import { until } from "../../support/until.ts";
 
 const NOT_LEADER = ["error", "leader_epoch", "leader_id", "leader_url", "node_id", "role"];
 
@@ -51,14 +52,6 @@ async function pair(
   await until("the standby knows", async () => (await calls.atStandby.get("/role")).body.leader_id === "one");
   const { epoch } = leader.services.leadership.held()!;
   return { leader, standby, url, epoch, ...calls };
-}
-
-async function until(what: string, holds: () => Promise<boolean> | boolean): Promise<void> {
-  const giveUpAt = systemClock.monotonic() + 10_000;
-  while (!(await holds())) {
-    assert.ok(systemClock.monotonic() < giveUpAt, `${what}: not within 10 s`);
-    await systemClock.sleep(10);
-  }
 }
 
 async function leads(node: BatonNode): Promise<void> {

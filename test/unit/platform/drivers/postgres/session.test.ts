@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, afterEach, before, describe, test } from "node:test";
+import { after, afterEach, describe, test } from "node:test";
 import { hasCode } from "../../../../../src/core/errors.ts";
 import { systemClock } from "../../../../../src/platform/clock.ts";
 import { read, write } from "../../../../../src/platform/drivers/postgres/postgres.ts";
@@ -12,6 +12,7 @@ import { systemRandom } from "../../../../../src/platform/random.ts";
 import { lifecycleStress } from "../../../../support/lifecycle-stress.ts";
 import { PostgresServer } from "../../../../support/postgres-server.ts";
 import { TcpProxy } from "../../../../support/tcp-proxy.ts";
+import { until } from "../../../../support/until.ts";
 
 const ANSWER = read("session-test-answer", "SELECT 42 AS answer");
 const PID = read("session-test-pid", "SELECT pg_backend_pid() AS pid");
@@ -19,14 +20,8 @@ const LISTEN = write("session-test-listen", 'LISTEN "the channel"');
 const LOCK = write("session-test-lock", "SELECT pg_advisory_lock(7)");
 const SLOW = read("session-test-slow", "SELECT pg_sleep(60)");
 
-const PATIENCE_MS = 10_000;
-
-let server: PostgresServer;
-let proxy: TcpProxy;
-before(async () => {
-  server = await PostgresServer.start();
-  proxy = await TcpProxy.start(server.url("postgres"));
-});
+const server = await PostgresServer.start();
+const proxy = await TcpProxy.start(server.url("postgres"));
 after(async () => {
   await proxy.stop();
   await server.stop();
@@ -56,14 +51,6 @@ async function open(options: Partial<PostgresSessionOptions> = {}): Promise<Post
   const session = create(options);
   await session.start();
   return session;
-}
-
-async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = systemClock.monotonic() + PATIENCE_MS;
-  while (!(await condition())) {
-    assert.ok(systemClock.monotonic() < deadline, `waited in vain: ${what}`);
-    await new Promise((resolve) => setImmediate(resolve));
-  }
 }
 
 async function pid(session: PostgresSession): Promise<number> {
@@ -286,10 +273,7 @@ describe("a session of a server that cannot be reached", () => {
 
   test("says which credentials are wrong", async () => {
     const session = create({ url: server.url("no_such_database") });
-    await assert.rejects(
-      session.start(),
-      (error) => hasCode(error, "BAD_CONFIG") && /no_such_database/.test(error.message),
-    );
+    await assert.rejects(session.start(), { code: "BAD_CONFIG", message: /no_such_database/ });
   });
 
   test("notices a connection that takes what is sent and never answers", async () => {
