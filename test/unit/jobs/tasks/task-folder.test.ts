@@ -141,11 +141,7 @@ describe("a task folder", () => {
     ];
     for (const [file, text, message] of cases) {
       const dir = await folder(t, { [file]: text });
-      await assert.rejects(loadTaskFolder(dir), (error: Error & { code?: string }) => {
-        assert.equal(error.code, "BAD_TASK", file);
-        assert.match(error.message, message);
-        return true;
-      });
+      await assert.rejects(loadTaskFolder(dir), { code: "BAD_TASK", message }, file);
     }
   });
 
