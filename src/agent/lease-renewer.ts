@@ -67,7 +67,7 @@ export class LeaseRenewer {
     return [...this.#leases.values()].reduce((sum, { jobs }) => sum + jobs.size, 0);
   }
 
-  open(id: string, epoch: number, expiresInMs: number, jobs: readonly string[]): void {
+  open(id: string, epoch: number, expiresInMs: number, tasks: readonly { readonly job_id: string }[]): void {
     const { clock } = this.#platform;
     const lease: Kept = {
       id,
@@ -75,7 +75,7 @@ export class LeaseRenewer {
       expiresInMs,
       trustedUntil: clock.monotonic() + expiresInMs,
       over: false,
-      jobs: new Set(jobs),
+      jobs: new Set(tasks.map(({ job_id }) => job_id)),
       backoff: this.#leader.backoff(),
       lost: false,
       renewing: null,

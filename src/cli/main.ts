@@ -60,12 +60,8 @@ function isNeeded([names]: CommandModule, [first = "", second, , line = ""]: rea
     const typed = line.trimStart().split(/\s+/)[1] ?? "";
     return second !== "words" || names.includes("completion") || names.includes(typed);
   }
-  return (
-    names.includes(first) ||
-    !Object.values(GROUPS)
-      .flat()
-      .some(([all]) => all.includes(first))
-  );
+  const modules = Object.values(GROUPS).flat();
+  return names.includes(first) || !modules.some(([all]) => all.includes(first));
 }
 
 /** Resolves with the exit code. */

@@ -93,10 +93,8 @@ async function run(
   const bin = fileURLToPath(new URL("../../../bin/baton.mjs", import.meta.url));
   const ended = (plan: DemoNodePlan, how: string): void => {
     if (answered.has(plan.name)) {
-      return note(
-        terminal,
-        `${plan.name} ended (${how}) and is started again in ${DEMO_RESTART_MS / 1_000}s`,
-      );
+      const soon = `is started again in ${DEMO_RESTART_MS / 1_000}s`;
+      return note(terminal, `${plan.name} ended (${how}) and ${soon}`);
     }
     failed.reject(new CliFailure(EXIT.failure, `${plan.name} ended at its start (${how})${logTail(plan)}`));
   };

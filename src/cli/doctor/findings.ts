@@ -79,10 +79,8 @@ export function reportText(terminal: Terminal, all: readonly Finding[]): string 
 
 /** Checks that were skipped for one reason need one line. */
 function joined(all: readonly Finding[]): Finding[] {
-  const groups = Map.groupBy(
-    all.filter(({ verdict }) => verdict === "skipped"),
-    ({ message }) => message,
-  );
+  const skips = all.filter(({ verdict }) => verdict === "skipped");
+  const groups = Map.groupBy(skips, ({ message }) => message);
   return [...groups.values()].map((group) => {
     const names = [...new Set(group.map(({ check }) => check))];
     if (names.length === 1) return group[0]!;

@@ -48,6 +48,7 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
     supervised: line?.supervised,
   });
   reportUncaught(log, () => node.runningJobs());
+  const handoffMs = isPushed(settings) ? settings.handoff.hardTimeoutMs : 0;
   let unwanted = false;
   // Before the start: a signal that comes early must find us listening.
   const code = untilStopped(terminal, {
@@ -58,10 +59,7 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
     leftovers: () => leftoverText(node.runningJobs()),
     released: () => node.released > 0,
     progress: () => handoverText(node.drainProgress()),
-    drainTimeoutMs: Math.max(
-      settings.drain.timeoutMs,
-      isPushed(settings) ? settings.handoff.hardTimeoutMs : 0,
-    ),
+    drainTimeoutMs: Math.max(settings.drain.timeoutMs, handoffMs),
   });
   try {
     await node.start();

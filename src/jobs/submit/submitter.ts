@@ -159,11 +159,8 @@ export class Submitter {
     const { store, author } = this.#options;
     checkClient(client);
     if (!store.jobs.submitWithin) {
-      throw bad(
-        "",
-        "client",
-        "needs a store in PostgreSQL; this node has an embedded one, see the setting `store`",
-      );
+      const remedy = "this node has an embedded one, see the setting `store`";
+      throw bad("", "client", `needs a store in PostgreSQL; ${remedy}`);
     }
     return store.jobs.submitWithin(client, jobs, author());
   }
@@ -216,11 +213,8 @@ function checkClient(client: TransactionClient & { readonly totalCount?: unknown
   }
   // A pool runs each query on a connection of its choice, outside of any transaction of the caller.
   if (typeof client.totalCount === "number") {
-    throw bad(
-      "",
-      "client",
-      "is a pool; give the client from pool.connect() on which the transaction is open",
-    );
+    const remedy = "give the client from pool.connect() on which the transaction is open";
+    throw bad("", "client", `is a pool; ${remedy}`);
   }
 }
 

@@ -139,10 +139,8 @@ export class Postgres extends Lifecycle implements Queryable {
       client.on("error", () => {});
       const socket = socketOf(client);
       const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
-      this.#open.set(
-        client,
-        closed.then(() => void this.#open.delete(client)),
-      );
+      const forgotten = closed.then(() => void this.#open.delete(client));
+      this.#open.set(client, forgotten);
     });
     this.#pool = pool;
     try {
