@@ -27,7 +27,8 @@ export const testClock: Clock = {
   sleep: () => new Promise<void>((resolve) => setImmediate(resolve)),
 };
 
-export async function runCli(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+/** `args`: also a line without quotes, whose words they are. */
+export async function runCli(args: readonly string[] | string, options: RunOptions = {}): Promise<Ran> {
   const out = caught();
   const err = caught(options.columns);
   const terminal: Terminal = {
@@ -38,7 +39,7 @@ export async function runCli(args: readonly string[], options: RunOptions = {}):
     cwd: options.cwd ?? "/",
     clock: options.clock ?? testClock,
   };
-  const code = await main(args, terminal);
+  const code = await main(typeof args === "string" ? args.split(" ") : args, terminal);
   return { code, out: out.text(), err: err.text() };
 }
 
