@@ -118,10 +118,8 @@ describe("queues in a table", () => {
     const reader = new Reader();
     here.consume("q", reader.handle, { batchMax: 1_000 });
     await until("all of them", () => reader.deliveries.length === 1_000);
-    assert.deepEqual(
-      reader.bodies,
-      sent.map(({ body }) => body),
-    );
+    const expected = sent.map(({ body }) => body);
+    assert.deepEqual(reader.bodies, expected);
   });
 
   test("a wake-up is said once for a flood, and a consumer elsewhere does not wait for its poll", async () => {

@@ -22,10 +22,8 @@ describe("topics over notifications", () => {
     await Promise.all(sent.map((one) => here.publish("t", [one])));
     await until("all of them", () => bodies.length === sent.length);
     const seconds = (systemClock.monotonic() - from) / 1_000;
-    assert.deepEqual(
-      bodies,
-      sent.map(({ body }) => body),
-    );
+    const expected = sent.map(({ body }) => body);
+    assert.deepEqual(bodies, expected);
     const { notifies, payloads } = here.counters;
     assert.ok(notifies <= 5, `${notifies} notifications`);
     assert.ok(payloads <= 60, `${payloads} payloads`);

@@ -137,10 +137,8 @@ describe("a Redis that fails", () => {
     const seen = readers
       .flatMap(({ deliveries }) => deliveries)
       .filter(({ body }) => body === 0 || body === 1);
-    assert.deepEqual(
-      seen.map(({ deliveries }) => deliveries),
-      [1, 1],
-    );
+    const counts = seen.map(({ deliveries }) => deliveries);
+    assert.deepEqual(counts, [1, 1]);
   });
 
   test("and was away for longer than a lease buries nobody before they had the time to say that they live", async () => {
@@ -262,16 +260,8 @@ describe("a Redis that fails", () => {
       );
     }
     let n = 0;
-    for (const victim of [
-      "idle:q",
-      "consumers",
-      "consumers:beat",
-      "topics",
-      "topics:count",
-      "consumer",
-      "wake",
-      "uses",
-    ]) {
+    const victims = "idle:q consumers consumers:beat topics topics:count consumer wake uses";
+    for (const victim of victims.split(" ")) {
       const keys = await world.command<string[]>("KEYS", `{baton}:${victim}*`);
       if (keys.length > 0) await world.command("DEL", ...keys);
       for (let i = 0; i < 5; i++) await here.send("q", [message(++n, `key-${i}`)]);

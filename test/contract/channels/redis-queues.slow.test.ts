@@ -65,10 +65,8 @@ describe("queues in streams", () => {
     await here.takeOver("node-a.1");
     await until("all of them again", () => second.deliveries.length === 4);
     assert.ok(systemClock.monotonic() - from < 3_000, "it waited for the lease");
-    assert.deepEqual(
-      second.deliveries.map(({ deliveries }) => deliveries),
-      [2, 2, 2, 2],
-    );
+    const counts = second.deliveries.map(({ deliveries }) => deliveries);
+    assert.deepEqual(counts, [2, 2, 2, 2]);
   });
 
   test("a node that comes back under the name of a dead one has nothing of what that one had, and gets it in its turn", async () => {
@@ -92,10 +90,8 @@ describe("queues in streams", () => {
     const second = new Reader();
     back.consume("q", second.handle);
     await until("them again", () => second.deliveries.length === 2);
-    assert.deepEqual(
-      second.deliveries.map(({ deliveries }) => deliveries),
-      [2, 2],
-    );
+    const counts = second.deliveries.map(({ deliveries }) => deliveries);
+    assert.deepEqual(counts, [2, 2]);
   });
 
   test("a wake-up for one who has gone goes to another, who does not wait for a look of its own", async () => {

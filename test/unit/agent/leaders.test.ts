@@ -84,10 +84,7 @@ describe("a way to the leader", () => {
   it("says whether nobody leads or nobody is there, and what each node said", async (t) => {
     const controllers = await FakeControllers.open(t, { nodes: 2 });
     controllers.lead(null);
-    const leader = connection(
-      t,
-      controllers.nodes.map(({ url }) => url),
-    );
+    const leader = connection(t, controllers.urls);
     const message = /this node does not lead .*; .*this node does not lead /;
     await assert.rejects(beat(leader), { name: "BatonClientError", code: "NO_LEADER", message });
     for (const node of controllers.nodes) await node.close();
@@ -115,10 +112,7 @@ describe("a way to the leader", () => {
   it("takes a call that waits along to the next leader as soon as another call has found it", async (t) => {
     const controllers = await FakeControllers.open(t, { nodes: 2 });
     const [first, second] = controllers.nodes;
-    const leader = connection(
-      t,
-      controllers.nodes.map(({ url }) => url),
-    );
+    const leader = connection(t, controllers.urls);
     await beat(leader);
     controllers.instead = ({ node }) => (node === first!.name ? "silence" : null); // it hangs
     const waiting = poll(leader);

@@ -167,10 +167,8 @@ describe("a session of Redis", () => {
     assert.deepEqual(await session.send(["SCRIPT", "EXISTS", sum.digest]), [1]);
     await server.command("SCRIPT", "FLUSH");
     const all = await Promise.all(Array.from({ length: 20 }, (_, i) => session.run(sum, [], [i, i])));
-    assert.deepEqual(
-      all,
-      Array.from({ length: 20 }, (_, i) => 2 * i),
-    );
+    const expected = Array.from({ length: 20 }, (_, i) => 2 * i);
+    assert.deepEqual(all, expected);
   });
 
   test("what the server refuses is passed on as it is, or as what it means", async () => {
