@@ -148,10 +148,8 @@ export class LeasePoller {
     const claim = this.#offer(jobs);
     clock.after(OFFER_MS, () => {
       if (!decide(claim, "withdrawn")) return;
-      log.warn(
-        { jobs: jobs.length },
-        "a handler blocks the event loop: jobs that were leased meanwhile are given back",
-      );
+      const fields = { jobs: jobs.length };
+      log.warn(fields, "a handler blocks the event loop: jobs that were leased meanwhile are given back");
       giveBack(jobs);
     });
   }

@@ -85,11 +85,8 @@ export function nodeUrls(terminal: Terminal, options: Pick<NodeOptions, "url">):
   const bad = urls.find((url) => !isAddress(url));
   if (bad === undefined) return unique(urls);
   const who = options.url !== undefined ? "--url" : "BATON_URL";
-  throw new CliFailure(
-    EXIT.usage,
-    `${who} must be a URL such as ${DEFAULT_URL}, not ${JSON.stringify(bad)}`,
-    /^[\w.-]+:\d{1,5}$/.test(bad) ? `write http://${bad}` : null,
-  );
+  const message = `${who} must be a URL such as ${DEFAULT_URL}, not ${JSON.stringify(bad)}`;
+  throw new CliFailure(EXIT.usage, message, /^[\w.-]+:\d{1,5}$/.test(bad) ? `write http://${bad}` : null);
 }
 
 /** One, or several with commas between them. */

@@ -295,11 +295,10 @@ export class BatonNode extends Lifecycle {
     using limit = new Deadline(p.clock, FIRST_TERM_MS);
     for await (const term of e.compactor.changes(limit.signal)) if (term) break;
     const term = e.compactor.held();
-    if (!term)
-      throw new BatonError(
-        "NO_LEADER",
-        `no leadership of the own store within ${FIRST_TERM_MS / 1_000} s; see the log for the reason`,
-      );
+    if (!term) {
+      const message = `no leadership of the own store within ${FIRST_TERM_MS / 1_000} s; see the log for the reason`;
+      throw new BatonError("NO_LEADER", message);
+    }
     await w.reaper.recover({ by: "everybody", except: p.identity.incarnation }, term);
   }
 }

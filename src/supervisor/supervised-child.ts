@@ -258,10 +258,8 @@ export class SupervisedChild {
     this.#become("stopping");
     const kill = (): void => {
       if (killMs > 0) {
-        log.warn(
-          { child: name, pid: this.pid, afterMs: killMs },
-          "a child did not end when asked; it is killed",
-        );
+        const fields = { child: name, pid: this.pid, afterMs: killMs };
+        log.warn(fields, "a child did not end when asked; it is killed");
         const reason = `${ending.reason} and killed, because it did not end within ${killMs} ms`;
         this.#ending = { cause: ending.cause, reason };
       }

@@ -251,10 +251,8 @@ export class Supervisor extends Lifecycle {
     const { settings } = this.#o;
     const askedAt = clock.monotonic();
     await this.#agent.turnOff(beforeLeading(settings.controller.agentOffMs), "make_way");
-    log.info(
-      { epoch, tookMs: Math.round(clock.monotonic() - askedAt) },
-      "the agent is off; the controller may lead",
-    );
+    const fields = { epoch, tookMs: Math.round(clock.monotonic() - askedAt) };
+    log.info(fields, "the agent is off; the controller may lead");
     // One that died by itself is another matter: what it ran may be why.
     const ended = isRequested(this.#agent.lastExit) ? [agentName(settings)] : [];
     this.#controller.send({ baton: "agent_off", epoch, ended } satisfies ToChild);

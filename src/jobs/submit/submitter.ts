@@ -115,10 +115,8 @@ export class Submitter {
   async #admit<T>(count: number, store: () => Promise<T>): Promise<T> {
     const { unstoredMax = Infinity } = this.#options;
     if (this.#unstored > 0 && this.#unstored + count > unstoredMax) {
-      throw new BatonError(
-        "TOO_MANY_REQUESTS",
-        `this node has ${this.#unstored} jobs that the store has not taken yet (jobs.unstored_max is ${unstoredMax}); try again in a moment, or at another node`,
-      );
+      const message = `this node has ${this.#unstored} jobs that the store has not taken yet (jobs.unstored_max is ${unstoredMax}); try again in a moment, or at another node`;
+      throw new BatonError("TOO_MANY_REQUESTS", message);
     }
     this.#unstored += count;
     try {
