@@ -38,7 +38,7 @@ export class ControllerLink extends Lifecycle {
   readonly #heartbeater: Heartbeater;
   readonly #send: (message: FromLink) => void;
 
-  /** `connect` is how a node is reached; over HTTP unless told otherwise. */
+  /** `connect` is how a node is reached; over HTTP by default. */
   constructor(
     platform: Pick<Platform, "clock" | "random" | "log">,
     settings: ControllerLinkSettings,

@@ -32,7 +32,7 @@ export interface Lease {
 interface Kept extends Lease {
   readonly jobs: Set<string>;
   readonly backoff: Backoff;
-  /** Others may run its jobs: their handlers were told. */
+  /** Others may run its jobs; their handlers have been aborted. */
   lost: boolean;
   renewing: Promise<void> | null;
   cancelRenewal: () => void;

@@ -161,7 +161,7 @@ export class ResultService {
     }
   }
 
-  /** What can be told without asking the store. */
+  /** A refusal that does not need the store. */
   #refusal(named: RunNamed & { readonly agent?: string }, term: Term): ResultRefusal | null {
     const { leaderEpoch, jobEpoch, lease, agent } = named;
     if (leaderEpoch !== term.epoch) {

@@ -33,7 +33,7 @@ export interface ControlChannelOptions {
 
 /** How long the agent's token counts after its node was last able to say so. Shorter, and an agent is locked out after a long pause. */
 const TOKEN_MS = 3_600_000;
-/** How often the own standing is looked at: nobody tells of a drain, or of another's term. */
+/** How often the role is checked: no event reports a drain, or the term of another node. */
 const LOOK_MS = 100;
 
 export class ControlChannel {
@@ -58,7 +58,7 @@ export class ControlChannel {
     });
   }
 
-  /** What the node-controller has told of itself last. */
+  /** The last report of the node-controller. */
   readonly supervised = (): Readonly<Record<string, unknown>> | null => this.#report && { ...this.#report };
 
   /** A node-controller that does not answer may have an agent running, so there is no leading without an answer. */

@@ -31,7 +31,7 @@ export interface SupervisorReport {
   /** Of this life of the node-controller. */
   readonly incarnation: string;
   readonly started_at: string;
-  /** Null before the controller has told. */
+  /** Null before the first report of the controller. */
   readonly role: Role | null;
   readonly leader_epoch: number | null;
   readonly url: string | null;

@@ -51,7 +51,7 @@ type SupervisorPlatform = Pick<Platform, "clock" | "random" | "log">;
 
 /** What a child does after its drain: closing listeners and files. Its own limit is a little shorter. */
 const STOP_SLACK_MS = 8_000;
-/** For a child that was told to hurry; both of them fit into what the command line grants for it. */
+/** For a child that must hurry; both of them fit into what the command line grants for it. */
 const HURRY: WaitPolicy = { hurryMs: 300, killMs: 2_000 };
 /** A node on the same machine that needs longer for a small answer is in trouble. */
 const CALL_MS_MAX = 2_000;
@@ -165,7 +165,7 @@ export class Supervisor extends Lifecycle {
     return exitCodeOf(ends.filter(({ at, cause }) => at >= this.#stoppingAt && cause === "stop"));
   }
 
-  /** With `hurry`, also while a gentle stop is under way, the children are told to hurry. */
+  /** With `hurry`, also while a gentle stop is under way, the children must hurry. */
   override stop(options: { readonly hurry?: boolean } = {}): Promise<void> {
     if (options.hurry) {
       this.#hurry = true;

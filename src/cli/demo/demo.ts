@@ -243,8 +243,8 @@ function logTail(plan: DemoNodePlan): string {
     const lines = readFileSync(plan.log, "utf8").trimEnd().split("\n");
     // Where it says what went wrong, and not the end of a stack.
     const from = lines.findLastIndex((line) => line.startsWith("error:"));
-    const told = from < 0 ? lines.slice(-LOG_LINES) : lines.slice(from, from + LOG_LINES);
-    return `:\n${told.join("\n")}`;
+    const shown = from < 0 ? lines.slice(-LOG_LINES) : lines.slice(from, from + LOG_LINES);
+    return `:\n${shown.join("\n")}`;
   } catch {
     return "";
   }

@@ -26,7 +26,7 @@ export const STOP_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK"] as const
 const ECHO_MS = 250;
 /** What closing listeners and files may take after the drain. Smaller, and a slow disk looks like a hang. */
 const SLACK_MS = 7_000;
-/** How often a drain is told of. More often, and a log is full of it. */
+/** How often the progress of a drain is reported. More often, and it fills the log. */
 const PROGRESS_MS = 1_000;
 /** How long a hurried stop may take: no waiting for jobs, only giving them back. */
 const HURRY_MS = 5_000;
@@ -81,11 +81,11 @@ export function untilSignalled(options: ShutdownOptions): Promise<number> {
         },
       );
     };
-    let told = "";
+    let reported = "";
     const tellProgress = (): void => {
       const text = options.progress?.() ?? "";
-      if (text !== told && text !== "") say(text);
-      told = text;
+      if (text !== reported && text !== "") say(text);
+      reported = text;
     };
     const followProgress = (): void => {
       tellProgress();

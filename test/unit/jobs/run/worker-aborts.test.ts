@@ -135,7 +135,7 @@ describe("cancelling", () => {
     assert.equal(await world.result(id), "done before I heard of it");
   });
 
-  it("does not try again a job that failed after the wish", async (t) => {
+  it("does not try again a job that failed after the request", async (t) => {
     const { held, world } = await heldWorld(t, "held", "stubborn");
     const id = await world.running("held");
     await world.jobs.cancel(id, null);

@@ -314,7 +314,7 @@ describe("the stop of a session", () => {
     assert.ok((await timed(session.stop())) < 2_000);
   });
 
-  test("does not wait for a lock, and the server forgets the wish soon", async () => {
+  test("does not wait for a lock, and the server drops the request soon", async () => {
     const holder = await open();
     await holder.query(LOCK);
     const session = await open({ onLost: () => assert.fail("a stop is no loss") });
