@@ -9,7 +9,7 @@ import { requirePermission } from "../core/access/permissions.ts";
 import { BatonError } from "../core/errors.ts";
 import type { ServerEvent } from "../core/server-event.ts";
 import { traceFields } from "../core/trace.ts";
-import type { Log } from "../platform/log.ts";
+import type { Platform } from "../platform/platform.ts";
 import { traceIn } from "../transport/hop-headers.ts";
 import type { PeerHandler, PeerReply, ReceivedRequest } from "../transport/transport.ts";
 import { EVENT_HEADERS, eventBytes } from "./schema/event-bytes.ts";
@@ -25,7 +25,6 @@ export interface PeerRequestHandlerOptions {
   readonly executor: OperationExecutor;
   /** By the path under which they answer: `/peer/election`. The longest that fits is taken. */
   readonly mounts?: Readonly<Record<string, PeerHandler>>;
-  readonly log: Log;
 }
 
 const JSON_TYPE = "application/json; charset=utf-8";
@@ -34,15 +33,15 @@ const PARAM_LENGTH_MAX = 16_384;
 
 export class PeerRequestHandler {
   readonly #executor: OperationExecutor;
-  readonly #log: Log;
+  readonly #platform: Pick<Platform, "clock" | "log">;
   readonly #mounts: readonly (readonly [path: string, handler: PeerHandler])[];
   readonly #operations = FindMyWay({ maxParamLength: PARAM_LENGTH_MAX, onBadUrl: () => {} });
   readonly #streams = new Set<AbortController>();
   #unnamed = 0;
 
-  constructor({ executor, mounts, log }: PeerRequestHandlerOptions) {
+  constructor(platform: Pick<Platform, "clock" | "log">, { executor, mounts }: PeerRequestHandlerOptions) {
+    this.#platform = platform;
     this.#executor = executor;
-    this.#log = log;
     this.#mounts = Object.entries({ ...peerQueries(executor.services), ...mounts }).sort(
       ([a], [b]) => b.length - a.length,
     );
@@ -136,7 +135,7 @@ export class PeerRequestHandler {
         reader?.removeEventListener("abort", leave);
       }
     }
-    return eventBytes(counted, this.#executor.services.clock, stop);
+    return eventBytes(counted, this.#platform.clock, stop);
   }
 
   #headers(id: string, headers: Readonly<Record<string, string>>): Record<string, string> {
@@ -154,7 +153,7 @@ export class PeerRequestHandler {
     if (problem.fault) {
       const { method, path, from } = request;
       const trace = traceFields(traceIn(request.headers));
-      this.#log.error({ error, reqId, method, path, from, ...trace }, "a request of a node failed");
+      this.#platform.log.error({ error, reqId, method, path, from, ...trace }, "a request of a node failed");
     }
     const headers = this.#headers(reqId, { "content-type": JSON_TYPE });
     if (problem.retryAfter) headers["retry-after"] = "1";

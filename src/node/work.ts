@@ -52,9 +52,7 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
 
   const followers = new Followers(p, channels);
   const peerWire = b.peers && new PeerEventWire(p, b.peers);
-  const feed = new EventFeed({
-    node: identity.name,
-    life: identity.incarnation,
+  const feed = new EventFeed(p, {
     wire: peerWire ?? (channels.shared ? channelEventWire(channels) : null),
     leads: () => leadership.held()?.epoch ?? null,
     standing: () => ({
@@ -62,9 +60,8 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
       epoch: leadership.current()?.epoch ?? null,
       leader: leadership.current()?.leader ?? null,
     }),
-    clock,
   });
-  const news = new JobEventEmitter({ node: identity.name, feed, followers });
+  const news = new JobEventEmitter(p, { feed, followers });
   // Where each node has its own jobs, no other node could take them.
   const hasListeners = (): boolean =>
     shared && (isPushed(settings) || membership.nodes().some((node) => hearsOfWork(node, identity)));

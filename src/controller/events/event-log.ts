@@ -8,8 +8,8 @@
 
 import type { ServerEvent } from "../../core/server-event.ts";
 import type { Role } from "../../core/leadership/role.ts";
-import type { Clock } from "../../platform/clock.ts";
 import { Feed } from "../../platform/feed.ts";
+import type { Platform } from "../../platform/platform.ts";
 
 export type EventName =
   | "job.submitted"
@@ -40,8 +40,6 @@ export interface Position {
 }
 
 export interface EventLogOptions {
-  readonly node: string;
-  readonly clock: Clock;
   /** As they are now. */
   readonly standing: () => {
     readonly role: Role;
@@ -66,6 +64,7 @@ const UNREAD_MAX = 5_000;
 const WATCH_MS = 250;
 
 export class EventLog {
+  readonly #platform: Pick<Platform, "clock" | "identity">;
   readonly #o: EventLogOptions;
   /** In the order of their numbers; up to twice as many as are given out, so that they are moved rarely. */
   #kept: Kept[] = [];
@@ -77,7 +76,8 @@ export class EventLog {
   #seen: ReturnType<EventLogOptions["standing"]>;
   #cancelWatch: (() => void) | null = null;
 
-  constructor(options: EventLogOptions) {
+  constructor(platform: Pick<Platform, "clock" | "identity">, options: EventLogOptions) {
+    this.#platform = platform;
     this.#o = options;
     this.#seen = { role: "STANDBY", epoch: null, leader: null };
   }
@@ -149,16 +149,16 @@ export class EventLog {
     this.#cancelWatch?.();
     this.#seen = this.#o.standing();
     const check = (): void => {
-      this.#cancelWatch = this.#o.clock.after(WATCH_MS, check);
+      this.#cancelWatch = this.#platform.clock.after(WATCH_MS, check);
       this.#compare();
     };
-    this.#cancelWatch = this.#o.clock.after(WATCH_MS, check);
+    this.#cancelWatch = this.#platform.clock.after(WATCH_MS, check);
   }
 
   #compare(): void {
     const before = this.#seen;
     const { role, epoch, leader } = (this.#seen = this.#o.standing());
-    const { node } = this.#o;
+    const node = this.#platform.identity.name;
     const ts = this.#now();
     if (epoch !== before.epoch || leader !== before.leader) {
       const data = { node_id: node, leader_id: leader, leader_epoch: epoch, ts };
@@ -173,7 +173,13 @@ export class EventLog {
   #hello(): ServerEvent {
     const { role, epoch } = this.#o.standing();
     const last = this.#last && idOf(this.#last);
-    const data = { node_id: this.#o.node, role, leader_epoch: epoch, last_event_id: last, ts: this.#now() };
+    const data = {
+      node_id: this.#platform.identity.name,
+      role,
+      leader_epoch: epoch,
+      last_event_id: last,
+      ts: this.#now(),
+    };
     return { event: "hello", data };
   }
 
@@ -204,7 +210,7 @@ export class EventLog {
   }
 
   #now(): string {
-    return new Date(this.#o.clock.now()).toISOString();
+    return new Date(this.#platform.clock.now()).toISOString();
   }
 }
 

@@ -31,7 +31,7 @@ let app: FastifyInstance;
 beforeEach(async () => {
   node = new FakeNode();
   inFlight = new InFlight(node.clock);
-  app = await appOf(node, { executor: new OperationExecutor({ services: node, inFlight }) });
+  app = await appOf(node, { executor: new OperationExecutor(node, { services: node, inFlight }) });
 });
 afterEach(() => app.close());
 
