@@ -121,7 +121,7 @@ class World {
     this.platform.state.forming = null;
     const guard = new TermGuard(this.platform, leadership, { nodes: () => [] });
     const standing = () => ({ role: "LEADER", epoch: 1, leader: NODE }) as const;
-    const feed = new EventFeed({ node: NODE, life: "1", wire: null, leads: () => 1, standing, clock });
+    const feed = new EventFeed(this.platform, { wire: null, leads: () => 1, standing });
     this.controller = new Controller(this.platform, {
       store,
       channels,
