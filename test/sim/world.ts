@@ -17,7 +17,7 @@ import { callNode, type ClientReply, type ClientRequest } from "./client.ts";
 import { audit, isSettled } from "./checks.ts";
 import { injectFaults } from "./faults.ts";
 import { History } from "./history.ts";
-import { MemoryNetwork } from "./network.ts";
+import { MemoryNetwork } from "../support/memory-network.ts";
 import { SimNode, type Bug } from "./node.ts";
 import { SharedDatabase } from "./shared.ts";
 import type { SimDisk } from "./disk.ts";
