@@ -43,9 +43,13 @@ export interface Link {
   readonly jitterMs: number;
   /** The share of messages that vanish. */
   readonly loss: number;
+  /** The share of requests that arrive a second time, some time later. */
+  readonly duplicates: number;
 }
 
-const OPEN: Link = { state: "open", delayMs: 0, jitterMs: 0, loss: 0 };
+const OPEN: Link = { state: "open", delayMs: 0, jitterMs: 0, loss: 0, duplicates: 0 };
+/** A copy of a request arrives within this time. */
+const DUPLICATE_MS = 5_000;
 
 interface Listener {
   readonly handler: PeerHandler;
@@ -58,7 +62,7 @@ export class MemoryNetwork {
   /** Of all links that have none of their own. */
   usual: Link = OPEN;
   /** What links have done so far. */
-  readonly counts = { sent: 0, lost: 0, lostReplies: 0 };
+  readonly counts = { sent: 0, lost: 0, lostReplies: 0, duplicates: 0 };
   readonly #clock: Clock;
   readonly #random: Pick<Random, "chance">;
   readonly #listeners = new Map<string, Listener>();
@@ -128,7 +132,8 @@ export class MemoryNetwork {
 
   /** Null: no answer will ever come. */
   async #carry(from: string, to: string, request: ReceivedRequest): Promise<Carried | null> {
-    const { state } = this.#link(from, to);
+    const { state, duplicates } = this.#link(from, to);
+    if (duplicates > 0 && this.#random.chance() < duplicates) this.#repeat(to, request);
     if (state !== "refused" && !(await this.crosses(from, to))) return null;
     const listener = this.#listeners.get(to);
     if (!listener || state === "refused") return refused(`nothing listens at ${to}`);
@@ -146,6 +151,14 @@ export class MemoryNetwork {
       gone: listener.gone.signal,
       chunks: this.#chunks(reply, () => this.crosses(to, from)),
     };
+  }
+
+  #repeat(to: string, request: ReceivedRequest): void {
+    this.counts.duplicates++;
+    this.#clock.after(DUPLICATE_MS * this.#random.chance(), () => {
+      const listener = this.#listeners.get(to);
+      if (listener) void answerOf(listener, request);
+    });
   }
 
   /** Sends one message. False: it is lost. */
