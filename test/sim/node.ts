@@ -20,6 +20,7 @@ import type { PeerHandler, Transport } from "../../src/transport/transport.ts";
 import { seededRandom } from "../support/seeded-random.ts";
 import type { Served } from "./client.ts";
 import { SimDisk } from "./disk.ts";
+import { probeOf, watchEnds } from "./node-network.ts";
 import { sharedFabric } from "./shared.ts";
 import type { World } from "./world.ts";
 import { NodeClock } from "./timeline.ts";
@@ -218,10 +219,7 @@ export class SimNode {
     const serve = (handler: PeerHandler): void => {
       this.#unlisten = network.listen(url, handler, clock);
     };
-    const probe = async (to: string, deadlineMs: number) => {
-      const late = clock.sleep(deadlineMs).then(() => "silent" as const);
-      return Promise.race([late, network.probe(url, to).then((found) => clock.turn().then(() => found))]);
-    };
+    const probe = probeOf(network, url, clock);
     return {
       openStore,
       network: {
@@ -234,13 +232,8 @@ export class SimNode {
           serve,
           attach: () => async () => {},
           watch: async function* (to: string, signal: AbortSignal) {
-            while (!signal.aborted) {
-              await network.ended(to, signal);
-              await clock.turn();
-              if (signal.aborted) return;
+            for await (const _ of watchEnds(network, clock, to, signal))
               yield { reason: "the process has ended" };
-              await clock.sleep(500, signal);
-            }
           },
         }) as unknown as NonNullable<GivenFabric["network"]>["transport"],
         probe,
