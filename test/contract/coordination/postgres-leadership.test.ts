@@ -90,7 +90,7 @@ void describe("leadership on postgres", () => {
     await using bob = await stander(cluster, "bob");
     const times: number[] = [];
     for (let round = 0; round < 5; round++) {
-      const leader = (await eventually("a leader", () => [ada, bob].find(({ elector }) => elector.held())))!;
+      const leader = await eventually("a leader", () => [ada, bob].find(({ elector }) => elector.held()));
       const standby = leader === ada ? bob : ada;
       const { epoch } = leader.elector.require();
       await somebodyWaits(cluster);
