@@ -1,5 +1,6 @@
 /** Bugs that are planted into the nodes of a simulated world, to prove that it can fail: each breaks one promise. */
 
+import { hasCode } from "../../src/core/errors.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { Bug } from "./node.ts";
 import type { WorldOptions } from "./world.ts";
@@ -42,6 +43,37 @@ export const BUGS: Readonly<Record<string, PlantedBug>> = {
       }),
     found: /was acknowledged and is gone/,
   },
+  "a vote is answered before it is on disk": {
+    fabric: "peers",
+    files: (files, clock) => ({
+      ...files,
+      replace: async (path, text) => {
+        clock.after(500, () => void files.replace(path, text));
+      },
+    }),
+    found: /was granted twice|went back|two lead/,
+  },
+  "a stale term is accepted": {
+    fabric: "peers",
+    store: (store) => {
+      const notes = store.scheduleNotes!;
+      const write: typeof notes.write = async (batch, term) => {
+        try {
+          return await notes.write(batch, term);
+        } catch (error) {
+          if (!hasCode(error, "STALE_EPOCH")) throw error;
+          return notes.write(batch, (await store.terms.read(term.role))!);
+        }
+      };
+      return withNotes(store, { write });
+    },
+    found: /accepted scheduleNotes.write under term/,
+  },
+  "nodes conceal their schedules from a new leader": {
+    fabric: "peers",
+    store: (store) => withNotes(store, { read: async () => [] }),
+    found: /has no job|has 2 jobs|do not agree on|is gone/,
+  },
   "jobs of a dead node are not recovered": {
     fabric: "shared",
     store: (store) => withJobs(store, { recover: async () => [] }),
@@ -60,6 +92,15 @@ export const BUGS: Readonly<Record<string, PlantedBug>> = {
     found: /two results of one run|was completed twice/,
   },
 };
+
+type Notes = NonNullable<Store["scheduleNotes"]>;
+
+function withNotes(store: Store, broken: Partial<Notes>): Store {
+  const scheduleNotes = new Proxy(store.scheduleNotes!, {
+    get: (notes, key) => broken[key as keyof Notes] ?? notes[key as keyof Notes].bind(notes),
+  });
+  return Object.assign(Object.create(store) as Store, { scheduleNotes });
+}
 
 function withJobs(store: Store, broken: Partial<Jobs>): Store {
   return Object.assign(Object.create(store) as Store, { jobs: { ...store.jobs, ...broken } });

@@ -4,7 +4,8 @@
  */
 
 import { isFinal, type Job } from "../../src/core/jobs/job.ts";
-import { SCHEDULES } from "./workload.ts";
+import type { Store } from "../../src/store/store.ts";
+import { PAUSED_QUEUE, SCHEDULES } from "./workload.ts";
 import type { World } from "./world.ts";
 
 /** A job that is due for longer should have begun: an idle node looks for work once a second. */
@@ -15,16 +16,54 @@ export async function audit(world: World): Promise<void> {
   const { timeline, nodes, history } = world;
   await timeline.during(Promise.all(nodes.map((node) => node.stop())));
   const jobs: Job[] = [];
+  const settings: Settings[] = [];
   for (const disk of world.disks) {
     disk.crash();
     const store = disk.openStore(timeline);
     jobs.push(...(await store.jobs.list({ limit: 100_000 })).jobs);
+    settings.push(await settingsIn(store));
     await store.close();
   }
   history.add(`jobs ${jobs.length}`);
   nothingLost(world, jobs);
   everythingFinished(world, jobs);
   occurrences(world, jobs);
+  changesKept(world, settings);
+}
+
+/** Of schedules, the numbers in their payloads. */
+interface Settings {
+  readonly paused: boolean;
+  readonly numbers: ReadonlyMap<string, number | null>;
+}
+
+async function settingsIn({ queues, schedules }: Pick<Store, "queues" | "schedules">): Promise<Settings> {
+  const numbers = new Map<string, number | null>();
+  for (const name of Object.keys(SCHEDULES)) {
+    const found = await schedules.get(name);
+    numbers.set(name, found && (JSON.parse(found.payload) as { number: number }).number);
+  }
+  return { paused: await queues.isPaused(PAUSED_QUEUE), numbers };
+}
+
+/** All disks have the same, and it is the last change that was acknowledged or one whose answer was lost. */
+function changesKept({ workload, history }: World, settings: readonly Settings[]): void {
+  const check = (what: string, values: readonly unknown[], allowed: (value: unknown) => boolean): void => {
+    if (new Set(values).size > 1) history.violated(`disks do not agree on ${what}: ${values.join(", ")}`);
+    else if (!allowed(values[0]))
+      history.violated(`an acknowledged change of ${what} is gone: ${String(values[0])}`);
+  };
+  for (const [name, changes] of workload.payloads)
+    check(
+      `schedule ${name}`,
+      settings.map(({ numbers }) => numbers.get(name)),
+      (value) => changes.allows(value),
+    );
+  check(
+    `queue ${PAUSED_QUEUE}`,
+    settings.map(({ paused }) => paused),
+    (value) => workload.pauses.allows(value) || (value === false && workload.pauses.allows(null)),
+  );
 }
 
 /** Nodes agree, and no job has waited for long. */
@@ -37,6 +76,14 @@ export async function isSettled(world: World): Promise<boolean> {
       if (jobs.length > 0) return false;
     }
   return true;
+}
+
+/** All nodes that run follow the same leader. */
+export function follows({ nodes }: World): boolean {
+  const terms = nodes.map(({ life }) =>
+    life?.up ? (life.node.services.leadership.current()?.epoch ?? 0) : 0,
+  );
+  return terms[0]! > 0 && new Set(terms).size === 1;
 }
 
 function agree(world: World): void {
@@ -73,13 +120,15 @@ function everythingFinished({ history, timeline }: World, jobs: readonly Job[]):
 }
 
 /** Each occurrence of a schedule has one job, from its acknowledgement to a little before the end. */
-function occurrences({ workload, history, timeline, nodes }: World, jobs: readonly Job[]): void {
+function occurrences({ workload, history, timeline, nodes, database }: World, jobs: readonly Job[]): void {
   for (const [name, since] of workload.schedules) {
     const everyMs = SCHEDULES[name]!;
     const made = Map.groupBy(
       jobs.filter((job) => job.schedule === name),
       ({ runAt }) => runAt,
     );
+    for (const { id, owner } of database ? [] : [...made.values()].flat())
+      if (!id.startsWith(`${owner}-`)) history.violated(`${id} is on the disk of ${owner}`);
     for (const [at, found] of made)
       if (found.length > 1)
         history.violated(

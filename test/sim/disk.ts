@@ -14,6 +14,7 @@ let made = 0;
 const WRITE_MS = 3;
 
 export class SimDisk {
+  readonly #writeMs: number;
   #texts = new Map<string, string>();
   #name = "";
   /** Keeps the database while no process has it open. */
@@ -23,8 +24,15 @@ export class SimDisk {
   /** As the last process has opened it. */
   store: SqliteStore | null = null;
 
-  constructor() {
+  /** Writes of small files take so long. */
+  constructor(writeMs = WRITE_MS) {
+    this.#writeMs = writeMs;
     this.lose();
+  }
+
+  /** What is in a small file. */
+  text(path: string): string | null {
+    return this.#texts.get(path) ?? null;
   }
 
   /** Refuses a second process, as the lock on a real file does. */
@@ -40,11 +48,11 @@ export class SimDisk {
   files(clock: Clock): Files {
     const use = ++this.#uses;
     const write = async (path: string, text: () => string): Promise<void> => {
-      await clock.sleep(WRITE_MS);
+      await clock.sleep(this.#writeMs);
       if (use === this.#uses) this.#texts.set(path, text());
     };
     return {
-      read: async (path) => this.#texts.get(path) ?? null,
+      read: async (path) => this.text(path),
       replace: (path, text) => write(path, () => text),
       append: async (path): Promise<AppendFile> => ({
         add: (text) => write(path, () => (this.#texts.get(path) ?? "") + text),

@@ -7,10 +7,12 @@ import { tmpdir } from "node:os";
 import { loadSettings } from "../../src/config/load-settings.ts";
 import type { Settings } from "../../src/config/settings.ts";
 import type { NodeName } from "../../src/core/ids.ts";
+import { VOTE_FILE } from "../../src/peers/bully/election/voter.ts";
 import type { AnyTask, TaskContext } from "../../src/jobs/tasks/task.ts";
 import { createNode, type BatonNode } from "../../src/node/baton-node.ts";
 import type { GivenFabric } from "../../src/node/node-options.ts";
 import type { Clock } from "../../src/platform/clock.ts";
+import type { Files } from "../../src/platform/files.ts";
 import type { Log } from "../../src/platform/log.ts";
 import type { Random } from "../../src/platform/random.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -19,6 +21,7 @@ import { quickScrypt } from "../support/fake-platform.ts";
 import { seededRandom } from "../support/seeded-random.ts";
 import type { Served } from "./client.ts";
 import { SimDisk } from "./disk.ts";
+import { probeOf, watchEnds } from "./node-network.ts";
 import { sharedFabric } from "./shared.ts";
 import type { World } from "./world.ts";
 import { NodeClock } from "./timeline.ts";
@@ -29,7 +32,10 @@ export interface Bug {
   readonly store?: (store: Store, clock: Clock) => Store;
   readonly settings?: (settings: Settings) => Settings;
   readonly transport?: (transport: Transport) => Transport;
+  readonly files?: (files: Files, clock: Clock) => Files;
 }
+
+const NEVER = new Promise<never>(() => {});
 
 export interface Life extends Served {
   readonly clock: NodeClock;
@@ -43,6 +49,9 @@ export class SimNode {
   readonly url: string;
   readonly disk = new SimDisk();
   life: Life | null = null;
+  /** Called when the process has stored its vote, before it answers. */
+  onVote: ((text: string) => void) | null = null;
+  #stepsLeft = Infinity;
   readonly #world: World;
   #lives = 0;
 
@@ -63,11 +72,12 @@ export class SimNode {
     const seed = this.#world.seedOf(`${this.name} ${lives}`);
     const dice = seededRandom(seed);
     const clock = new NodeClock(timeline, {
-      rate: 1 + (dice.chance() - 0.5) * 0.002,
+      // Clocks of machines differ by far less; the margin of a lease allows for a third.
+      rate: 1 + (dice.chance() - 0.5) * 0.1,
       skewMs: Math.round((dice.chance() - 0.5) * 2_000),
     });
     const fabric: GivenFabric = this.#world.database
-      ? sharedFabric(this.#world, this.url, clock)
+      ? sharedFabric(this.#world, this.url, clock, () => this.#step(clock))
       : this.#fabric(clock);
     const { bug } = options;
     const settings = settingsOf(this.name, this.#world);
@@ -77,7 +87,7 @@ export class SimNode {
       http: false,
       clock,
       random: timedBy(dice, clock),
-      files: this.disk.files(clock),
+      files: this.#files(clock),
       machine: { hostname: this.name, cpuMs: () => 0, memoryShare: () => 0, scrypt: quickScrypt },
       log: this.#log(lives),
       fabric,
@@ -113,13 +123,65 @@ export class SimNode {
   }
 
   async #watchTerms({ node }: Life): Promise<void> {
-    for await (const term of node.services.leadership.changes(new AbortController().signal))
-      if (term) this.#world.history.leads(term);
-      else this.#world.history.add(`${this.name} leads no more`);
+    const { history, nodes } = this.#world;
+    for await (const term of node.services.leadership.changes(new AbortController().signal)) {
+      if (!term) {
+        history.add(`${this.name} leads no more`);
+        continue;
+      }
+      history.leads(term);
+      const leading = nodes.filter(({ life }) => life && life.node.services.leadership.held() !== null);
+      if (leading.length > 1) history.violated(`two lead: ${leading.map(({ name }) => name).join(" and ")}`);
+    }
+  }
+
+  /** Lets the process die before or after one of its next steps: a call to its store, a write of a file, a request. */
+  dieAfter(steps: number): void {
+    this.#stepsLeft = steps;
+  }
+
+  /** A process that has died takes no further step. */
+  async #step(clock: NodeClock): Promise<void> {
+    if (this.life?.clock === clock && --this.#stepsLeft === 0) {
+      this.#world.history.counts.stepKills++;
+      this.#world.history.add(`${this.name} dies at a step`);
+      this.kill();
+    }
+    if (clock.state === "ended") await NEVER;
+  }
+
+  /** The same object, with a step before and after each call. */
+  #stepping<Subject extends object>(subject: Subject, clock: NodeClock): Subject {
+    return new Proxy(subject, {
+      get: (target, key) => {
+        const found: unknown = Reflect.get(target, key, target);
+        if (typeof found !== "function") return found;
+        return async (...given: unknown[]) => {
+          await this.#step(clock);
+          const answer: unknown = await (found as (...given: unknown[]) => unknown).apply(target, given);
+          await this.#step(clock);
+          return answer;
+        };
+      },
+    });
+  }
+
+  #files(clock: NodeClock): Files {
+    const { options } = this.#world;
+    const opened = this.disk.files(clock);
+    const files = options.bug?.files?.(opened, clock) ?? opened;
+    const replace: Files["replace"] = async (path, text) => {
+      await this.#step(clock);
+      await files.replace(path, text);
+      if (path.endsWith(VOTE_FILE)) this.onVote?.(text);
+      await this.#step(clock);
+    };
+    return { ...files, replace };
   }
 
   /** SIGKILL. */
   kill(): void {
+    this.#stepsLeft = Infinity;
     if (!this.life) return;
     this.life.up = false;
     this.life.clock.end();
@@ -145,32 +207,34 @@ export class SimNode {
     const { url, name, disk } = this;
     const openStore = async (): Promise<Store> => {
       const store = disk.openStore(clock);
-      return history.observe(options.bug?.store?.(store, clock) ?? store, name);
+      const observed = history.observe(options.bug?.store?.(store, clock) ?? store, name);
+      const { jobs, scheduleNotes } = observed;
+      return Object.assign(Object.create(observed) as Store, {
+        jobs: this.#stepping(jobs, clock),
+        scheduleNotes: this.#stepping(scheduleNotes!, clock),
+      });
     };
     const opened = network.transport(url, clock, name);
     const transport = options.bug?.transport?.(opened) ?? opened;
+    const call = transport.call.bind(transport);
     const serve = (handler: PeerHandler): void => {
       this.#unlisten = network.listen(url, handler, clock);
     };
-    const probe = async (to: string, deadlineMs: number) => {
-      const late = clock.sleep(deadlineMs).then(() => "silent" as const);
-      return Promise.race([late, network.probe(url, to).then((found) => clock.turn().then(() => found))]);
-    };
+    const probe = probeOf(network, url, clock);
     return {
       openStore,
       network: {
         url,
         transport: Object.assign(transport, {
+          call: async (...given: Parameters<typeof call>) => {
+            await this.#step(clock);
+            return call(...given);
+          },
           serve,
           attach: () => async () => {},
           watch: async function* (to: string, signal: AbortSignal) {
-            while (!signal.aborted) {
-              await network.ended(to, signal);
-              await clock.turn();
-              if (signal.aborted) return;
+            for await (const _ of watchEnds(network, clock, to, signal))
               yield { reason: "the process has ended" };
-              await clock.sleep(500, signal);
-            }
           },
         }) as unknown as NonNullable<GivenFabric["network"]>["transport"],
         probe,
@@ -222,13 +286,12 @@ function timedBy(random: Random, clock: NodeClock): Random {
   };
 }
 
-function settingsOf(name: string, { nodes, database }: World): Settings {
-  const map = JSON.stringify(Object.fromEntries(nodes.map((node) => [node.name, node.url])));
+function settingsOf(name: string, world: World): Settings {
   const { settings } = loadSettings({
     cwd: tmpdir(),
     environment: {
       BATON_NAME: name,
-      ...(database ? { BATON_STORE: "postgres://database/sim" } : { BATON_NODES: map }),
+      ...clusterOf(name, world),
       BATON_DATA: `/sim/${name}`,
       BATON_CLUSTER__SECRET: "a3f90c7d5e1b48269c04d7be52a1f3680d9e",
       BATON_WORKER__CONCURRENCY: "4",
@@ -237,6 +300,21 @@ function settingsOf(name: string, { nodes, database }: World): Settings {
       BATON_DRAIN__TIMEOUT: "6s",
     },
   });
-  // There is no listener, so there is nobody to ask for a token.
-  return { ...settings, http: { ...settings.http, host: "127.0.0.1" } };
+  const founds = world.joined && name === world.nodes[0]!.name;
+  return {
+    ...settings,
+    // There is no listener, so no token is needed.
+    http: { ...settings.http, host: "127.0.0.1" },
+    // It has a cluster for others to join, and names no port, so that no socket is opened.
+    ...(founds && { manager: { ...settings.manager, addr: "simulated" } }),
+  };
+}
+
+function clusterOf(name: string, { nodes, database, joined }: World): Record<string, string> {
+  if (database) return { BATON_STORE: "postgres://database/sim" };
+  if (!joined)
+    return { BATON_NODES: JSON.stringify(Object.fromEntries(nodes.map((node) => [node.name, node.url]))) };
+  if (name === nodes[0]!.name) return {};
+  const others = nodes.filter((node) => node.name !== name);
+  return { BATON_JOIN: others.map(({ url }) => new URL(url).host).join(",") };
 }

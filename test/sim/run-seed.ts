@@ -18,13 +18,16 @@ export async function runSeed(options: WorldOptions): Promise<Report> {
   return report;
 }
 
-type Tally = Counts & { readonly lostReplies: number };
+type Tally = Counts & { readonly lostReplies: number; readonly duplicates: number };
 
 /** The counts of all runs together. */
 export function tally(reports: readonly Report[]): Tally {
   const sums: Record<string, number> = {};
-  for (const { history, network } of reports)
-    for (const [name, count] of Object.entries({ ...history.counts, lostReplies: network.lostReplies }))
+  for (const {
+    history,
+    network: { lostReplies, duplicates },
+  } of reports)
+    for (const [name, count] of Object.entries({ ...history.counts, lostReplies, duplicates }))
       sums[name] = (sums[name] ?? 0) + count;
   return sums as unknown as Tally;
 }

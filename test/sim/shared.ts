@@ -192,7 +192,12 @@ function silence(signal: AbortSignal): AsyncIterable<void> {
 }
 
 /** The database as the node at `url` uses it. */
-export function sharedFabric(world: World, url: string, clock: Clock): GivenFabric {
+export function sharedFabric(
+  world: World,
+  url: string,
+  clock: Clock,
+  step: () => Promise<void>,
+): GivenFabric {
   const { network } = world;
   const database = world.database!;
   const unavailable = async (): Promise<never> => {
@@ -202,6 +207,7 @@ export function sharedFabric(world: World, url: string, clock: Clock): GivenFabr
   const remote =
     <Given extends unknown[], Answer>(call: (...given: Given) => Promise<Answer>) =>
     async (...given: Given): Promise<Answer> => {
+      await step();
       if (!(await network.crosses(url, DATABASE_URL))) return unavailable();
       const answer = await Promise.allSettled([call(...given)]);
       if (!(await network.crosses(DATABASE_URL, url))) {
@@ -209,6 +215,7 @@ export function sharedFabric(world: World, url: string, clock: Clock): GivenFabr
         return unavailable();
       }
       await clock.turn();
+      await step();
       if (answer[0].status === "rejected") throw answer[0].reason;
       return answer[0].value;
     };

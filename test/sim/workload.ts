@@ -4,6 +4,7 @@
  */
 
 import type { JobId } from "../../src/core/ids.ts";
+import type { Clock } from "../../src/platform/clock.ts";
 import type { World } from "./world.ts";
 
 export interface Acknowledged {
@@ -14,14 +15,56 @@ export interface Acknowledged {
 const RETRY_MS = 700;
 export const SCHEDULES: Readonly<Record<string, number>> = { fast: 2_000, slow: 5_000 };
 
+/** The queue that is paused and resumed. It has no jobs. */
+export const PAUSED_QUEUE = "mail";
+
+interface Change {
+  readonly value: unknown;
+  readonly askedAt: number;
+  /** Null as long as no answer has come: it may be carried out at any time. */
+  ackedAt: number | null;
+}
+
+/** The changes of one value, to know what it may be at the end. */
+export class Changes {
+  readonly #made: Change[] = [];
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  async make(value: unknown, ask: () => Promise<boolean>): Promise<boolean> {
+    const change: Change = { value, askedAt: this.#clock.monotonic(), ackedAt: null };
+    this.#made.push(change);
+    const acked = await ask();
+    if (acked) change.ackedAt = this.#clock.monotonic();
+    return acked;
+  }
+
+  /** Not if another change was asked for, and acknowledged, after this one had been acknowledged. */
+  allows(value: unknown): boolean {
+    const acked = this.#made.filter(({ ackedAt }) => ackedAt !== null);
+    const overwritten = ({ ackedAt }: Change): boolean =>
+      ackedAt !== null && acked.some(({ askedAt }) => askedAt > ackedAt);
+    if (acked.length === 0 && value === null) return true;
+    return this.#made.some((change) => change.value === value && !overwritten(change));
+  }
+}
+
 export class Workload {
   readonly acknowledged: Acknowledged[] = [];
   /** By name: since when callers may count on it. */
   readonly schedules = new Map<string, number>();
+  /** By the name of a schedule: the number in its payload. */
+  readonly payloads = new Map<string, Changes>();
+  readonly pauses: Changes;
   readonly #world: World;
 
   constructor(world: World) {
     this.#world = world;
+    this.pauses = new Changes(world.timeline);
+    for (const name of Object.keys(SCHEDULES)) this.payloads.set(name, new Changes(world.timeline));
   }
 
   /** Resolves when every request that was made in that time has its answer. */
@@ -33,8 +76,10 @@ export class Workload {
     for (let number = 1; timeline.monotonic() < until; number++) {
       const dice = world.chance();
       if (dice < 0.8) open.push(this.#submit(number));
-      else if (dice < 0.9) open.push(this.#cancel());
-      else open.push(this.#retry());
+      else if (dice < 0.87) open.push(this.#cancel());
+      else if (dice < 0.92) open.push(this.#retry());
+      else if (dice < 0.95) open.push(this.#pauseQueue());
+      else open.push(this.#changeSchedule(number));
       await timeline.sleep(world.between(50, 900));
     }
     await Promise.all(open);
@@ -63,21 +108,38 @@ export class Workload {
 
   async #putSchedule(name: string): Promise<void> {
     const { timeline, history } = this.#world;
+    while (!(await this.#put(name, 0))) await timeline.sleep(RETRY_MS);
+    history.add(`schedule ${name} is acknowledged`);
+    this.schedules.set(name, timeline.now());
+  }
+
+  #put(name: string, number: number): Promise<boolean> {
     const body = {
       task: "work",
-      payload: { ms: 20, fails: 0 },
+      payload: { ms: 20, fails: 0, number },
       every_ms: SCHEDULES[name],
       missed: "run_all",
       missed_max: 1_000,
       overlap: "allow",
     };
-    for (;;) {
+    return this.payloads.get(name)!.make(number, async () => {
       const reply = await this.#world.call("put_schedule", { params: { name }, body });
-      if (reply?.status === 200 || reply?.status === 201) break;
-      await timeline.sleep(RETRY_MS);
-    }
-    history.add(`schedule ${name} is acknowledged`);
-    this.schedules.set(name, timeline.now());
+      return reply?.status === 200 || reply?.status === 201;
+    });
+  }
+
+  async #changeSchedule(number: number): Promise<void> {
+    const name = this.#world.pick([...this.schedules.keys()]);
+    if (name && (await this.#put(name, number))) this.#world.history.counts.changes++;
+  }
+
+  async #pauseQueue(): Promise<void> {
+    const paused = this.#world.chance() < 0.5;
+    const name = paused ? "pause_queue" : "resume_queue";
+    await this.pauses.make(paused, async () => {
+      const reply = await this.#world.call(name, { params: { name: PAUSED_QUEUE }, body: {} });
+      return reply?.status === 200;
+    });
   }
 
   async #cancel(): Promise<void> {

@@ -11,6 +11,15 @@ import { World } from "./world.ts";
 
 const given = process.env["BATON_SIM_SEED"];
 const SEEDS = given === undefined ? Array.from({ length: 10 }, (_, at) => at + 1) : [Number(given)];
+/** Faults between nodes, which a database does not have. */
+const PEERS_ONLY: ReadonlySet<string> = new Set([
+  "diskLosses",
+  "duplicates",
+  "forgottenVotes",
+  "joins",
+  "removals",
+  "lateMessages",
+]);
 /** More than any planted bug needs; a bug that is found later is found too rarely. */
 const BUG_SEEDS_MAX = 12;
 
@@ -25,13 +34,9 @@ for (const fabric of ["peers", "shared"] as const) {
 
     test("met every fault and did work; otherwise nothing was proved", { skip: given !== undefined }, () => {
       const counts = tally(reports);
-      const { kills, pauses, partitions, slowLinks, drains, lostReplies, diskLosses } = counts;
-      const { acknowledged, runs, results, occurrences, terms, cancels, retries } = counts;
-      const faults = { kills, pauses, partitions, slowLinks, drains, lostReplies };
-      const work = { acknowledged, runs, results, occurrences, terms, cancels, retries };
-      for (const [what, count] of Object.entries({ ...faults, ...work }))
-        assert.ok(count > 0, `${what}: ${count}`);
-      if (fabric === "peers") assert.ok(diskLosses > 0, "no disk was lost");
+      const { acknowledged, occurrences } = counts;
+      for (const [what, count] of Object.entries(counts))
+        assert.ok(count > 0 || (fabric === "shared" && PEERS_ONLY.has(what)), `${what}: ${count}`);
       assert.ok(acknowledged >= 20 * SEEDS.length && occurrences >= 10 * SEEDS.length);
     });
 

@@ -14,10 +14,10 @@
 
 import { seededRandom } from "../support/seeded-random.ts";
 import { callNode, type ClientReply, type ClientRequest } from "./client.ts";
-import { audit, isSettled } from "./checks.ts";
-import { injectFaults } from "./faults.ts";
+import { audit, follows, isSettled } from "./checks.ts";
+import { injectFaults, restartRemoved } from "./faults.ts";
 import { History } from "./history.ts";
-import { MemoryNetwork } from "./network.ts";
+import { MemoryNetwork } from "../support/memory-network.ts";
 import { SimNode, type Bug } from "./node.ts";
 import { SharedDatabase } from "./shared.ts";
 import type { SimDisk } from "./disk.ts";
@@ -29,6 +29,8 @@ export interface WorldOptions {
   /** Nodes with a store each, or on one database. */
   readonly fabric?: "peers" | "shared";
   readonly nodes?: number;
+  /** Whether nodes with a store each join one after the other, the last one during the faults; otherwise all know all. */
+  readonly joined?: boolean;
   /** How long callers and faults go on. */
   readonly faultsMs?: number;
   readonly bug?: Bug;
@@ -45,6 +47,10 @@ const FAULTS_MS = 25_000;
 const GATHER_MS = 60_000;
 /** Leases end, dead nodes are found, retries wait: all of it is over long before. */
 const HEAL_MS = 90_000;
+/** A lease that no node ends, a voter that has lost its disk, and a few attempts. */
+const ELECTED_MS = 15_000;
+/** And the longest pause of a node that asks to join, which is refused for as long as there is no leader. */
+const JOINED_MS = 40_000;
 /** Without anything left to do: what comes later than this would not come from the faults. */
 const QUIET_MS = 6_000;
 
@@ -56,6 +62,9 @@ export class World {
   /** Null where each node has its own store. */
   readonly database: SharedDatabase | null;
   readonly nodes: readonly SimNode[];
+  readonly joined: boolean;
+  /** Whether a node was removed that is perhaps not back yet. */
+  removing = false;
   readonly workload: Workload;
   readonly #dice;
   #requests = 0;
@@ -64,8 +73,9 @@ export class World {
     this.options = options;
     this.#dice = seededRandom(options.seed);
     this.network = new MemoryNetwork(this.timeline, seededRandom(this.seedOf("network")));
-    this.network.usual = { state: "open", delayMs: 0.5, jitterMs: 2, loss: 0 };
+    this.network.usual = { state: "open", delayMs: 0.5, jitterMs: 2, loss: 0, duplicates: 0 };
     const count = options.nodes ?? (this.chance() < 0.7 ? 3 : 5);
+    this.joined = options.fabric !== "shared" && (options.joined ?? options.seed % 3 === 0);
     this.nodes = Array.from({ length: count }, (_, at) => new SimNode(this, `node-${"abcdefg"[at]}`));
     this.database = options.fabric === "shared" ? new SharedDatabase(this) : null;
     this.workload = new Workload(this);
@@ -130,6 +140,10 @@ export class World {
       node.life?.clock.resume();
       if (!node.life) void node.start();
     }
+    const electedMs = this.joined ? JOINED_MS : ELECTED_MS;
+    this.timeline.after(electedMs, () => {
+      if (!follows(this)) this.history.violated(`no leader ${electedMs} ms after the faults`);
+    });
   }
 
   /** Time passes until nothing is left to do, or for so long that something is wrong. */
@@ -137,17 +151,29 @@ export class World {
     const until = this.timeline.monotonic() + HEAL_MS;
     for (let quietMs = 0; quietMs < QUIET_MS && this.timeline.monotonic() < until;) {
       await this.timeline.advance(1_000);
+      restartRemoved(this);
       quietMs = (await isSettled(this)) ? quietMs + 1_000 : 0;
     }
   }
 
   async #gather(): Promise<void> {
-    for (const node of this.nodes) void node.start();
+    const first = this.joined ? this.nodes.slice(0, -1) : this.nodes;
+    for (const node of first) void node.start();
     const gathered = (): boolean =>
-      this.nodes.every(({ life }) => life?.up && life.node.services.leadership.current() !== null);
+      first.every(({ life }) => {
+        if (!life?.up) return false;
+        const { leadership, membership } = life.node.services;
+        return leadership.current() !== null && membership.nodes().length >= first.length;
+      });
     for (let passed = 0; !gathered(); passed += 250) {
       if (passed > GATHER_MS) throw new Error(`the cluster did not gather: ${this.history.lines.join("\n")}`);
       await this.timeline.advance(250);
     }
+    if (!this.joined) return;
+    const last = this.nodes.at(-1)!;
+    this.timeline.after(this.between(0, FAULTS_MS / 2), () => {
+      this.history.counts.joins++;
+      if (!last.life) void last.start();
+    });
   }
 }

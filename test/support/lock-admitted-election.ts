@@ -15,6 +15,7 @@ import { candidate } from "./lock-candidates.ts";
 import type { LockCluster, MemberOptions } from "./lock-cluster.ts";
 import { ROLE } from "./lock-world.ts";
 import type { SharedPostgres } from "./postgres-server.ts";
+import { eventually } from "./wait.ts";
 
 export interface Stander extends AsyncDisposable {
   readonly identity: NodeIdentity;
@@ -78,25 +79,12 @@ export class AdmittedElection<Cluster extends LockCluster<LeaderLocks>> implemen
   }
 }
 
-export async function until<T>(
-  what: string,
-  look: () => Promise<T | null | undefined | false> | T | null | undefined | false,
-): Promise<T> {
-  const giveUpAt = systemClock.monotonic() + 20_000;
-  for (;;) {
-    const found = await look();
-    if (found) return found;
-    assert.ok(systemClock.monotonic() < giveUpAt, `in vain: ${what}`);
-    await systemClock.sleep(2);
-  }
-}
-
 export const leads = ({ elector }: Pick<Stander, "elector">): Promise<Term> =>
-  until("a term", () => elector.held());
+  eventually("a term", () => elector.held());
 
 /** A standby that was refused once watches the leader: what happens from now on is noticed by it. */
 export const standsBy = ({ elector }: Pick<Stander, "elector">): Promise<Term> =>
-  until("a standby that sees its leader", () => elector.current());
+  eventually("a standby that sees its leader", () => elector.current());
 
 export function tellTimes(t: TestContext, what: string, times: readonly number[]): void {
   const sorted = times.toSorted((a, b) => a - b);

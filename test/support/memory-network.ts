@@ -1,11 +1,13 @@
 /**
- * A network inside one process, for tests and the simulation: peers listen; links delay, break and fall silent.
+ * A network inside one process, for tests and the simulation: peers listen; links delay, lose, break and fall silent.
  *
  * A request and its reply travel separately, each over the link in its own direction. A message in transit arrives even
- * when the caller no longer waits for it, as on a real network.
+ * when the caller no longer waits for it, as on a real network. A process that is paused (its clock is) gets what was sent
+ * to it when it runs again; the machine answers for it that it listens.
  */
 
 import type { Clock } from "../../src/platform/clock.ts";
+import type { Random } from "../../src/platform/random.ts";
 import { Lifecycle } from "../../src/platform/service.ts";
 import {
   CALLED_OFF,
@@ -34,32 +36,48 @@ import type {
 export type { PeerHandler, PeerReply, ReceivedRequest } from "../../src/transport/transport.ts";
 
 export interface Link {
-  /** `refused`: whoever sends is told at once. `silent`: what is sent vanishes. */
+  /** `refused`: the sender learns it at once. `silent`: what is sent vanishes. */
   readonly state: "open" | "refused" | "silent";
   readonly delayMs: number;
+  /** Up to so much more, for each message anew: a later one may arrive first. */
+  readonly jitterMs: number;
+  /** The share of messages that vanish. */
+  readonly loss: number;
+  /** The share of requests that arrive a second time, some time later. */
+  readonly duplicates: number;
 }
 
-const OPEN: Link = { state: "open", delayMs: 0 };
+const OPEN: Link = { state: "open", delayMs: 0, jitterMs: 0, loss: 0, duplicates: 0 };
+/** A copy of a request arrives within this time. */
+const DUPLICATE_MS = 5_000;
 
 interface Listener {
   readonly handler: PeerHandler;
+  /** Of its process. */
+  readonly clock: Clock;
   readonly gone: AbortController;
 }
 
 export class MemoryNetwork {
+  /** Of all links that have none of their own. */
+  usual: Link = OPEN;
+  /** What links have done so far. */
+  readonly counts = { sent: 0, lost: 0, lostReplies: 0, duplicates: 0 };
   readonly #clock: Clock;
+  readonly #random: Pick<Random, "chance">;
   readonly #listeners = new Map<string, Listener>();
   readonly #links = new Map<string, Link>();
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, random: Pick<Random, "chance"> = { chance: () => 0.5 }) {
     this.#clock = clock;
+    this.#random = random;
   }
 
   /** The returned function ends it; what it was working on ends too, as when a process dies. */
-  listen(url: string, handler: PeerHandler): () => void {
+  listen(url: string, handler: PeerHandler, clock = this.#clock): () => void {
     const { origin } = new URL(url);
-    if (this.#listeners.has(origin)) throw new Error(`somebody listens at ${origin} already`);
-    const listener: Listener = { handler, gone: new AbortController() };
+    if (this.#listeners.has(origin)) throw new Error(`another handler listens at ${origin}`);
+    const listener: Listener = { handler, clock, gone: new AbortController() };
     this.#listeners.set(origin, listener);
     return () => {
       if (this.#listeners.get(origin) === listener) this.#listeners.delete(origin);
@@ -67,16 +85,35 @@ export class MemoryNetwork {
     };
   }
 
-  /** The way into the network of the node at this url. */
-  transport(from: string): Transport {
+  /** The way into the network of the node at this url, which calls itself `name`. */
+  transport(from: string, clock = this.#clock, name?: string): Transport {
     const origin = new URL(from).origin;
-    return new MemoryTransport(this.#clock, (to, request) => this.#carry(origin, to, request));
+    return new MemoryTransport(clock, (to, request) =>
+      this.#carry(origin, to, { ...request, from: name ?? origin }),
+    );
+  }
+
+  /** Whether a process listens there. The machine answers, also for a process that is paused. */
+  async probe(from: string, to: string): Promise<"listening" | "refusing" | "silent"> {
+    const { origin } = new URL(to);
+    if (!(await this.crosses(from, origin))) return "silent";
+    const found = this.#listeners.has(origin) ? "listening" : "refusing";
+    return (await this.crosses(origin, from)) ? found : "silent";
+  }
+
+  /** Resolves when the process that listens there now has ended; at once if there is none. */
+  async ended(to: string, signal: AbortSignal): Promise<void> {
+    const gone = this.#listeners.get(new URL(to).origin)?.gone.signal;
+    if (!gone || gone.aborted || signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      for (const each of [gone, signal]) each.addEventListener("abort", () => resolve(), { once: true });
+    });
   }
 
   /** In this direction only. */
   setLink(from: string, to: string, link: Partial<Link>): void {
     const name = linkName(from, to);
-    this.#links.set(name, { ...(this.#links.get(name) ?? OPEN), ...link });
+    this.#links.set(name, { ...(this.#links.get(name) ?? this.usual), ...link });
   }
 
   /** In both directions. */
@@ -90,18 +127,21 @@ export class MemoryNetwork {
   }
 
   #link(from: string, to: string): Link {
-    return this.#links.get(linkName(from, to)) ?? OPEN;
+    return this.#links.get(linkName(from, to)) ?? this.usual;
   }
 
   /** Null: no answer will ever come. */
   async #carry(from: string, to: string, request: ReceivedRequest): Promise<Carried | null> {
-    const way = this.#link(from, to);
-    if (way.state === "silent") return null;
-    if (way.delayMs > 0) await this.#clock.sleep(way.delayMs);
+    const { state, duplicates } = this.#link(from, to);
+    if (duplicates > 0 && this.#random.chance() < duplicates) this.#repeat(to, request);
+    if (state !== "refused" && !(await this.crosses(from, to))) return null;
     const listener = this.#listeners.get(to);
-    if (!listener || way.state === "refused") return refused(`nobody listens at ${to}`);
-    const reply = await answerOf(listener, { ...request, from });
-    if (!(await this.#cross(to, from))) return null;
+    if (!listener || state === "refused") return refused(`nothing listens at ${to}`);
+    const reply = await answerOf(listener, request);
+    if (!(await this.crosses(to, from))) {
+      if (reply) this.counts.lostReplies++;
+      return null;
+    }
     if (!reply) return unknown(DIED);
     const { status, headers = {} } = reply;
     return {
@@ -109,16 +149,27 @@ export class MemoryNetwork {
       status,
       headers: lowerCase(headers),
       gone: listener.gone.signal,
-      chunks: this.#chunks(reply, () => this.#cross(to, from)),
+      chunks: this.#chunks(reply, () => this.crosses(to, from)),
     };
   }
 
-  /** False: what was sent this way is lost. */
-  async #cross(from: string, to: string): Promise<boolean> {
-    const { state, delayMs } = this.#link(from, to);
-    if (state !== "open") return false;
-    if (delayMs > 0) await this.#clock.sleep(delayMs);
-    return true;
+  #repeat(to: string, request: ReceivedRequest): void {
+    this.counts.duplicates++;
+    this.#clock.after(DUPLICATE_MS * this.#random.chance(), () => {
+      const listener = this.#listeners.get(to);
+      if (listener) void answerOf(listener, request);
+    });
+  }
+
+  /** Sends one message. False: it is lost. */
+  async crosses(from: string, to: string): Promise<boolean> {
+    const { state, delayMs, jitterMs, loss } = this.#link(from, to);
+    this.counts.sent++;
+    const lost = state !== "open" || (loss > 0 && this.#random.chance() < loss);
+    if (lost) this.counts.lost++;
+    const tookMs = delayMs + (jitterMs > 0 ? jitterMs * this.#random.chance() : 0);
+    if (!lost && tookMs > 0) await this.#clock.sleep(tookMs);
+    return !lost;
   }
 
   /** The body as it arrives. A lost chunk is lost for good and so is all that comes after it: it waits for ever. */
@@ -149,12 +200,15 @@ function linkName(from: string, to: string): string {
 }
 
 /** Null: it died over the request. */
-async function answerOf({ handler, gone }: Listener, request: ReceivedRequest): Promise<PeerReply | null> {
+async function answerOf(
+  { handler, clock, gone }: Listener,
+  request: ReceivedRequest,
+): Promise<PeerReply | null> {
   const answered = Promise.withResolvers<PeerReply | null>();
   const die = (): void => answered.resolve(null);
   gone.signal.addEventListener("abort", die, { once: true });
   // On a turn of its own: a peer never runs inside the caller's call.
-  setImmediate(() => {
+  void clock.turn().then(() => {
     if (!gone.signal.aborted) (async () => handler(request))().then(answered.resolve, die);
   });
   const reply = await answered.promise;
@@ -272,6 +326,7 @@ class MemoryTransport extends Lifecycle implements Transport {
     stopping.addEventListener("abort", stop, { once: true });
     void this.#send(address.origin, request, over.signal).then(async (carried) => {
       if (!carried) return;
+      await this.#clock.turn();
       if (carried.outcome !== "reply") given.resolve(carried);
       else if (!over.signal.aborted) given.resolve(await take(carried, over.signal));
       else carried.chunks.return().catch(() => {});

@@ -10,7 +10,8 @@ import type { Log, LogFields } from "../../src/platform/log.ts";
 import { systemRandom } from "../../src/platform/random.ts";
 import { MeshTransport, type MeshSettings } from "../../src/transport/mesh/mesh-transport.ts";
 import type { PeerHandler, Transport } from "../../src/transport/transport.ts";
-import { replyOf, until, type OpenTransport, type Peer, type Received } from "./peer-world.ts";
+import { replyOf, type OpenTransport, type Peer, type Received } from "./peer-world.ts";
+import { eventually } from "./wait.ts";
 
 export const SECRET = "a secret of the tests, long enough to be one";
 
@@ -118,7 +119,7 @@ export function openMeshTransport(options: MeshNodeOptions = {}): OpenTransport 
         const kill = async (): Promise<void> => {
           await node.kill();
           // The news of it takes a turn of the event loop, and until then a call would be written.
-          await until(() => !caller.mesh.isConnected(node.name));
+          await eventually("the end of the connection", () => !caller.mesh.isConnected(node.name));
         };
         const peer: Peer = { url: node.url, received, kill };
         return peer;

@@ -1,6 +1,5 @@
 /** Two worlds for the transport contract: peers on real sockets, and peers in memory. They misbehave in the same ways. */
 
-import assert from "node:assert/strict";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
@@ -8,6 +7,7 @@ import { pipeline, Readable } from "node:stream";
 import { systemClock } from "../../src/platform/clock.ts";
 import { MemoryNetwork } from "./memory-network.ts";
 import type { PeerReply, Transport } from "../../src/transport/transport.ts";
+import { eventually } from "./wait.ts";
 
 export interface Received {
   readonly method: string;
@@ -42,20 +42,7 @@ export interface TransportWorld {
 
 /** Waits until so many requests have reached the peer, and not for ever. */
 export async function reached(peer: Peer, count: number): Promise<void> {
-  const deadline = systemClock.monotonic() + 5_000;
-  while (peer.received.length < count) {
-    assert.ok(systemClock.monotonic() < deadline, `${peer.received.length} of ${count} requests arrived`);
-    await systemClock.sleep(1);
-  }
-}
-
-/** Waits for something that happens by itself, and not for ever. */
-export async function until(happened: () => boolean): Promise<void> {
-  const deadline = systemClock.monotonic() + 5_000;
-  while (!happened()) {
-    assert.ok(systemClock.monotonic() < deadline, "it did not happen within 5 s");
-    await systemClock.sleep(1);
-  }
+  await eventually(`${count} requests`, () => peer.received.length >= count, 5_000);
 }
 
 export async function* flowing(chunks: readonly Buffer[]): AsyncGenerator<Buffer> {

@@ -10,13 +10,13 @@ import {
   leads,
   newest,
   standsBy,
-  until,
   type AdmittedElection,
 } from "../../support/lock-admitted-election.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";
 import type { PrefixedCluster } from "../../support/lock-cluster.ts";
 import { ROLE } from "../../support/lock-world.ts";
 import { prove, type Promises } from "../promises.ts";
+import { eventually } from "../../support/wait.ts";
 
 interface Breakable {
   url(): string;
@@ -67,11 +67,11 @@ export async function survives<Election extends AdmittedElection<PrefixedCluster
 
   const startedAt = systemClock.monotonic();
   const [endedAt] = await Promise.all([
-    until("the end of the old term", () => !heldTerm(ada, old) && systemClock.monotonic()),
+    eventually("the end of the old term", () => !heldTerm(ada, old) && systemClock.monotonic()),
     fault(election),
   ]);
   assert.ok(endedAt - startedAt < 2_000, "the holder noticed too late");
-  const next = await until("the next term", () => newest([ada, bob]));
+  const next = await eventually("the next term", () => newest([ada, bob]));
   assert.ok(next.epoch > old.epoch, `epoch ${next.epoch} after ${old.epoch}`);
   assert.equal(await election.takes(old), false, "a stale write was taken");
   assert.equal(await election.takes(next), true);
@@ -88,7 +88,7 @@ function promises<Server extends Breakable>(): Promises<FaultyWorld<Server>> {
         const { leaseUntil } = (await lock.tenure())!;
         await server.halt();
         await server.relaunch();
-        const renewed = await until("a renewal", async () => {
+        const renewed = await eventually("a renewal", async () => {
           const tenure = await lock.tenure().catch(() => null);
           return tenure && tenure.leaseUntil > leaseUntil && tenure;
         });
@@ -107,7 +107,7 @@ function promises<Server extends Breakable>(): Promises<FaultyWorld<Server>> {
         assert.ok(next.epoch > old.epoch);
         assert.equal(await election.takes(old), false);
         assert.equal(await election.takes(next), true);
-        await until("ada is told", () => !heldTerm(ada, old));
+        await eventually("ada is told", () => !heldTerm(ada, old));
         assert.ok(systemClock.monotonic() - startedAt < ELECTION.leaseMs, "only its own lease told it");
         assert.equal(bob.elector.held()?.epoch, next.epoch);
       }),
@@ -122,11 +122,11 @@ function promises<Server extends Breakable>(): Promises<FaultyWorld<Server>> {
           await standsBy(bob);
           server.pause();
           const stoppedAt = systemClock.monotonic();
-          await until("ada steps down", () => ada.elector.held() === null);
+          await eventually("ada steps down", () => ada.elector.held() === null);
           assert.ok(systemClock.monotonic() - stoppedAt < ELECTION.leaseMs);
           await systemClock.sleep(2 * ELECTION.leaseMs - (systemClock.monotonic() - stoppedAt));
           server.resume();
-          const next = await until("the next term", () => newest([ada, bob]));
+          const next = await eventually("the next term", () => newest([ada, bob]));
           assert.ok(next.epoch > old.epoch);
           assert.equal(await ada.coordination.lock(ROLE).renew(old, 60_000), false);
           assert.equal(await election.takes(old), false);

@@ -15,7 +15,7 @@ import { TransactionPooler } from "../../support/lock-pooler.ts";
 import { ROLE } from "../../support/lock-world.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { RedisServer } from "../../support/redis-server.ts";
-import { eventually } from "./membership.ts";
+import { eventually } from "../../support/wait.ts";
 
 const SETTINGS = { heartbeatMs: 50, deadAfterMs: 1_500, forgetAfterMs: 3_600_000 };
 const TTL_MS = 60_000;

@@ -6,12 +6,12 @@ import type { ElectorSettings } from "../../../src/leadership/elector.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { EtcdServer } from "../../support/etcd-server.ts";
-import { until } from "../../support/lock-admitted-election.ts";
 import { candidate } from "../../support/lock-candidates.ts";
 import { EtcdCluster, openEtcdElection } from "../../support/lock-etcd.ts";
 import { ROLE } from "../../support/lock-world.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { admittedFaults, ELECTION, QUICK, survives, withServer } from "./admitted-faults.ts";
+import { eventually } from "../../support/wait.ts";
 
 let etcd: EtcdServer;
 let postgres: PostgresServer;
@@ -85,7 +85,7 @@ void describe("an etcd that does not answer", () => {
         assert.ok(systemClock.monotonic() - startedAt < 1_800, "waited longer than its deadline");
         server.resume();
         const ask = () => bob.lock(ROLE).acquire(candidate("bob"), 3_000);
-        const term = await until("bob's term", () => ask().catch(() => null));
+        const term = await eventually("bob's term", () => ask().catch(() => null));
         assert.equal(term.leader, "bob");
       },
     ));

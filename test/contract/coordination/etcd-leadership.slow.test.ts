@@ -7,12 +7,13 @@ import { after, before, describe, test } from "node:test";
 import { hasCode } from "../../../src/core/errors.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { EtcdServer } from "../../support/etcd-server.ts";
-import { tellTimes, until } from "../../support/lock-admitted-election.ts";
+import { tellTimes } from "../../support/lock-admitted-election.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";
 import { EtcdCluster, LeaseTime, openEtcdElection } from "../../support/lock-etcd.ts";
 import { ROLE } from "../../support/lock-world.ts";
 import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
 import { admittedLeadership, replaced, SHORT, TTL_MS, type AdmittedWorld } from "./admitted-leadership.ts";
+import { eventually } from "../../support/wait.ts";
 
 let etcd: EtcdServer;
 let postgres: SharedPostgres;
@@ -67,7 +68,7 @@ void describe("leadership on etcd", () => {
     const bob = await cluster.start("bob");
     const startedAt = systemClock.monotonic();
     assert.equal(await bob.lock(ROLE).acquire(candidate("bob"), 500), null);
-    await until("bob's term", () => bob.lock(ROLE).acquire(candidate("bob"), 500));
+    await eventually("bob's term", () => bob.lock(ROLE).acquire(candidate("bob"), 500));
     assert.ok(systemClock.monotonic() - startedAt >= 495);
   });
 

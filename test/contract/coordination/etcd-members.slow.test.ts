@@ -10,9 +10,10 @@ import { EtcdServer } from "../../support/etcd-server.ts";
 import { hangingAddress } from "../../support/hanging-address.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";
 import { EtcdCluster, openEtcdElection } from "../../support/lock-etcd.ts";
-import { leads, standsBy, until, type Stander } from "../../support/lock-admitted-election.ts";
+import { leads, standsBy, type Stander } from "../../support/lock-admitted-election.ts";
 import { ROLE } from "../../support/lock-world.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
+import { eventually } from "../../support/wait.ts";
 
 let members: EtcdServer[];
 let postgres: PostgresServer;
@@ -27,7 +28,7 @@ const TTL_MS = 60_000;
 
 const urls = (): string => members.map((member) => member.url()).join(",");
 const oneLeader = (standers: readonly Stander[]) =>
-  until("one leader", () => {
+  eventually("one leader", () => {
     const held = standers.flatMap(({ elector }) => elector.held() ?? []);
     return held.length === 1 && held[0];
   });
@@ -62,7 +63,7 @@ void describe("an etcd of several members", () => {
     members[0]!.pause();
     t.after(() => members[0]!.resume());
     const pausedAt = systemClock.now();
-    const renewed = await until("a renewal elsewhere", async () => {
+    const renewed = await eventually("a renewal elsewhere", async () => {
       const tenure = await lock.tenure().catch(() => null);
       return tenure && tenure.leaseUntil - ELECTION.leaseMs > pausedAt && tenure;
     });
@@ -82,7 +83,7 @@ void describe("an etcd of several members", () => {
       await member.halt();
       // It goes on without this member: a renewal that was asked for after its end is answered.
       const killedAt = systemClock.now();
-      await until("a renewal by those who are left", async () => {
+      await eventually("a renewal by those who are left", async () => {
         const tenure = await ada.coordination
           .lock(ROLE)
           .tenure()
@@ -124,7 +125,7 @@ void describe("an etcd that wants to know who asks", () => {
     await server.halt();
     await server.relaunch();
     assert.equal(
-      await until("a renewal with a new token", () =>
+      await eventually("a renewal with a new token", () =>
         ada
           .lock(ROLE)
           .renew(term, TTL_MS)

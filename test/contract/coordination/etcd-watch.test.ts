@@ -8,7 +8,7 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { EtcdServer } from "../../support/etcd-server.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
-import { eventually } from "./membership.ts";
+import { eventually } from "../../support/wait.ts";
 
 async function watching(t: TestContext) {
   const server = await EtcdServer.start();

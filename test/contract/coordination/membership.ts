@@ -7,6 +7,7 @@ import type { NodeIdentity, OwnInfo } from "../../../src/core/node.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { prove, type Promises, type Skips } from "../promises.ts";
+import { eventually } from "../../support/wait.ts";
 
 export interface MembershipWorld {
   readonly membership: Membership;
@@ -52,7 +53,7 @@ function listen(membership: Membership): {
   })();
   return {
     next: async () => {
-      await eventually("a request", () => heard.length > 0);
+      await eventually("a request", () => heard.length > 0, PATIENCE_MS);
       return heard.shift()!;
     },
     none: async () => {
@@ -64,14 +65,6 @@ function listen(membership: Membership): {
       await listening;
     },
   };
-}
-
-export async function eventually(what: string, is: () => boolean | Promise<boolean>): Promise<void> {
-  const giveUpAt = systemClock.monotonic() + PATIENCE_MS;
-  while (!(await is())) {
-    assert.ok(systemClock.monotonic() < giveUpAt, `in vain: ${what}`);
-    await systemClock.sleep(2);
-  }
 }
 
 const OTHERS =
@@ -150,8 +143,8 @@ export const membershipPromises: Promises<MembershipWorld> = {
     const zoe = await join("zoe");
     await join("abe");
     await zoe.setStatus("active");
-    await eventually("everybody", () => zoe.nodes().length === 3);
-    await eventually("an active zoe", () => membership.nodes()[2]?.status === "active");
+    await eventually("everybody", () => zoe.nodes().length === 3, PATIENCE_MS);
+    await eventually("an active zoe", () => membership.nodes()[2]?.status === "active", PATIENCE_MS);
     const seen = membership.nodes();
     assert.deepEqual(
       seen.map(({ name }) => name),
@@ -161,7 +154,7 @@ export const membershipPromises: Promises<MembershipWorld> = {
     const told = { ...info, status: "active", alive: true };
     assert.deepEqual(seen[2], { ...told, name, incarnation, lastSeenAt });
     await zoe.setStatus("draining");
-    await eventually("the new status", () => membership.nodes()[2]?.status === "draining");
+    await eventually("the new status", () => membership.nodes()[2]?.status === "draining", PATIENCE_MS);
   },
 
   [ASKED]: async ({ membership, join }) => {

@@ -9,8 +9,8 @@ import { systemRandom } from "../../../src/platform/random.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";
 import { ROLE } from "../../support/lock-world.ts";
 import type { Promises } from "../promises.ts";
-import { eventually } from "./membership.ts";
 import { CALM, leader, QUICK, sees, type NodesWorld } from "./nodes-world.ts";
+import { eventually } from "../../support/wait.ts";
 
 function sign({ incarnation }: NodeIdentity, heartbeat: number): NodeSign {
   return { incarnation, status: "active", heartbeat, locked: true, held: false };

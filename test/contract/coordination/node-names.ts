@@ -7,8 +7,8 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { candidate, OWN_INFO } from "../../support/lock-candidates.ts";
 import type { Promises } from "../promises.ts";
-import { eventually } from "./membership.ts";
 import { CALM, leader, listeningLog, QUICK, type NodesWorld } from "./nodes-world.ts";
+import { eventually } from "../../support/wait.ts";
 
 export const namePromises: Promises<NodesWorld> = {
   "one that was taken for dead and whose name is somebody else's now is told so, and stays out": async ({

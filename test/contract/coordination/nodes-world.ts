@@ -11,7 +11,7 @@ import { systemRandom } from "../../../src/platform/random.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";
 import type { LockCluster, MemberOptions } from "../../support/lock-cluster.ts";
 import { ROLE } from "../../support/lock-world.ts";
-import { eventually } from "./membership.ts";
+import { eventually } from "../../support/wait.ts";
 
 export interface Member extends Coordination {
   readonly membership: PostgresMembership;

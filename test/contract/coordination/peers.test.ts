@@ -8,7 +8,8 @@ import { candidate, granted, OWN_INFO } from "../../support/lock-candidates.ts";
 import { PeerWorld, QUICK, urlOf } from "../../support/lock-peers.ts";
 import { ROLE, type OpenLock } from "../../support/lock-world.ts";
 import { leaseLockContract } from "./contract.ts";
-import { eventually, membershipContract } from "./membership.ts";
+import { membershipContract } from "./membership.ts";
+import { eventually } from "../../support/wait.ts";
 
 /** So many peers are the lock; the one that asks may be stopped and started again. */
 function openLock(names: readonly string[], quorum: "majority" | "none" = "majority"): OpenLock {

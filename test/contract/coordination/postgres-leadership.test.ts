@@ -18,6 +18,7 @@ import { HolderProcess } from "../../support/lock-process.ts";
 import { ROLE } from "../../support/lock-world.ts";
 import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
 import { raceOn } from "./race.ts";
+import { eventually } from "../../support/wait.ts";
 
 let server: SharedPostgres;
 before(async () => {
@@ -27,7 +28,6 @@ after(() => server.stop());
 
 /** A standby that leads before half of such a lease did not wait for its end. `npm run bench:failover` has the times. */
 const ELECTION: ElectorSettings = { leaseMs: 20_000, renewMs: 1_000, marginMs: 1_500, retryMs: 500 };
-const UNTIL_MS = 30_000;
 const TTL_MS = 60_000;
 
 interface Stander {
@@ -56,17 +56,8 @@ async function stander(
   return { identity, coordination, elector, [Symbol.asyncDispose]: () => elector.stop() };
 }
 
-async function until<T>(what: string, look: () => Promise<T | null | false> | T | null | false): Promise<T> {
-  const from = systemClock.monotonic();
-  while (systemClock.monotonic() - from < UNTIL_MS) {
-    const found = await look();
-    if (found) return found;
-    await systemClock.sleep(2);
-  }
-  return assert.fail(`waited ${UNTIL_MS} ms for ${what}`);
-}
-
-const leads = ({ elector }: Pick<Stander, "elector">): Promise<Term> => until("a term", () => elector.held());
+const leads = ({ elector }: Pick<Stander, "elector">): Promise<Term> =>
+  eventually("a term", () => elector.held());
 
 /** Blocked sessions on advisory locks of leaders, as the server sees them. */
 async function inLine(cluster: PostgresCluster): Promise<number> {
@@ -78,7 +69,7 @@ async function inLine(cluster: PostgresCluster): Promise<number> {
 }
 
 const somebodyWaits = (cluster: PostgresCluster): Promise<boolean> =>
-  until("a standby in line", async () => (await inLine(cluster)) > 0);
+  eventually("a standby in line", async () => (await inLine(cluster)) > 0);
 
 const endLockSession = (cluster: PostgresCluster): Promise<unknown> =>
   cluster.sql(
@@ -99,7 +90,7 @@ void describe("leadership on postgres", () => {
     await using bob = await stander(cluster, "bob");
     const times: number[] = [];
     for (let round = 0; round < 5; round++) {
-      const leader = (await until("a leader", () => [ada, bob].find(({ elector }) => elector.held())))!;
+      const leader = await eventually("a leader", () => [ada, bob].find(({ elector }) => elector.held()));
       const standby = leader === ada ? bob : ada;
       const { epoch } = leader.elector.require();
       await somebodyWaits(cluster);
@@ -108,7 +99,7 @@ void describe("leadership on postgres", () => {
       const term = await leads(standby);
       times.push(systemClock.monotonic() - startedAt);
       assert.equal(term.epoch, epoch + 1);
-      await until("the old leader knows", () => leader.elector.held() === null);
+      await eventually("the old leader knows", () => leader.elector.held() === null);
     }
     tellTimes(t, "from pg_terminate_backend to the standby's term", times);
     assert.ok(Math.max(...times) < ELECTION.leaseMs / 2, `took ${times.join(", ")} ms`);
@@ -121,7 +112,7 @@ void describe("leadership on postgres", () => {
     await using _bob = await stander(cluster, "bob");
     await somebodyWaits(cluster);
     const [mark] = await cluster.sql("SELECT pg_current_xact_id()::text AS xid");
-    await until("everybody to look at what came later", async () => {
+    await eventually("everybody to look at what came later", async () => {
       const [oldest] = await cluster.sql(
         `SELECT coalesce(min(backend_xmin::text::bigint), 9e18::bigint) > ${String(mark!["xid"])} AS later FROM pg_stat_activity
            WHERE datname = current_database() AND pid <> pg_backend_pid()`,
@@ -136,7 +127,7 @@ void describe("leadership on postgres", () => {
     await using ada = await stander(cluster, "ada");
     const { epoch } = await leads(ada);
     await cluster.sql(`DELETE FROM ${cluster.schema}.term`);
-    await until("the end of the term", () => ada.elector.held()?.epoch !== epoch);
+    await eventually("the end of the term", () => ada.elector.held()?.epoch !== epoch);
     assert.ok((await leads(ada)).epoch > epoch);
   });
 
@@ -242,7 +233,7 @@ void describe("leadership on postgres", () => {
     for (const cluster of [one, two]) {
       assert.deepEqual(await cluster.sql("SELECT locked FROM baton.leader"), [{ locked: true }]);
     }
-    await until("its own lock", () => heard.length > 0);
+    await eventually("its own lock", () => heard.length > 0);
     heard.length = 0;
     assert.equal(await a.renew(termA, TTL_MS), true);
     await a.release(termA);
@@ -279,7 +270,7 @@ void describe("leadership on postgres", () => {
     }
     assert.equal((await lock.read())?.leader, "ada");
     await cluster.sql("UPDATE baton.leader SET locked = true");
-    await until("what a lock that is free proves", () => lock.acquire(candidate("bob"), TTL_MS));
+    await eventually("what a lock that is free proves", () => lock.acquire(candidate("bob"), TTL_MS));
   });
 
   void test("a lease that ran out is not revived by a renewal that comes late", async () => {
@@ -326,7 +317,7 @@ void describe("leadership on postgres", () => {
     await using bob = await stander(cluster, "bob");
     await somebodyWaits(cluster);
     await bob.elector.stop();
-    await until("an empty line", async () => (await inLine(cluster)) === 0);
+    await eventually("an empty line", async () => (await inLine(cluster)) === 0);
   });
 
   void test("a standby that is killed does not stay in line", async () => {
@@ -343,7 +334,7 @@ void describe("leadership on postgres", () => {
     });
     await somebodyWaits(cluster);
     holder.signal("SIGKILL");
-    await until("an empty line", async () => (await inLine(cluster)) === 0);
+    await eventually("an empty line", async () => (await inLine(cluster)) === 0);
     assert.ok(ada.elector.held());
   });
 
@@ -370,7 +361,7 @@ void describe("leadership on postgres", () => {
     assert.deepEqual(mighty.notes(), []);
 
     await mighty.stop();
-    await until("the lock", async () => (await lock.renew(term, TTL_MS)) && (await stands()));
+    await eventually("the lock", async () => (await lock.renew(term, TTL_MS)) && (await stands()));
     await plain.stop();
     await cluster.sql(`DROP OWNED BY plain_${schema}; DROP ROLE plain_${schema}`);
   });

@@ -8,9 +8,9 @@ import { systemRandom } from "../../../src/platform/random.ts";
 import { candidate, OWN_INFO } from "../../support/lock-candidates.ts";
 import { PostgresCluster } from "../../support/lock-postgres.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
-import { eventually } from "./membership.ts";
 import { goOn, leader, QUICK, type Entry, type EntryFields, type NodesWorld } from "./nodes-world.ts";
 import { registeredNodesContract } from "./registered-nodes.ts";
+import { eventually } from "../../support/wait.ts";
 
 let server: PostgresServer;
 before(async () => {
@@ -64,11 +64,12 @@ async function postgresNodes() {
       cluster.sql(
         `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE starts_with(application_name, '${applicationPrefix(incarnation)}')`,
       ),
-    settled: (forMs) =>
-      eventually("a server that has run for a while", async () => {
+    settled: async (forMs) => {
+      await eventually("a server that has run for a while", async () => {
         const text = "SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000 AS up";
         return Number((await cluster.sql(text))[0]!["up"]) > forMs;
-      }),
+      });
+    },
   } satisfies NodesWorld;
 }
 

@@ -7,13 +7,14 @@ import { hasCode } from "../../../src/core/errors.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";
-import { leads, standsBy, until } from "../../support/lock-admitted-election.ts";
+import { leads, standsBy } from "../../support/lock-admitted-election.ts";
 import { openRedisElection, RedisCluster } from "../../support/lock-redis.ts";
 import { ROLE } from "../../support/lock-world.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { RedisServer } from "../../support/redis-server.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { admittedFaults, ELECTION, QUICK, survives, withServer } from "./admitted-faults.ts";
+import { eventually } from "../../support/wait.ts";
 
 let redis: RedisServer;
 let postgres: PostgresServer;
@@ -101,7 +102,7 @@ void describe("a Redis that does not answer", () => {
     await systemClock.sleep(200);
     redis.resume();
     await systemClock.sleep(100); // for what lay there from before
-    const after = await until("Redis is back", () => lock.tenure().catch(() => null));
+    const after = await eventually("Redis is back", () => lock.tenure().catch(() => null));
     assert.deepEqual(after, before);
     assert.equal(await lock.renew(term, 60_000), true, "the term itself goes on");
   });
@@ -119,7 +120,7 @@ void describe("a Redis that does not answer", () => {
       await assert.rejects(lock.renew(term, 3_000), (error) => hasCode(error, "STORE_UNAVAILABLE"));
       assert.ok(systemClock.monotonic() - startedAt < 2_000);
       await proxy.forward();
-      await until("a renewal", () => lock.renew(term, 3_000).catch(() => false));
+      await eventually("a renewal", () => lock.renew(term, 3_000).catch(() => false));
     } finally {
       await proxy.stop();
     }
@@ -136,7 +137,7 @@ void describe("a Redis that does not answer", () => {
     await assert.rejects(asked, (error) => hasCode(error, "STORE_UNAVAILABLE"));
     await systemClock.sleep(200);
     redis.resume();
-    const term = await until("bob's term", () =>
+    const term = await eventually("bob's term", () =>
       bob
         .lock(ROLE)
         .acquire(candidate("bob"), 60_000)
@@ -161,7 +162,7 @@ void describe("a Redis that does not answer", () => {
       assert.ok(systemClock.monotonic() - startedAt < long.leaseMs / 2, "waited for the lease");
       assert.equal(await election.takes(old), false);
       assert.equal(await election.takes(next), true);
-      await until("ada steps down", () => ada.elector.held() === null);
+      await eventually("ada steps down", () => ada.elector.held() === null);
       assert.ok(systemClock.monotonic() - startedAt < long.leaseMs);
     } finally {
       await proxy.stop();

@@ -5,7 +5,7 @@ import { after, before, describe, test } from "node:test";
 import { hasCode } from "../../../src/core/errors.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
-import { leads, standsBy, tellTimes, until } from "../../support/lock-admitted-election.ts";
+import { leads, standsBy, tellTimes } from "../../support/lock-admitted-election.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";
 import { openRedisElection, RedisCluster } from "../../support/lock-redis.ts";
 import { MemoryTerms } from "../../support/lock-terms.ts";
@@ -20,6 +20,7 @@ import {
   TTL_MS,
   type AdmittedWorld,
 } from "./admitted-leadership.ts";
+import { eventually } from "../../support/wait.ts";
 
 let redis: RedisServer;
 let postgres: SharedPostgres;
@@ -98,7 +99,7 @@ void describe("leadership on Redis", () => {
         .find((each) => each.includes(`name=baton/${before.identity.incarnation}/`))!;
       await redis.command("CLIENT", "KILL", "ID", /^id=(\d+)/.exec(line)![1]!);
       await systemClock.sleep(150);
-      const now = await until("one leader", () => {
+      const now = await eventually("one leader", () => {
         const held = [ada, bob].flatMap(({ elector }) => elector.held() ?? []);
         return held.length === 1 && held[0];
       });
@@ -132,7 +133,9 @@ void describe("leadership on Redis", () => {
     assert.equal(await bob.lock(ROLE).acquire(candidate("bob"), 700), null);
     await ada.stop();
     const startedAt = systemClock.monotonic();
-    const next = await until("the end of the lease", () => bob.lock(ROLE).acquire(candidate("bob"), 700));
+    const next = await eventually("the end of the lease", () =>
+      bob.lock(ROLE).acquire(candidate("bob"), 700),
+    );
     assert.ok(systemClock.monotonic() - startedAt > 300);
     assert.ok(next.epoch > term.epoch);
   });

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { systemClock } from "../../../src/platform/clock.ts";
 import type { StreamOutcome, Transport } from "../../../src/transport/transport.ts";
-import { flowing, reached, until, type TransportWorld } from "../../support/peer-world.ts";
+import { flowing, reached, type TransportWorld } from "../../support/peer-world.ts";
 import type { Promises } from "../promises.ts";
+import { eventually } from "../../support/wait.ts";
 
 const LONG = { headMs: 20_000 };
 const GET = { method: "GET", path: "/" } as const;
@@ -137,7 +138,7 @@ export const streamPromises: Promises<TransportWorld> = {
     }));
     const { body } = await open(transport, peer.url);
     for await (const chunk of body) if (chunk.length > 0) break;
-    await until(() => left);
+    await eventually("the reader to leave", () => left, 5_000);
     assert.equal(
       (await transport.call(peer.url, { ...GET, method: "POST" }, { deadlineMs: 50 })).outcome,
       "unknown",

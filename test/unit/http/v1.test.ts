@@ -5,20 +5,13 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { ControllerCalls, eventsOf, resultOf } from "../../support/controller-calls.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import { nodeHere, temporaryDirectory } from "../../support/node-here.ts";
+import { eventually } from "../../support/wait.ts";
 
 const NOT_LEADER = ["error", "leader_epoch", "leader_id", "leader_url", "node_id", "role"];
 
 /** A node without a worker of its own: whatever runs is run by agents. */
 function controller(t: TestContext, settings: Record<string, string> = {}): Promise<BatonNode> {
   return nodeHere(t, { http: true, settings: { WORKER__CONCURRENCY: "0", ...settings } });
-}
-
-async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
-  const giveUpAt = systemClock.monotonic() + 10_000;
-  while (!(await holds())) {
-    assert.ok(systemClock.monotonic() < giveUpAt, `${what}: not within 10 s`);
-    await systemClock.sleep(10);
-  }
 }
 
 for (const store of ["memory", "sqlite"] as const) {
@@ -416,12 +409,12 @@ describe("a job of a task that only agents know", () => {
       return (await v1.get(`/jobs/${body.job_id}`)).body.waiting_for;
     };
     assert.equal((await waitsFor("sing")).code, "unknown_task");
-    await until("it counts", async () => {
+    await eventually("it counts", async () => {
       await beat();
       return (await waitsFor("sing")).code === "workers_busy";
     });
     assert.equal((await waitsFor("dance")).code, "unknown_task");
-    await until("it is stale", async () => (await waitsFor("sing")).code === "no_worker");
+    await eventually("it is stale", async () => (await waitsFor("sing")).code === "no_worker");
     assert.match((await waitsFor("sing")).message, /no agent or worker that knows task sing is alive now/);
   });
 });
@@ -459,7 +452,7 @@ describe("a controller that does not lead", () => {
     await v1.post("/cluster/nodes/here/drain", {});
     const sentAway = await waiting;
     assert.deepEqual([sentAway.status, sentAway.body.role], [409, "DRAINING"]);
-    await until(
+    await eventually(
       "drained",
       async () => (await v1.post("/v1/results", finishes[1]![2])).body.error === "NOT_LEADER",
     );
@@ -476,7 +469,7 @@ describe("a controller that does not lead", () => {
     for (const path of ["/v1/agents", "/v1/jobs", "/healthz", "/role"])
       assert.equal((await v1.get(path)).status, 200, path);
     await v1.post("/cluster/nodes/here/resume", {});
-    await until("resumed", async () => (await v1.post("/v1/jobs", { task: "work" })).status === 200);
+    await eventually("resumed", async () => (await v1.post("/v1/jobs", { task: "work" })).status === 200);
     assert.equal((await v1.ask()).body.leader_epoch, 2);
   });
 
@@ -488,7 +481,7 @@ describe("a controller that does not lead", () => {
     const lease = await v1.lease();
     const other = await v1.lease({ agent: "bob" });
     const stopping = node.stop();
-    await until("draining", async () => (await v1.get("/role")).body.role === "DRAINING");
+    await eventually("draining", async () => (await v1.get("/role")).body.role === "DRAINING");
     const refused = await v1.ask({ timeout_ms: 0 });
     assert.deepEqual([refused.status, refused.body.role], [409, "DRAINING"]);
     assert.equal((await v1.post("/v1/leases/renew", { agent: "ada", lease_id: lease.lease_id })).status, 200);

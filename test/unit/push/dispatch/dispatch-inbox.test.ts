@@ -10,7 +10,8 @@ import type { WorkerClaim } from "../../../../src/jobs/run/worker-ports.ts";
 import type { Claimed } from "../../../../src/store/store.ts";
 import { fakePlatform } from "../../../support/fake-platform.ts";
 import { atEnd } from "../../../support/node-cleanup.ts";
-import { DispatchWorld, eventually, LEADER } from "./world.ts";
+import { DispatchWorld, LEADER } from "./world.ts";
+import { eventually } from "../../../support/wait.ts";
 
 const CHANNEL = queues.dispatch("default");
 

@@ -5,7 +5,8 @@ import type { Dispatch } from "../../../../src/channels/messages.ts";
 import { DEFAULT_BUDGETS } from "../../../../src/core/jobs/job.ts";
 import { systemClock } from "../../../../src/platform/clock.ts";
 import { HeldRuns } from "../../../support/node-worker.ts";
-import { CountedRuns, DispatchWorld, eventually, LEADER } from "./world.ts";
+import { CountedRuns, DispatchWorld, LEADER } from "./world.ts";
+import { eventually } from "../../../support/wait.ts";
 
 describe("a leader that dispatches", () => {
   it("brings a flood to two workers, and each job runs once", async (t) => {

@@ -3,7 +3,8 @@ import { describe, it } from "node:test";
 import type { Message } from "../../../../src/channels/channels.ts";
 import { systemClock } from "../../../../src/platform/clock.ts";
 import { HeldRuns } from "../../../support/node-worker.ts";
-import { CountedRuns, DispatchWorld, eventually, TIMEOUT_MS, type Fate } from "./world.ts";
+import { CountedRuns, DispatchWorld, TIMEOUT_MS, type Fate } from "./world.ts";
+import { eventually } from "../../../support/wait.ts";
 
 const isDispatch = (queue: string): boolean => queue.startsWith("job.dispatch.");
 

@@ -8,7 +8,8 @@ import { systemRandom } from "../../../../src/platform/random.ts";
 import { openPostgresStore } from "../../../../src/store/postgres/store.ts";
 import { PostgresServer, type SharedPostgres } from "../../../support/postgres-server.ts";
 import { RedisServer } from "../../../support/redis-server.ts";
-import { CountedRuns, DispatchWorld, eventually, type Backend } from "./world.ts";
+import { CountedRuns, DispatchWorld, type Backend } from "./world.ts";
+import { eventually } from "../../../support/wait.ts";
 
 let postgres: SharedPostgres;
 let redis: RedisServer;

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { systemClock } from "../../../../src/platform/clock.ts";
 import type { Handler } from "../../../../src/jobs/tasks/task.ts";
-import { CountedRuns, DispatchWorld, eventually, RECEIPT_MS } from "./world.ts";
+import { CountedRuns, DispatchWorld, RECEIPT_MS } from "./world.ts";
+import { eventually } from "../../../support/wait.ts";
 
 const logging: Handler = async (_payload, { log, progress }) => {
   log("first");

@@ -27,13 +27,13 @@ import type { OwnershipStore } from "../../../../src/store/ownership.ts";
 import type { NewJob, Store } from "../../../../src/store/store.ts";
 import { atEnd } from "../../../support/node-cleanup.ts";
 import { recordingLog } from "../../../support/node-log.ts";
+import { eventually } from "../../../support/wait.ts";
 
 export const TIMEOUT_MS = 300;
 export const RECEIPT_MS = 300;
 const HEARTBEAT_MS = 50;
 /** Shorter, and a busy machine looks like a leader that is gone. */
 const UNLED_MS = 1_500;
-const PATIENCE_MS = 30_000;
 export const LEADER = "leader" as NodeName;
 
 const SETTINGS: WorkerSettings = {
@@ -322,19 +322,6 @@ export class TestOwner {
       }
     };
     this.#subscriptions.push(this.channels.consume(queues.jobStatus(assignment), consume));
-  }
-}
-
-/** Looks until it is so. */
-export async function eventually(
-  what: string,
-  so: () => boolean | Promise<boolean>,
-  withinMs = PATIENCE_MS,
-): Promise<void> {
-  const until = systemClock.monotonic() + withinMs;
-  while (!(await so())) {
-    assert.ok(systemClock.monotonic() < until, `in vain waited for: ${what}`);
-    await systemClock.sleep(5);
   }
 }
 

@@ -13,8 +13,8 @@ import { clusterKeys } from "../../../../src/transport/signing/signing.ts";
 import { greet } from "../../../../src/transport/mesh/handshake.ts";
 import type { PeerHandler } from "../../../../src/transport/transport.ts";
 import { MeshNode, SECRET, type MeshNodeOptions } from "../../../support/mesh-world.ts";
-import { until } from "../../../support/peer-world.ts";
 import { tamperingProxy, type Tamper } from "../../../support/tampering-proxy.ts";
+import { eventually } from "../../../support/wait.ts";
 
 const CALL = { method: "POST", path: "/transfer", body: "one hundred" } as const;
 const QUICK: MeshNodeOptions = { limits: { pingMs: 50, silentMs: 300 }, connectMs: 500 };
@@ -84,7 +84,7 @@ async function rawSocket(t: TestContext, url: string): Promise<{ socket: Socket;
 }
 
 async function isClosed(socket: Socket): Promise<void> {
-  await until(() => socket.closed);
+  await eventually("the end of the connection", () => socket.closed);
 }
 
 describe("on the way of a connection", () => {
@@ -133,7 +133,7 @@ describe("on the way of a connection", () => {
     assert.equal(await outcomeOf(a, b.node, proxy.url), "reply 200");
     repeat = true;
     await outcomeOf(a, b.node, proxy.url);
-    await until(() => !b.node.mesh.isConnected(a.name));
+    await eventually("the end of the connection", () => !b.node.mesh.isConnected(a.name));
     assert.equal(b.received.length, 2);
     assert.ok(
       b.node.log.some(({ fields }) => /frame \d+ came where \d+ was due/.test(String(fields["err"]))),
@@ -188,7 +188,7 @@ describe("on the way of a connection", () => {
     assert.match(text(), /^HTTP\/1\.1 101/);
     assert.equal(await outcomeOf(a, c.node), "reply 200");
     assert.equal(c.received.length, 2);
-    await until(() => c.node.mesh.connections === 1);
+    await eventually("a connection", () => c.node.mesh.connections === 1);
     assert.equal(b.received.length, 1);
   });
 });
@@ -292,12 +292,12 @@ describe("on the port of a node", () => {
     for (const drip of [null, Buffer.from([0x82, 0xfe, 0xff])]) {
       const { socket, text } = await rawSocket(t, b.node.url);
       socket.write(signedUpgrade("b"));
-      await until(() => text().startsWith("HTTP/1.1 101"));
+      await eventually("the upgrade", () => text().startsWith("HTTP/1.1 101"));
       if (drip) socket.write(drip);
       await isClosed(socket);
       assert.equal(b.node.mesh.isConnected("mallory" as NodeName), false);
     }
-    await until(() => b.node.mesh.connections === 0);
+    await eventually("the end of all connections", () => b.node.mesh.connections === 0);
     await isWell(t, b);
   });
 
@@ -324,13 +324,13 @@ describe("on the port of a node", () => {
     })) {
       const { socket, text } = await rawSocket(t, b.node.url);
       socket.write(signedUpgrade("b"));
-      await until(() => text().startsWith("HTTP/1.1 101"));
+      await eventually("the upgrade", () => text().startsWith("HTTP/1.1 101"));
       socket.write(bytes);
       socket.resume();
       await isClosed(socket);
       assert.equal(b.node.mesh.isConnected("mallory" as NodeName), false, what);
     }
-    await until(() => b.node.mesh.connections === 0);
+    await eventually("the end of all connections", () => b.node.mesh.connections === 0);
     assert.deepEqual(b.received, []);
     await isWell(t, b);
   });
@@ -339,11 +339,13 @@ describe("on the port of a node", () => {
     const b = await victim(t, "b", { connectionsMax: 3 });
     const held = await Promise.all(Array.from({ length: 5 }, () => rawSocket(t, b.node.url)));
     for (const { socket } of held) socket.write(signedUpgrade("b"));
-    await until(() => held.every(({ text }) => text().includes("\r\n\r\n")));
+    await eventually("an answer on each connection", () =>
+      held.every(({ text }) => text().includes("\r\n\r\n")),
+    );
     const taken = held.filter(({ text }) => text().startsWith("HTTP/1.1 101")).length;
     assert.equal(taken, 3);
     for (const { socket } of held) socket.destroy();
-    await until(() => b.node.mesh.connections === 0);
+    await eventually("the end of all connections", () => b.node.mesh.connections === 0);
     await isWell(t, b);
   });
 });

@@ -8,8 +8,8 @@ import { systemRandom } from "../../../../src/platform/random.ts";
 import type { PeerBreak } from "../../../../src/transport/transport.ts";
 import type { PeerHandler, PeerRequest } from "../../../../src/transport/transport.ts";
 import { MeshNode, type MeshNodeOptions } from "../../../support/mesh-world.ts";
-import { until } from "../../../support/peer-world.ts";
 import { TcpProxy } from "../../../support/tcp-proxy.ts";
+import { eventually } from "../../../support/wait.ts";
 
 const PING: PeerRequest = { method: "POST", path: "/ping", body: "x" };
 const echo: PeerHandler = async ({ from, body }) => ({ status: 200, body: `${from}:${body}` });
@@ -47,7 +47,7 @@ describe("nodes of a mesh", () => {
       const [a, b] = [await node(t, "a"), await node(t, "b")];
       const calls = Array.from({ length: 40 }, (_, n) => (n % 2 ? bodyOf(a, b) : bodyOf(b, a)));
       for (const [n, body] of (await Promise.all(calls)).entries()) assert.equal(body, n % 2 ? "a:x" : "b:x");
-      await until(() => a.mesh.connections === 1 && b.mesh.connections === 1);
+      await eventually("one connection", () => a.mesh.connections === 1 && b.mesh.connections === 1);
       assert.equal(await bodyOf(a, b), "a:x");
       assert.equal(await bodyOf(b, a), "b:x");
       assert.deepEqual([a.mesh.connections, b.mesh.connections], [1, 1]);
@@ -95,12 +95,12 @@ describe("nodes of a mesh", () => {
     });
     const off = new AbortController();
     const call = a.mesh.call(b.url, PING, { deadlineMs: 5_000, to: b.name, signal: off.signal });
-    await until(() => seen.signal !== undefined);
+    await eventually("the request", () => seen.signal !== undefined);
     assert.ok(Number(seen.deadline) > 4_000 && Number(seen.deadline) <= 5_000, seen.deadline);
     assert.equal(seen.signal!.aborted, false);
     off.abort();
     assert.equal((await call).outcome, "unknown");
-    await until(() => seen.signal!.aborted);
+    await eventually("its abort", () => seen.signal!.aborted);
   });
 
   test("refuse calls beyond the limit, on both sides, and go on", async (t) => {
@@ -110,13 +110,13 @@ describe("nodes of a mesh", () => {
     const a = await node(t, "a");
     const b = await node(t, "b", slow, { limits: { callsMax: 3 } });
     const calls = Array.from({ length: 5 }, () => bodyOf(a, b));
-    await until(() => waiting.length === 3);
+    await eventually("three requests", () => waiting.length === 3);
     const refusals = await Promise.all(calls.slice(3));
     for (const refusal of refusals) assert.match(refusal, /^refused: 3 calls/);
     for (const finish of waiting.splice(0)) finish();
     assert.deepEqual(await Promise.all(calls.slice(0, 3)), ["late", "late", "late"]);
     const again = bodyOf(a, b);
-    await until(() => waiting.length === 1);
+    await eventually("one request", () => waiting.length === 1);
     waiting[0]!();
     assert.equal(await again, "late");
   });
@@ -284,7 +284,7 @@ describe("watching a peer", () => {
       for await (const { again } of a.mesh.watch(url, off.signal, b.name)) breaks.push(again);
     })();
     t.after(() => off.abort());
-    await until(() => a.mesh.isConnected(b.name));
+    await eventually("a connection", () => a.mesh.isConnected(b.name));
     return { a, breaks, off, watching };
   }
 
@@ -292,13 +292,13 @@ describe("watching a peer", () => {
     const b = await MeshNode.start("b", echo);
     const { a, breaks } = await watched(t, b);
     await b.kill();
-    await until(() => breaks.length > 0);
+    await eventually("a break", () => breaks.length > 0);
     assert.deepEqual(breaks, ["refusing"]);
     const again = await node(t, "b", echo, { port: Number(new URL(b.url).port) });
-    await until(() => a.mesh.isConnected(again.name));
+    await eventually("a connection", () => a.mesh.isConnected(again.name));
     assert.deepEqual(breaks.slice(0, 1), ["refusing"]);
     await again.kill();
-    await until(() => breaks.filter((each) => each === "refusing").length === 2);
+    await eventually("a break", () => breaks.filter((each) => each === "refusing").length === 2);
   });
 
   test("tells a silent machine from one that refuses, and a lost connection from a lost peer", async (t) => {
@@ -307,11 +307,11 @@ describe("watching a peer", () => {
     t.after(() => proxy.stop());
     const { breaks } = await watched(t, b, proxy.through(b.url));
     proxy.reset();
-    await until(() => breaks.length === 1);
+    await eventually("a break", () => breaks.length === 1);
     await proxy.freeze();
-    await until(() => breaks.length === 2);
+    await eventually("a break", () => breaks.length === 2);
     await proxy.refuse();
-    await until(() => breaks.length === 3);
+    await eventually("a break", () => breaks.length === 3);
     assert.deepEqual(breaks, ["open", "silent", "refusing"]);
   });
 

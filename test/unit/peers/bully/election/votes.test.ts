@@ -15,7 +15,7 @@ import { candidate, OWN_INFO } from "../../../../support/lock-candidates.ts";
 import { MemoryTerms } from "../../../../support/lock-terms.ts";
 import { DEFAULT_SETTINGS, Disk, PeerWorld, QUICK, urlOf } from "../../../../support/lock-peers.ts";
 import { ROLE } from "../../../../support/lock-world.ts";
-import { eventually } from "../../../../contract/coordination/membership.ts";
+import { eventually } from "../../../../support/wait.ts";
 
 const ada = candidate("ada");
 const bob = candidate("bob");

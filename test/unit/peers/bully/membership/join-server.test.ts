@@ -18,13 +18,13 @@ import { SYSTEM } from "../../../../../src/platform/platform.ts";
 import { fakePlatform } from "../../../../support/fake-platform.ts";
 import { systemRandom } from "../../../../../src/platform/random.ts";
 import { MeshTransport } from "../../../../../src/transport/mesh/mesh-transport.ts";
-import { eventually } from "../../../../contract/coordination/membership.ts";
 import { lifecycleStress } from "../../../../support/lifecycle-stress.ts";
 import { candidate, OWN_INFO } from "../../../../support/lock-candidates.ts";
 import { QUICK } from "../../../../support/lock-peers.ts";
 import { MemoryTerms } from "../../../../support/lock-terms.ts";
 import { SECRET } from "../../../../support/mesh-world.ts";
 import { ROLE } from "../../../../support/lock-world.ts";
+import { eventually } from "../../../../support/wait.ts";
 
 const USER = "cluster_user";
 const PASS = "cluster_pass";

@@ -11,7 +11,7 @@ import { seededRandom } from "../../../../support/seeded-random.ts";
 import { PeerSim } from "../../../../support/peer-sim.ts";
 import { PeerWorld, QUICK, urlOf, type Peer, type PeerOptions } from "../../../../support/lock-peers.ts";
 import { ROLE } from "../../../../support/lock-world.ts";
-import { eventually } from "../../../../contract/coordination/membership.ts";
+import { eventually } from "../../../../support/wait.ts";
 
 const ELECTION = { leaseMs: 300, renewMs: 50, marginMs: 75, retryMs: 25 };
 const FOUNDS: PeerSource = { kind: "join", addresses: [] };
@@ -139,7 +139,7 @@ describe("a cluster that nodes join", () => {
     for (const name of names.toReversed()) await sim.start(name);
     const everybody = (): boolean => names.every((name) => sim.takesPart(sim.node(name)));
     await sim.until("all are members", () => sim.agreed() && everybody(), 60_000, 50);
-    const { set } = JSON.parse(sim.disk("node-0").text!) as { set: { count: number } };
+    const { set } = JSON.parse(sim.votesOf("node-0")!) as { set: { count: number } };
     // One change for each that came, and one under the epoch of each leader.
     assert.ok(set.count <= names.length + 6, `${set.count} changes`);
   });
