@@ -32,8 +32,8 @@ export interface ScheduleStore {
    */
   fire(firing: Firing, author: Author, fence: Term): Promise<readonly FireVerdict[]>;
 
-  /** Newest first. */
-  history(name: string, limit: number): Promise<readonly NotedOccurrence[]>;
+  /** The newest occurrences, newest first; or those of the given instants that are noted. */
+  history(name: string, limitOrInstants: number | readonly number[]): Promise<readonly NotedOccurrence[]>;
 }
 
 export interface PutSchedule {
@@ -134,16 +134,18 @@ export function scheduleStore(scripts: Scripts, fire: ScheduleStore["fire"]): Sc
         return row ? toSchedule(row) : null;
       }),
     fire,
-    history: (name, limit) =>
-      scripts.read(function* () {
-        return (yield* query<NotedOccurrence>(HISTORY, name, limit)).map((row) => ({ ...row }));
-      }),
+    history: (name, which) =>
+      scripts.read(() => (typeof which === "number" ? newest(name, which) : readOccurrences(name, which))),
   };
 }
 
 export function* readSchedule(name: string): Script<Schedule | null> {
   const [row] = yield* query<Row>(ONE, name);
   return row ? toSchedule(row) : null;
+}
+
+function* newest(schedule: string, limit: number): Script<readonly NotedOccurrence[]> {
+  return (yield* query<NotedOccurrence>(HISTORY, schedule, limit)).map((row) => ({ ...row }));
 }
 
 /** Those of these instants that are noted. */

@@ -29,7 +29,11 @@ const FAULTS: Readonly<Record<string, Pick<ChaosOptions, "parts" | "tamper">>> =
       },
     }),
   },
-  "nodes tell a new leader nothing": { tamper: () => ({ read: async () => [] }) },
+  "nodes tell a new leader nothing": {
+    tamper: (disk) => ({
+      read: async () => ({ ...(await disk.scheduleNotes.read("pauses")), notes: [] }),
+    }),
+  },
 };
 
 void describe("schedules of stores that nobody shares", () => {

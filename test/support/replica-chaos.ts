@@ -16,7 +16,7 @@ import { fakePlatform } from "./fake-platform.ts";
 import type { Random } from "../../src/platform/random.ts";
 import { seededRandom } from "./seeded-random.ts";
 import { memoryStore, type MemoryStore } from "./memory-store.ts";
-import type { ScheduleNotes } from "../../src/store/schedule-notes.ts";
+import type { FoundNotes, ScheduleNotes } from "../../src/store/schedule-notes.ts";
 import { MemoryNetwork } from "./memory-network.ts";
 import type { Outcome } from "../../src/transport/transport.ts";
 import { nodeInfo, nodeNames, ReplicaNode, urlOf } from "./replica-node.ts";
@@ -117,7 +117,7 @@ export class ReplicaChaos {
   async #isQuiet(): Promise<boolean> {
     for (const disk of this.disks.values()) {
       for (const { name, nextAt } of await disk.schedules.list()) {
-        const note = await disk.scheduleNotes.get(name);
+        const [note] = (await disk.scheduleNotes.read({ name })).notes;
         // One second's run may be on its way at any time.
         if (
           note &&
@@ -281,14 +281,10 @@ export class ReplicaChaos {
       };
     return {
       write: wrap(broken.write ?? ((...args) => notes.write(...args))),
-      read: wrap(broken.read ?? ((...args) => notes.read(...args))),
+      read: wrap((broken.read ?? notes.read.bind(notes)) as (...args: unknown[]) => Promise<FoundNotes>),
       place: wrap(broken.place ?? ((...args) => notes.place(...args))),
       forget: wrap((...args) => notes.forget(...args)),
-      blank: wrap(() => notes.blank()),
-      get: wrap((name) => notes.get(name)),
-      pauses: wrap(() => notes.pauses()),
       learn: wrap((pauses) => notes.learn(pauses)),
-      noted: wrap((...args) => notes.noted(...args)),
     };
   }
 

@@ -19,6 +19,7 @@ import {
 import type { Schedule } from "../../core/schedules/schedule.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import type {
+  FoundNotes,
   NoteBatch,
   NotePage,
   NoteState,
@@ -88,11 +89,20 @@ export class SqliteScheduleNotes implements ScheduleNotes {
     });
   }
 
-  read({ after, limit }: NotePage, term: Term): Promise<readonly ScheduleNote[]> {
+  async read(which: { readonly name: string } | "pauses" | NotePage, term?: Term): Promise<FoundNotes> {
+    const { file } = this.#ledger;
+    if (which === "pauses") return file.read(() => this.#found(this.#sql.pauses.all().map(noteIn)));
+    if ("name" in which) return file.read(() => this.#found(this.#sql.one.all(which.name).map(noteIn)));
+    return file.write(() => {
+      this.#admit(term!);
+      const names = this.#sql.names.all(which.after ?? "", which.limit) as { name: string }[];
+      return this.#found(names.map(({ name }) => this.#one(name) ?? this.#unnoted(name)));
+    });
+  }
+
+  learn(pauses: readonly ScheduleNote[]): Promise<void> {
     return this.#ledger.file.write(() => {
-      this.#admit(term);
-      const names = this.#sql.names.all(after ?? "", limit) as { name: string }[];
-      return names.map(({ name }) => this.#one(name) ?? this.#unnoted(name));
+      for (const note of pauses) if (note.queue) this.#keep(note);
     });
   }
 
@@ -127,28 +137,8 @@ export class SqliteScheduleNotes implements ScheduleNotes {
     });
   }
 
-  async blank(): Promise<boolean> {
-    return this.#ledger.file.read(() => this.#blank());
-  }
-
-  async get(name: string): Promise<ScheduleNote | null> {
-    return this.#ledger.file.read(() => this.#one(name) ?? null);
-  }
-
-  noted(schedule: string, instants: readonly number[]): Promise<readonly NotedOccurrence[]> {
-    return this.#scripts.read(() => readOccurrences(schedule, instants));
-  }
-
-  async pauses(): Promise<readonly ScheduleNote[]> {
-    return this.#ledger.file.read(() =>
-      this.#sql.pauses.all().map((row) => JSON.parse(row["note"] as string) as ScheduleNote),
-    );
-  }
-
-  learn(pauses: readonly ScheduleNote[]): Promise<void> {
-    return this.#ledger.file.write(() => {
-      for (const note of pauses) if (note.queue) this.#keep(note);
-    });
+  #found(notes: readonly ScheduleNote[]): FoundNotes {
+    return { blank: this.#blank(), notes };
   }
 
   #unnoted(name: string): ScheduleNote {
@@ -183,7 +173,7 @@ export class SqliteScheduleNotes implements ScheduleNotes {
 
   #one(name: string): ScheduleNote | undefined {
     const row = this.#sql.one.get(name);
-    return row && (JSON.parse(row["note"] as string) as ScheduleNote);
+    return row && noteIn(row);
   }
 
   #placed(schedule: string, at: number): PlacedRun | undefined {
@@ -204,4 +194,8 @@ export class SqliteScheduleNotes implements ScheduleNotes {
   #admit(term: Term): void {
     if (!this.#scripts.run(admitTerm(term))) throw staleTerm(term);
   }
+}
+
+function noteIn(row: Readonly<Record<string, unknown>>): ScheduleNote {
+  return JSON.parse(row["note"] as string) as ScheduleNote;
 }
