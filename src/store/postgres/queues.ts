@@ -86,20 +86,20 @@ export class PostgresQueues implements QueueStore {
     return row?.paused ?? false;
   }
 
-  async waitingSince(): Promise<ReadonlyMap<string, number>> {
-    const rows = await this.#ledger.db.query<{ queue: string; since: number }>(WAITING_SINCE, [
-      this.#ledger.now(),
-    ]);
-    return new Map(rows.map(({ queue, since }) => [queue, since]));
-  }
-
   async list(): Promise<readonly QueueInfo[]> {
-    const found = new Map<string, { name: string; paused: boolean; counts: Record<JobStatus, number> }>();
-    for (const { name, paused, status, n } of await this.#ledger.db.query<Row>(LIST, [this.#ledger.now()])) {
+    const { db } = this.#ledger;
+    const now = [this.#ledger.now()];
+    const [rows, oldest] = await Promise.all([
+      db.query<Row>(LIST, now),
+      db.query<{ queue: string; since: number }>(WAITING_SINCE, now),
+    ]);
+    const oldestAt = new Map(oldest.map(({ queue, since }) => [queue, since]));
+    const found = new Map<string, QueueInfo & { readonly counts: Record<JobStatus, number> }>();
+    for (const { name, paused, status, n } of rows) {
       let queue = found.get(name);
       if (!queue) {
         const counts = { scheduled: 0, queued: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 };
-        found.set(name, (queue = { name, paused, counts }));
+        found.set(name, (queue = { name, paused, counts, oldestAt: oldestAt.get(name) ?? null }));
       }
       if (status !== null) queue.counts[statusName(status)] = n;
     }

@@ -10,8 +10,9 @@ import type { StoreCache } from "./jobs/store-cache.ts";
 const LOOKED_AT = 500;
 
 /**
- * The heads of all lines, each from its oldest end: fresh jobs behind ?1, those that were put back, lanes, suspects, and those whose time
- * has come by ?2. A priority is a line of its own in the index, so the next one is jumped to.
+ * The oldest jobs of every line: fresh ones after ?1, those that were put back, lanes, suspects, and scheduled ones that
+ * are due at ?2. Each priority is a line of its own in the index, so the query jumps from one to the next. The `+` keeps
+ * the planner from evaluating a line again for each of its jobs (0.8 s instead of 0.03 s for 50,000 jobs of ten priorities).
  */
 const OLDEST = `
   WITH RECURSIVE
@@ -39,7 +40,7 @@ const OLDEST = `
     UNION ALL SELECT seq, run_at FROM (SELECT seq, run_at FROM live WHERE status = 0 AND run_at <= ?2 ORDER BY run_at, seq LIMIT ${LOOKED_AT})
   )
   SELECT kind, min(at) AS at FROM (
-    SELECT j.kind, h.at FROM heads h JOIN job j ON j.seq = h.seq
+    SELECT j.kind, h.at FROM heads h JOIN job j ON j.seq = +h.seq
     UNION ALL SELECT kind, created_at FROM (SELECT kind, created_at FROM job WHERE seq > ?1 AND fresh = 1 ORDER BY seq LIMIT ${LOOKED_AT})
   ) GROUP BY kind`;
 
@@ -80,20 +81,22 @@ export class SqliteQueues implements QueueStore {
     return this.#ledger.file.read(() => {
       const names = new Set([...this.#ledger.tallies().keys(), ...this.#ledger.paused]);
       const due = this.#due();
+      const oldest = this.#oldest();
       return [...names].sort().map((name) => {
         const counts = { ...this.#ledger.counts(name) };
         const late = due.get(name) ?? 0;
         counts.scheduled -= late;
         counts.queued += late;
-        return { name, paused: this.#ledger.paused.has(name), counts };
+        const paused = this.#ledger.paused.has(name);
+        return { name, paused, counts, oldestAt: oldest.get(name) ?? null };
       });
     });
   }
 
-  async waitingSince(): Promise<ReadonlyMap<string, number>> {
+  #oldest(): ReadonlyMap<string, number> {
     const ledger = this.#ledger;
     const oldest = new Map<string, number>();
-    const rows = ledger.file.read(() => this.#sql.oldest.all(ledger.head, ledger.clock.now()));
+    const rows = this.#sql.oldest.all(ledger.head, ledger.clock.now());
     for (const { kind, at } of rows as { kind: number; at: number }[]) {
       const { queue } = ledger.kind(kind);
       oldest.set(queue, Math.min(oldest.get(queue) ?? Infinity, at));
