@@ -71,24 +71,24 @@ interface Row {
 }
 
 export class PostgresQueues implements QueueStore {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
 
-  constructor(ledger: StoreCache) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache) {
+    this.#cache = cache;
   }
 
   async setPaused(queue: string, paused: boolean): Promise<void> {
-    await this.#ledger.db.query(SAVE, [queue, paused]);
+    await this.#cache.db.query(SAVE, [queue, paused]);
   }
 
   async isPaused(queue: string): Promise<boolean> {
-    const [row] = await this.#ledger.db.query<{ paused: boolean }>(IS_PAUSED, [queue]);
+    const [row] = await this.#cache.db.query<{ paused: boolean }>(IS_PAUSED, [queue]);
     return row?.paused ?? false;
   }
 
   async list(): Promise<readonly QueueInfo[]> {
-    const { db } = this.#ledger;
-    const now = [this.#ledger.now()];
+    const { db } = this.#cache;
+    const now = [this.#cache.now()];
     const [rows, oldest] = await Promise.all([
       db.query<Row>(LIST, now),
       db.query<{ queue: string; since: number }>(WAITING_SINCE, now),

@@ -45,12 +45,12 @@ const OLDEST = `
   ) GROUP BY kind`;
 
 export class SqliteQueues implements QueueStore {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #sql;
 
-  constructor(ledger: StoreCache) {
-    this.#ledger = ledger;
-    const { file } = ledger;
+  constructor(cache: StoreCache) {
+    this.#cache = cache;
+    const { file } = cache;
     this.#sql = {
       oldest: file.prepare(OLDEST),
       save: file.prepare(
@@ -63,42 +63,42 @@ export class SqliteQueues implements QueueStore {
   }
 
   setPaused(queue: string, paused: boolean): Promise<void> {
-    return this.#ledger.file.write(() => this.show(queue, paused));
+    return this.#cache.file.write(() => this.show(queue, paused));
   }
 
   /** Inside a write. */
   show(queue: string, paused: boolean): void {
     this.#sql.save.run(queue, paused ? 1 : 0);
-    if (paused) this.#ledger.paused.add(queue);
-    else this.#ledger.paused.delete(queue);
+    if (paused) this.#cache.paused.add(queue);
+    else this.#cache.paused.delete(queue);
   }
 
   async isPaused(queue: string): Promise<boolean> {
-    return this.#ledger.file.read(() => this.#ledger.paused.has(queue));
+    return this.#cache.file.read(() => this.#cache.paused.has(queue));
   }
 
   async list(): Promise<readonly QueueInfo[]> {
-    return this.#ledger.file.read(() => {
-      const names = new Set([...this.#ledger.tallies().keys(), ...this.#ledger.paused]);
+    return this.#cache.file.read(() => {
+      const names = new Set([...this.#cache.tallies().keys(), ...this.#cache.paused]);
       const due = this.#due();
       const oldest = this.#oldest();
       return [...names].sort().map((name) => {
-        const counts = { ...this.#ledger.counts(name) };
+        const counts = { ...this.#cache.counts(name) };
         const late = due.get(name) ?? 0;
         counts.scheduled -= late;
         counts.queued += late;
-        const paused = this.#ledger.paused.has(name);
+        const paused = this.#cache.paused.has(name);
         return { name, paused, counts, oldestAt: oldest.get(name) ?? null };
       });
     });
   }
 
   #oldest(): ReadonlyMap<string, number> {
-    const ledger = this.#ledger;
+    const cache = this.#cache;
     const oldest = new Map<string, number>();
-    const rows = this.#sql.oldest.all(ledger.head, ledger.clock.now());
+    const rows = this.#sql.oldest.all(cache.head, cache.clock.now());
     for (const { kind, at } of rows as { kind: number; at: number }[]) {
-      const { queue } = ledger.kind(kind);
+      const { queue } = cache.kind(kind);
       oldest.set(queue, Math.min(oldest.get(queue) ?? Infinity, at));
     }
     return oldest;
@@ -106,7 +106,7 @@ export class SqliteQueues implements QueueStore {
 
   /** Jobs whose time has come since the last claim: they are queued, though nobody has noted it yet. */
   #due(): Map<string, number> {
-    const rows = this.#sql.due.all(this.#ledger.clock.now());
+    const rows = this.#sql.due.all(this.#cache.clock.now());
     return new Map(rows.map((row) => [row["queue"] as string, row["n"] as number]));
   }
 }

@@ -38,18 +38,18 @@ import type { Submit } from "./jobs/submit.ts";
 import type { SqliteScripts } from "./scripts.ts";
 
 export class SqliteScheduleNotes implements ScheduleNotes {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #scripts: SqliteScripts;
   readonly #queues: SqliteQueues;
   readonly #submit: Submit;
   readonly #sql;
 
-  constructor(parts: { ledger: StoreCache; scripts: SqliteScripts; submit: Submit; queues: SqliteQueues }) {
-    this.#ledger = parts.ledger;
+  constructor(parts: { cache: StoreCache; scripts: SqliteScripts; submit: Submit; queues: SqliteQueues }) {
+    this.#cache = parts.cache;
     this.#scripts = parts.scripts;
     this.#submit = parts.submit;
     this.#queues = parts.queues;
-    const { file } = parts.ledger;
+    const { file } = parts.cache;
     this.#sql = {
       one: file.prepare("SELECT note FROM schedule_note WHERE name = ?"),
       keep: file.prepare("INSERT OR REPLACE INTO schedule_note VALUES (?, ?, ?, ?)"),
@@ -76,7 +76,7 @@ export class SqliteScheduleNotes implements ScheduleNotes {
   }
 
   write(batch: NoteBatch, term: Term): Promise<NoteState> {
-    return this.#ledger.file.write(() => {
+    return this.#cache.file.write(() => {
       this.#admit(term);
       const newer = new Set<string>();
       for (const note of batch.notes) if (this.#keep(note)) newer.add(note.name);
@@ -90,7 +90,7 @@ export class SqliteScheduleNotes implements ScheduleNotes {
   }
 
   async read(which: { readonly name: string } | "pauses" | NotePage, term?: Term): Promise<FoundNotes> {
-    const { file } = this.#ledger;
+    const { file } = this.#cache;
     if (which === "pauses") return file.read(() => this.#found(this.#sql.pauses.all().map(noteIn)));
     if ("name" in which) return file.read(() => this.#found(this.#sql.one.all(which.name).map(noteIn)));
     return file.write(() => {
@@ -101,13 +101,13 @@ export class SqliteScheduleNotes implements ScheduleNotes {
   }
 
   learn(pauses: readonly ScheduleNote[]): Promise<void> {
-    return this.#ledger.file.write(() => {
+    return this.#cache.file.write(() => {
       for (const note of pauses) if (note.queue) this.#keep(note);
     });
   }
 
   place(runs: readonly Placing[], by: Placer, term: Term): Promise<readonly PlaceVerdict[]> {
-    return this.#ledger.file.write(() => {
+    return this.#cache.file.write(() => {
       this.#admit(term);
       const { self, takes } = by;
       const author = { node: self, ownerEpoch: term.epoch, leaderEpoch: term.epoch };
@@ -125,7 +125,7 @@ export class SqliteScheduleNotes implements ScheduleNotes {
   }
 
   forget(names: readonly { readonly name: string; readonly version: Version }[], term: Term): Promise<void> {
-    return this.#ledger.file.write(() => {
+    return this.#cache.file.write(() => {
       this.#admit(term);
       for (const { name, version } of names) {
         const note = this.#one(name);

@@ -58,11 +58,11 @@ type Counters = readonly [
 const FIRST_RUN: Counters = [1, 1, 0, 0, 0];
 
 export class ClaimedRows {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   #shape = NO_SHAPE;
 
-  constructor(ledger: StoreCache) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache) {
+    this.#cache = cache;
   }
 
   /** The shape of the last job: the next ones are likely to have it too. */
@@ -76,13 +76,13 @@ export class ClaimedRows {
     expected: Shape,
     common: T,
   ): Promise<(DispatchedJob & T)[]> {
-    const ledger = this.#ledger;
+    const cache = this.#cache;
     const shapes = new Map<string | null, { readonly shape: Shape; readonly trace: string | null }>();
     shapes.set(null, { shape: expected, trace: null });
     for (const row of rows) if (!shapes.has(row[5])) shapes.set(row[5], shapeAndTrace(row[5]!));
     const known = [...shapes.values()].map(({ shape }) => shape).filter((shape) => shape !== NO_SHAPE);
-    await ledger.learnKinds(new Set(known.map((shape) => shape[0])));
-    await ledger.learnNames(new Set(known.map((shape) => shape[2])));
+    await cache.learnKinds(new Set(known.map((shape) => shape[0])));
+    await cache.learnNames(new Set(known.map((shape) => shape[2])));
     const earlier = new Map<number, readonly [...Row, ...unknown[]]>();
     for (const row of rows) if (row[6] !== null) earlier.set(row[0]!, row);
     const jobs: (DispatchedJob & T)[] = [];
@@ -91,10 +91,10 @@ export class ClaimedRows {
       const before = earlier.get(seq!);
       const { shape, trace } = shapes.get(told)!;
       const [kind, priority, birthplace, maxAttempts, timeoutMs] = (this.#shape = shape);
-      const { queue, task } = ledger.kind(kind);
+      const { queue, task } = cache.kind(kind);
       const [jobEpoch, attempts, failures, interruptions, crashes] = before ? numbers(before[6]!) : FIRST_RUN;
       jobs.push({
-        id: `${ledger.name(birthplace)}-${uuid}` as JobId,
+        id: `${cache.name(birthplace)}-${uuid}` as JobId,
         jobEpoch,
         ref: seq,
         task,

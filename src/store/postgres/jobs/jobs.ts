@@ -16,7 +16,7 @@ import { SubmitWithin } from "./submit-in-transaction.ts";
 import type { PostgresTerms } from "../terms.ts";
 
 export interface PostgresJobsParts {
-  readonly ledger: StoreCache;
+  readonly cache: StoreCache;
   readonly terms: PostgresTerms;
   readonly submit: Submit;
   readonly report: Report;
@@ -24,14 +24,14 @@ export interface PostgresJobsParts {
 }
 
 export function postgresJobs(parts: PostgresJobsParts): JobStore {
-  const { ledger, terms, submit, report, renewals } = parts;
-  const submitWithin = new SubmitWithin(ledger);
-  const claim = new Claim(ledger, terms);
-  const recover = new Recover(ledger, terms, renewals);
-  const control = new Control(ledger);
-  const read = new Read(ledger);
-  const list = new List(ledger);
-  const past = new PastRuns(ledger);
+  const { cache, terms, submit, report, renewals } = parts;
+  const submitWithin = new SubmitWithin(cache);
+  const claim = new Claim(cache, terms);
+  const recover = new Recover(cache, terms, renewals);
+  const control = new Control(cache);
+  const read = new Read(cache);
+  const list = new List(cache);
+  const past = new PastRuns(cache);
   /** Two calls take two connections, and the second may be the faster one. */
   const reporting = new Set<Promise<unknown>>();
   return {

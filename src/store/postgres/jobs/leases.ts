@@ -40,10 +40,10 @@ const IS_OPEN = read(
 
 /** True when it is open now, also because another call of its holder was faster. Else it has run out with jobs under it, and stays lost. */
 export async function makeLease(
-  ledger: StoreCache,
+  cache: StoreCache,
   { lease, leaseMs }: { readonly lease: LeaseId; readonly leaseMs: number },
 ): Promise<boolean> {
-  const made = await ledger.db.query(MAKE, [ledger.now(), lease, leaseMs]);
+  const made = await cache.db.query(MAKE, [cache.now(), lease, leaseMs]);
   if (made.length === 1) return true;
-  return (await ledger.db.query(IS_OPEN, [ledger.now(), lease])).length === 1;
+  return (await cache.db.query(IS_OPEN, [cache.now(), lease])).length === 1;
 }

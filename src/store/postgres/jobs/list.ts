@@ -156,10 +156,10 @@ const SEEK = read(
 );
 
 export class List {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
 
-  constructor(ledger: StoreCache) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache) {
+    this.#cache = cache;
   }
 
   async page(query: JobQuery, brief = false): Promise<JobPage<Job | BriefJob>> {
@@ -174,14 +174,14 @@ export class List {
     ]);
     if (kinds?.length === 0) return { jobs: [], cursor: null };
     const statement = (brief ? BRIEFLY : WHOLE)[walk];
-    const ledger = this.#ledger;
+    const cache = this.#cache;
     const pages = walkPage(query.limit, {
       before: Math.min(before, bounds.before),
       scanFirst: SCAN_FIRST,
       filtered: query.status !== undefined || byKind || query.errorCode !== undefined,
       read: (piece) =>
-        ledger.db.query<JobRow>(statement, [
-          ledger.now(),
+        cache.db.query<JobRow>(statement, [
+          cache.now(),
           piece.before,
           kinds && int4s(kinds),
           query.since ?? 0,
@@ -199,7 +199,7 @@ export class List {
   }
 
   async #kinds(queue: string | undefined, task: string | undefined): Promise<number[]> {
-    const rows = await this.#ledger.db.query<{ id: number }>(KINDS, [queue ?? null, task ?? null]);
+    const rows = await this.#cache.db.query<{ id: number }>(KINDS, [queue ?? null, task ?? null]);
     return rows.map(({ id }) => id);
   }
 
@@ -212,7 +212,7 @@ export class List {
   }
 
   async #seek(at: number): Promise<number | null> {
-    const [row] = await this.#ledger.db.query<{ seq: number | null }>(SEEK, [at]);
+    const [row] = await this.#cache.db.query<{ seq: number | null }>(SEEK, [at]);
     return row?.seq ?? null;
   }
 
@@ -220,7 +220,7 @@ export class List {
     if (status === undefined) return "any";
     if (isFinal(status) || status === "processing") return status;
     if (status === "queued") return "waiting";
-    const [row] = await this.#ledger.db.query<{ n: number }>(SCHEDULED);
+    const [row] = await this.#cache.db.query<{ n: number }>(SCHEDULED);
     return row!.n <= SCHEDULED_FEW ? "scheduled" : "waiting";
   }
 }

@@ -61,14 +61,14 @@ type Row = Omit<PastRun, "error"> & {
 };
 
 export class PastRuns {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
 
-  constructor(ledger: StoreCache) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache) {
+    this.#cache = cache;
   }
 
   async of(id: JobId): Promise<JobRuns> {
-    const { db } = this.#ledger;
+    const { db } = this.#cache;
     const named = [uuidOf(id), birthplaceOf(id)];
     const [rows, last] = await Promise.all([
       db.query<Row>(LIST, named),

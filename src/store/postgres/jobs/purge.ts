@@ -62,7 +62,7 @@ interface Purged {
 }
 
 export class Purge {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #terms: PostgresTerms;
   /**
    * Where the next purge goes on: it walks the finished jobs in a circle by the order of their arrival, a bounded piece each
@@ -71,15 +71,15 @@ export class Purge {
    */
   #after = 0;
 
-  constructor(ledger: StoreCache, terms: PostgresTerms) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache, terms: PostgresTerms) {
+    this.#cache = cache;
     this.#terms = terms;
   }
 
   async run(retention: Retention, limit: number, fence: Term): Promise<number> {
     const { completedMs, failedMs, cancelledMs } = retention;
-    const now = this.#ledger.now();
-    const { removed, last_chosen, last } = await this.#ledger.db.transaction(async (tx) => {
+    const now = this.#cache.now();
+    const { removed, last_chosen, last } = await this.#cache.db.transaction(async (tx) => {
       await this.#terms.hold(tx, fence);
       const values = [now, completedMs, failedMs, cancelledMs, limit, this.#after];
       const [purged] = await tx.query<Purged>(PURGE, values);

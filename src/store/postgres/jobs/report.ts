@@ -65,12 +65,12 @@ interface WrittenUnder {
 }
 
 export class Report {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #settle: Settle;
   readonly #terms: PostgresTerms;
 
-  constructor(ledger: StoreCache, settle: Settle, terms: PostgresTerms) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache, settle: Settle, terms: PostgresTerms) {
+    this.#cache = cache;
     this.#settle = settle;
     this.#terms = terms;
   }
@@ -82,11 +82,11 @@ export class Report {
     const ending = settlements.map(({ run }) => run);
     const said = await this.#settle.known(reporting, fence);
     if (ending.length === 0) {
-      const verdicts = await this.write(this.#ledger.db, reports, said.seqs, said);
+      const verdicts = await this.write(this.#cache.db, reports, said.seqs, said);
       return { reported: await this.withRefusals(reporting, verdicts), settled: [] };
     }
     const ended = await this.#settle.known(ending, fence);
-    const [reported, settled] = await this.#ledger.db.transaction(async (tx) => {
+    const [reported, settled] = await this.#cache.db.transaction(async (tx) => {
       if (fence) await this.#terms.hold(tx, fence);
       return [
         await this.write(tx, reports, said.seqs, said),
@@ -152,7 +152,7 @@ export class Report {
     );
     const unfenced = owned ? REPORT_OWNED : REPORT;
     const rows = await db.query<{ place: number }>(fence ? REPORT_FENCED : unfenced, [
-      this.#ledger.now(),
+      this.#cache.now(),
       int8s(sums.map((sum) => sum.seq)),
       int4s(sums.map((sum) => sum.run.jobEpoch)),
       owned ? int8s(sums.map((sum) => sum.assignment)) : texts(sums.map((sum) => sum.run.lease)),

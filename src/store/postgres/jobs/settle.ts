@@ -131,11 +131,11 @@ export interface Fenced {
 }
 
 export class Settle {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #terms: PostgresTerms;
 
-  constructor(ledger: StoreCache, terms: PostgresTerms) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache, terms: PostgresTerms) {
+    this.#cache = cache;
     this.#terms = terms;
   }
 
@@ -153,7 +153,7 @@ export class Settle {
     );
     const verdicts = completed
       ? await this.#complete(settlements, seqs, lease, fenced)
-      : await this.#ledger.db.transaction(async (tx) => {
+      : await this.#cache.db.transaction(async (tx) => {
           if (fence) await this.#terms.hold(tx, fence);
           return this.within(tx, settlements, seqs, underItsLease, { fenced });
         });
@@ -166,11 +166,11 @@ export class Settle {
     fence: Term | undefined,
   ): Promise<{ readonly seqs: readonly (number | null)[]; readonly fenced?: Fenced }> {
     if (!fence) return { seqs: await this.seqs(runs) };
-    const ledger = this.#ledger;
-    const rows = await ledger.db.query<WrittenBy>(WRITTEN_BY, [uuids(runs.map((run) => uuidOf(run.id)))]);
+    const cache = this.#cache;
+    const rows = await cache.db.query<WrittenBy>(WRITTEN_BY, [uuids(runs.map((run) => uuidOf(run.id)))]);
     const found = new Map<string, { readonly seq: number; readonly author: number | null }>();
     for (const { uuid, seq, node, ownerEpoch } of rows) {
-      const author = node && (await ledger.authorId({ node, ownerEpoch, leaderEpoch: fence.epoch }));
+      const author = node && (await cache.authorId({ node, ownerEpoch, leaderEpoch: fence.epoch }));
       found.set(uuid, { seq, author });
     }
     const jobs = runs.map((run) => found.get(uuidOf(run.id)));
@@ -184,7 +184,7 @@ export class Settle {
   async seqs(runs: readonly Pick<Run, "id" | "ref">[]): Promise<(number | null)[]> {
     const foreign = runs.filter((run) => run.ref === undefined || run.ref === null);
     if (foreign.length === 0) return runs.map((run) => run.ref as number);
-    const rows = await this.#ledger.db.query<{ uuid: string; seq: number }>(SEQS, [
+    const rows = await this.#cache.db.query<{ uuid: string; seq: number }>(SEQS, [
       uuids(foreign.map((run) => uuidOf(run.id))),
     ]);
     const found = new Map(rows.map((row) => [row.uuid, row.seq]));
@@ -198,7 +198,7 @@ export class Settle {
   ): Promise<readonly Verdict[]> {
     if (verdicts.every((verdict) => verdict !== null)) return verdicts;
     const refused = runs.filter((_, at) => verdicts[at] === null);
-    const rows = await this.#ledger.db.query<Settled>(SETTLED, [uuids(refused.map((run) => uuidOf(run.id)))]);
+    const rows = await this.#cache.db.query<Settled>(SETTLED, [uuids(refused.map((run) => uuidOf(run.id)))]);
     const found = new Map(rows.map((row) => [row.uuid, row]));
     return verdicts.map((verdict, at) => verdict ?? refusal(runs[at]!, found.get(uuidOf(runs[at]!.id))));
   }
@@ -212,9 +212,9 @@ export class Settle {
     const results = settlements.map(({ outcome }) => resultOf(outcome));
     const { jobEpoch } = settlements[0]!.run;
     const alike = settlements.every(({ run }, at) => run.jobEpoch === jobEpoch && results[at] === null);
-    const common = [this.#ledger.now(), lease, int8s(seqs), settlements.length];
+    const common = [this.#cache.now(), lease, int8s(seqs), settlements.length];
     const each = () => [...common, int4s(settlements.map(({ run }) => run.jobEpoch)), texts(results)];
-    const { db } = this.#ledger;
+    const { db } = this.#cache;
     if (fenced) {
       const values = [...each(), int4s(fenced.authors), ...termValues(fenced.fence)];
       const [row] = await db.query<Completed & { fenced: boolean }>(COMPLETE_FENCED, values);
@@ -257,7 +257,7 @@ export class Settle {
       });
       return "accepted";
     });
-    await applyChanges(tx, changes, this.#ledger.now());
+    await applyChanges(tx, changes, this.#cache.now());
     return verdicts;
   }
 }

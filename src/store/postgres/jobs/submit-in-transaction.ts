@@ -40,11 +40,11 @@ interface Row {
 }
 
 export class SubmitWithin {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   #cluster: string | null = null;
 
-  constructor(ledger: StoreCache) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache) {
+    this.#cache = cache;
   }
 
   async run(
@@ -54,12 +54,12 @@ export class SubmitWithin {
   ): Promise<readonly Submitted[]> {
     if (jobs.length === 0) return [];
     await this.#learnNames(jobs, author);
-    this.#cluster ??= (await this.#ledger.db.query<{ cluster: string }>(CLUSTER))[0]!.cluster;
+    this.#cluster ??= (await this.#cache.db.query<{ cluster: string }>(CLUSTER))[0]!.cluster;
     const { node, ownerEpoch, leaderEpoch } = author;
-    const { schema } = this.#ledger.db;
+    const { schema } = this.#cache.db;
     const text = inSchema(SUBMIT_PREPARED, schema);
     const batch = JSON.stringify(jobs.map(prepared));
-    const values = [batch, node, ownerEpoch, leaderEpoch, this.#cluster, this.#ledger.now()];
+    const values = [batch, node, ownerEpoch, leaderEpoch, this.#cluster, this.#cache.now()];
     try {
       const { rows } = await client.query(text, values);
       return (rows as readonly Row[]).map(({ job_id, status, existed }) => ({ id: job_id, status, existed }));
@@ -73,26 +73,26 @@ export class SubmitWithin {
    * who need the same ones would then wait for the caller's commit.
    */
   async #learnNames(jobs: readonly NewJob[], author: Author): Promise<void> {
-    const ledger = this.#ledger;
-    await ledger.authorId(author);
+    const cache = this.#cache;
+    await cache.authorId(author);
     for (const { id, queue, task } of jobs) {
       const birthplace = birthplaceOf(id);
-      if (ledger.knownNameId(birthplace) === null) await ledger.nameId(birthplace);
-      if (ledger.knownKindId(queue, task) === null) await this.#learnKind(queue, task);
+      if (cache.knownNameId(birthplace) === null) await cache.nameId(birthplace);
+      if (cache.knownKindId(queue, task) === null) await this.#learnKind(queue, task);
     }
   }
 
   /** A kind that the caller's transaction itself has just made cannot be waited for; the function finds it there. */
   async #learnKind(queue: string, task: string): Promise<void> {
     try {
-      await this.#ledger.db.transaction(async (tx) => {
+      await this.#cache.db.transaction(async (tx) => {
         await tx.query(PATIENCE);
         await tx.query(MAKE_KIND, [queue, task]);
       });
     } catch {
       return;
     }
-    await this.#ledger.kindId(queue, task);
+    await this.#cache.kindId(queue, task);
   }
 }
 

@@ -110,25 +110,25 @@ interface Existing {
 const TRIES = 5;
 
 export class Submit {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #terms: PostgresTerms;
 
-  constructor(ledger: StoreCache, terms: PostgresTerms) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache, terms: PostgresTerms) {
+    this.#cache = cache;
     this.#terms = terms;
   }
 
   /** Numbers for the names in these jobs. To be called before a transaction: it uses connections of its own. */
   async learnNames(jobs: readonly NewJob[]): Promise<void> {
-    const ledger = this.#ledger;
+    const cache = this.#cache;
     let before: NewJob | null = null;
     for (const job of jobs) {
       const { queue, task, id } = job;
       if (before && before.queue === queue && before.task === task && sameBirthplace(before.id, id)) continue;
       before = job;
-      if (ledger.knownKindId(queue, task) === null) await ledger.kindId(queue, task);
+      if (cache.knownKindId(queue, task) === null) await cache.kindId(queue, task);
       const birthplace = birthplaceOf(id);
-      if (ledger.knownNameId(birthplace) === null) await ledger.nameId(birthplace);
+      if (cache.knownNameId(birthplace) === null) await cache.nameId(birthplace);
     }
   }
 
@@ -143,8 +143,8 @@ export class Submit {
       return [];
     }
     await this.learnNames(jobs);
-    const by = await this.#ledger.authorId(authorUnder(author, fence));
-    return this.within(this.#ledger.db, jobs, by, null, wakes, fence);
+    const by = await this.#cache.authorId(authorUnder(author, fence));
+    return this.within(this.#cache.db, jobs, by, null, wakes, fence);
   }
 
   /** With names that have been learnt. */
@@ -201,7 +201,7 @@ export class Submit {
   async #existing(db: Queryable, jobs: readonly NewJob[]): Promise<(job: NewJob) => Submitted | null> {
     const keys = jobs.flatMap((job) => job.idempotencyKey ?? []);
     const rows = await db.query<Existing>(EXISTING, [
-      this.#ledger.now(),
+      this.#cache.now(),
       uuids(jobs.map((job) => uuidOf(job.id))),
       texts(keys),
     ]);
@@ -224,10 +224,10 @@ export class Submit {
     wakes: boolean,
   ): Promise<boolean> {
     const first = jobs[0]!;
-    if (db !== this.#ledger.db || !jobs.every((job) => isAlike(job, first))) return false;
+    if (db !== this.#cache.db || !jobs.every((job) => isAlike(job, first))) return false;
     const { timeoutMs, maxAttempts, priority } = first;
     const [birthplace, kind] = this.#numbers(first);
-    const same = [this.#ledger.now(), author, birthplace, timeoutMs, kind, maxAttempts, priority];
+    const same = [this.#cache.now(), author, birthplace, timeoutMs, kind, maxAttempts, priority];
     const single = jobs.length === 1;
     const one = wakes ? SUBMIT_ONE_WAKE : SUBMIT_ONE;
     const many = wakes ? SUBMIT_ALIKE_WAKE : SUBMIT_ALIKE;
@@ -253,7 +253,7 @@ export class Submit {
   ): Promise<Inserted> {
     const numbers = jobs.map((job) => this.#numbers(job));
     const [row] = await db.query<Inserted>(fence ? SUBMIT_FENCED : SUBMIT, [
-      this.#ledger.now(),
+      this.#cache.now(),
       author,
       schedule,
       jobs.length,
@@ -272,7 +272,7 @@ export class Submit {
   }
 
   #numbers({ id, queue, task }: NewJob): [birthplace: number | null, kind: number | null] {
-    return [this.#ledger.knownNameId(birthplaceOf(id)), this.#ledger.knownKindId(queue, task)];
+    return [this.#cache.knownNameId(birthplaceOf(id)), this.#cache.knownKindId(queue, task)];
   }
 
   #check(jobs: readonly NewJob[]): void {

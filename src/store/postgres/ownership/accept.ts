@@ -37,26 +37,26 @@ interface Row {
 }
 
 export class Accept {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #settle: Settle;
 
-  constructor(ledger: StoreCache, settle: Settle) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache, settle: Settle) {
+    this.#cache = cache;
     this.#settle = settle;
   }
 
   async run(request: AcceptRequest): Promise<Accepted> {
-    const ledger = this.#ledger;
-    const author = await ledger.authorId(request.author);
-    const worker = await ledger.nameId(request.worker);
+    const cache = this.#cache;
+    const author = await cache.authorId(request.author);
+    const worker = await cache.nameId(request.worker);
     const given = request.runs.map((run) => ({ ...run }));
     const seqs = await this.#settle.seqs(given);
     const runs = given
       .map(({ jobEpoch, assignment }, at) => ({ seq: seqs[at]!, jobEpoch, assignment }))
       .sort((a, b) => (a.seq ?? 0) - (b.seq ?? 0));
     for (;;) {
-      const [row] = await ledger.db.query<Row>(ACCEPT, [
-        ledger.now(),
+      const [row] = await cache.db.query<Row>(ACCEPT, [
+        cache.now(),
         request.lease,
         request.leaseMs,
         worker,
@@ -68,7 +68,7 @@ export class Accept {
         runs.length,
       ]);
       const { held, accepted } = row!;
-      if (!held && request.opens && (await makeLease(ledger, request))) continue;
+      if (!held && request.opens && (await makeLease(cache, request))) continue;
       return { held, accepted: answers(seqs, accepted) };
     }
   }

@@ -84,17 +84,17 @@ interface Row {
 }
 
 export class Assignments {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #terms: PostgresTerms;
 
-  constructor(ledger: StoreCache, terms: PostgresTerms) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache, terms: PostgresTerms) {
+    this.#cache = cache;
     this.#terms = terms;
   }
 
   async own(claims: readonly Held[], owner: NodeIdentity): Promise<readonly (number | null)[]> {
     if (claims.length === 0) return [];
-    const rows = await this.#ledger.db.query<{ id: number; owner_epoch: number }>(OWN, [
+    const rows = await this.#cache.db.query<{ id: number; owner_epoch: number }>(OWN, [
       owner.incarnation,
       owner.name,
       ...columns(claims),
@@ -110,33 +110,33 @@ export class Assignments {
   async release(held: readonly Held[], owner: NodeIdentity, state: Released): Promise<void> {
     if (held.length === 0) return;
     const values = [owner.incarnation, ...columns(held)];
-    if (state === "finished") await this.#ledger.db.query(FORGET, values);
-    else await this.#ledger.db.query(RELEASE, [this.#ledger.now(), ...values, state]);
+    if (state === "finished") await this.#cache.db.query(FORGET, values);
+    else await this.#cache.db.query(RELEASE, [this.#cache.now(), ...values, state]);
   }
 
   async read(assignments: readonly AssignmentId[], counted: boolean): Promise<readonly (Ownership | null)[]> {
     if (assignments.length === 0) return [];
-    const rows = await this.#ledger.db.query<Row>(counted ? READ_COUNTED : READ, [int8s(assignments)]);
+    const rows = await this.#cache.db.query<Row>(counted ? READ_COUNTED : READ, [int8s(assignments)]);
     const found = new Map(rows.map((row) => [row.id, ownershipOf(row)]));
     return assignments.map((id) => found.get(id) ?? null);
   }
 
   async owners(): Promise<readonly NodeIdentity[]> {
-    const rows = await this.#ledger.db.query<{ owner: string; owner_name: NodeName }>(OWNERS);
+    const rows = await this.#cache.db.query<{ owner: string; owner_name: NodeName }>(OWNERS);
     return rows.map(({ owner, owner_name: name }) => ({ name, incarnation: owner }));
   }
 
   async disown(incarnations: readonly string[], fence: Term): Promise<number> {
-    const now = this.#ledger.now();
+    const now = this.#cache.now();
     const rows = await this.#led((tx) => scanTable(tx, DISOWN, [now, texts(incarnations)]), fence);
     return rows.length;
   }
 
   /** What is read comes first and holds nothing: in the transaction, it would keep the next leader from its grant. */
   async orphans(look: OrphanQuery, fence: Term): Promise<readonly Orphan[]> {
-    const { db } = this.#ledger;
+    const { db } = this.#cache;
     const { unownedForMs, offeredBeforeMs, limit } = look;
-    const when = [this.#ledger.now(), unownedForMs, offeredBeforeMs];
+    const when = [this.#cache.now(), unownedForMs, offeredBeforeMs];
     const orphans: Orphan[] = [];
     // Those without jobs do not count: who is told of nothing is to know that there is nothing.
     for (let after = 0; ;) {
@@ -161,7 +161,7 @@ export class Assignments {
   }
 
   #led<T>(work: (tx: Queryable) => Promise<T>, fence: Term): Promise<T> {
-    return this.#ledger.db.transaction(async (tx) => {
+    return this.#cache.db.transaction(async (tx) => {
       await this.#terms.hold(tx, fence);
       return work(tx);
     });

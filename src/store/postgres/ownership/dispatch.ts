@@ -98,23 +98,23 @@ interface Mark {
 }
 
 export class Dispatch {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #terms: PostgresTerms;
   readonly #rows: ClaimedRows;
   readonly #clock: Clock;
   #astrayAt = -Infinity;
 
-  constructor(ledger: StoreCache, terms: PostgresTerms, clock: Clock) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache, terms: PostgresTerms, clock: Clock) {
+    this.#cache = cache;
     this.#clock = clock;
     this.#terms = terms;
-    this.#rows = new ClaimedRows(ledger);
+    this.#rows = new ClaimedRows(cache);
   }
 
   async run(request: DispatchRequest, fence: Term): Promise<Dispatched> {
     const { expected } = this.#rows;
-    const now = this.#ledger.now();
-    const [due, rows] = await this.#ledger.db.pair<{ next_due_in_ms: number | null }, DispatchRow>(
+    const now = this.#cache.now();
+    const [due, rows] = await this.#cache.db.pair<{ next_due_in_ms: number | null }, DispatchRow>(
       [PROMOTE, [now]],
       [
         DISPATCH,
@@ -138,11 +138,8 @@ export class Dispatch {
 
   /** What is read comes first and holds nothing: in the transaction, it would keep the next leader from its grant. */
   async undispatch(olderThanMs: number, fence: Term): Promise<Undispatched> {
-    const { db } = this.#ledger;
-    const old = [
-      ...(await db.query<Mark>(OLD, [this.#ledger.now(), olderThanMs])),
-      ...(await this.#astray()),
-    ];
+    const { db } = this.#cache;
+    const old = [...(await db.query<Mark>(OLD, [this.#cache.now(), olderThanMs])), ...(await this.#astray())];
     old.sort((a, b) => a.seq - b.seq);
     const rows = await db.transaction(async (tx) => {
       await this.#terms.hold(tx, fence);
@@ -160,7 +157,7 @@ export class Dispatch {
   }
 
   async #astray(): Promise<readonly Mark[]> {
-    const { db } = this.#ledger;
+    const { db } = this.#cache;
     const startedAt = this.#clock.monotonic();
     if (startedAt < this.#astrayAt) return [];
     try {
@@ -174,10 +171,10 @@ export class Dispatch {
   async #byQueue(
     counts: readonly { readonly kind: number; readonly jobs: number }[],
   ): Promise<ReadonlyMap<string, number>> {
-    await this.#ledger.learnKinds(new Set(counts.map(({ kind }) => kind)));
+    await this.#cache.learnKinds(new Set(counts.map(({ kind }) => kind)));
     const queues = new Map<string, number>();
     for (const { kind, jobs } of counts) {
-      const { queue } = this.#ledger.kind(kind);
+      const { queue } = this.#cache.kind(kind);
       queues.set(queue, (queues.get(queue) ?? 0) + jobs);
     }
     return queues;

@@ -71,12 +71,12 @@ interface Written {
 }
 
 export class OwnedWrites {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #settle: Settle;
   readonly #report: Report;
 
-  constructor(ledger: StoreCache, settle: Settle, report: Report) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache, settle: Settle, report: Report) {
+    this.#cache = cache;
     this.#settle = settle;
     this.#report = report;
   }
@@ -98,7 +98,7 @@ export class OwnedWrites {
     const seqs = await this.#settle.seqs([...reports, ...settlements].map(({ run }) => run));
     const batch: Batch = {
       owner,
-      ownerName: await this.#ledger.nameId(owner.name),
+      ownerName: await this.#cache.nameId(owner.name),
       claims: inOrder,
       reports,
       reportSeqs: seqs.slice(0, reports.length),
@@ -108,7 +108,7 @@ export class OwnedWrites {
     const plain = reports.length === 0 && settlements.every(({ outcome }) => outcome.kind === "completed");
     const written = plain
       ? await this.#complete(batch)
-      : await this.#ledger.db.transaction((tx) => this.#write(tx, batch));
+      : await this.#cache.db.transaction((tx) => this.#write(tx, batch));
     const { reported, settled } = await this.#withRefusals(batch, written);
     let reportAt = 0;
     let settlementAt = 0;
@@ -122,8 +122,8 @@ export class OwnedWrites {
   }
 
   async #complete({ owner, ownerName, claims, settlements, settlementSeqs }: Batch): Promise<Written> {
-    const [row] = await this.#ledger.db.query<Completed>(COMPLETE, [
-      this.#ledger.now(),
+    const [row] = await this.#cache.db.query<Completed>(COMPLETE, [
+      this.#cache.now(),
       owner.incarnation,
       int8s(settlementSeqs),
       settlements.length,

@@ -56,16 +56,16 @@ const STATUS_NOW =
 type Pages = (walk: Walk) => ReturnType<StoreCache["file"]["prepare"]>;
 
 export class List {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #read: Read;
   readonly #whole: Pages;
   readonly #brief: Pages;
   readonly #sql;
 
-  constructor(ledger: StoreCache, read: Read) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache, read: Read) {
+    this.#cache = cache;
     this.#read = read;
-    const { file } = ledger;
+    const { file } = cache;
     const prepare = (columns: string, walk: Walk) =>
       file.prepare(
         // The cross join keeps the planner from turning the walk around: it would walk through all jobs, and look each up in it.
@@ -95,7 +95,7 @@ export class List {
   }
 
   page(query: JobQuery, brief = false): JobPage<Job | BriefJob> {
-    const ledger = this.#ledger;
+    const cache = this.#cache;
     const { limit, since, until, status, errorCode = null } = query;
     const start = cursorSeq(query);
     const kinds = this.#kinds(query);
@@ -104,7 +104,7 @@ export class List {
     const statement = (brief ? this.#brief : this.#whole)(walk);
     const listed = listedFilter(query);
     const extra =
-      listed?.text ?? (walk === "processing" ? JSON.stringify([...ledger.running.keys()]) : ledger.head);
+      listed?.text ?? (walk === "processing" ? JSON.stringify([...cache.running.keys()]) : cache.head);
     const after = since === undefined ? 0 : this.#seek(since - SEEK_MARGIN_MS) - 1;
     const end = until === undefined ? Infinity : this.#seek(until + SEEK_MARGIN_MS);
     const filter = [
@@ -119,7 +119,7 @@ export class List {
       scanFirst: SCAN_FIRST,
       filtered: status !== undefined || kinds !== null || errorCode !== null,
       read: ({ before, scan, limit: left }) =>
-        statement.all(before, after, scan, ...filter, left, ledger.clock.now(), extra),
+        statement.all(before, after, scan, ...filter, left, cache.clock.now(), extra),
     });
     const { rows, cursor } = runNow(pages);
     const read = this.#read;
@@ -128,7 +128,7 @@ export class List {
 
   #kinds({ queue, task }: JobQuery): number[] | null {
     if (queue === undefined && task === undefined) return null;
-    return this.#ledger
+    return this.#cache
       .kinds()
       .filter(
         (kind) => (queue === undefined || kind.queue === queue) && (task === undefined || kind.task === task),
@@ -149,7 +149,7 @@ export class List {
 
   /** The first job that was created at or after an instant, as near as makes no difference. */
   #seek(at: number): number {
-    let [low, high] = [0, this.#ledger.lastSeq + 1];
+    let [low, high] = [0, this.#cache.lastSeq + 1];
     while (high - low > 1) {
       const half = Math.floor((low + high) / 2);
       const found = this.#sql.nearest.get(half);

@@ -19,12 +19,12 @@ const CHARGED = `attempts = attempts + ?1, failures = failures + ?2, interruptio
   job_epoch = job_epoch + (?7 IS NOT NULL), lease = CASE WHEN ?7 IS NULL THEN lease END`;
 
 export class Settle {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #sql;
 
-  constructor(ledger: StoreCache) {
-    this.#ledger = ledger;
-    const { file } = ledger;
+  constructor(cache: StoreCache) {
+    this.#cache = cache;
+    const { file } = cache;
     const finish = (result: string, where: string) =>
       file.prepare(
         `INSERT INTO done (${DONE_COLUMNS}, result) SELECT seq, 3, ?1, run_at, job_epoch, ${KEPT}, NULL, killed, ${result} FROM live WHERE ${where}`,
@@ -65,7 +65,7 @@ export class Settle {
 
   /** Under a leader's epoch, which was compared, if it is given. */
   run(settlements: readonly Settlement[], leaderEpoch?: number): Verdict[] {
-    const now = this.#ledger.clock.now();
+    const now = this.#cache.clock.now();
     const done = new Completions();
     const verdicts = settlements.map(({ run, outcome }): Verdict => {
       const seq = this.#holder(run);
@@ -78,7 +78,7 @@ export class Settle {
         this.forget(seq, "completed");
         done.add(seq, outcome.result);
       } else {
-        const reason = this.#ledger.cancelWishes.get(seq);
+        const reason = this.#cache.cancelRequests.get(seq);
         this.apply(seq, afterOutcome(outcome, reason === undefined ? null : { reason }), now);
       }
       return "accepted";
@@ -88,7 +88,7 @@ export class Settle {
   }
 
   report(reports: readonly Report[], leaderEpoch?: number): Verdict[] {
-    const now = this.#ledger.clock.now();
+    const now = this.#cache.clock.now();
     return reports.map(({ run, logs, progress }): Verdict => {
       const seq = this.#holder(run);
       if (seq === null) {
@@ -104,28 +104,28 @@ export class Settle {
 
   /** The job's number if this run is the one that holds it. */
   #holder(run: Run): number | null {
-    const seq = (run.ref as number | undefined) ?? this.#ledger.seqOf(run.id);
+    const seq = (run.ref as number | undefined) ?? this.#cache.seqOf(run.id);
     if (seq === null) return null;
-    const holder = this.#ledger.running.get(seq);
+    const holder = this.#cache.running.get(seq);
     return holder && holder.jobEpoch === run.jobEpoch && holder.lease === run.lease ? seq : null;
   }
 
   /** Most often it is the epoch that the job was claimed under, and there is nothing to write. */
   #noteEpoch(seq: number, leaderEpoch: number): void {
-    const ledger = this.#ledger;
-    const author = ledger.author(this.#sql.author.get(seq)!["author"] as number);
+    const cache = this.#cache;
+    const author = cache.author(this.#sql.author.get(seq)!["author"] as number);
     if (author.leaderEpoch === leaderEpoch) return;
-    this.#sql.setAuthor.run(ledger.authorId({ ...author, leaderEpoch }), seq);
+    this.#sql.setAuthor.run(cache.authorId({ ...author, leaderEpoch }), seq);
   }
 
   #refusal(run: Run): Verdict {
-    const seq = this.#ledger.seqOf(run.id);
+    const seq = this.#cache.seqOf(run.id);
     const row = seq === null ? undefined : this.#sql.settled.get(seq);
     if (!row) return "missing";
     // An epoch names one run, so an equal one that runs no more was settled before. A lease that is still known must fit too.
     const over =
       row["live_status"] !== STATUS.processing && run.jobEpoch > 0 && row["epoch"] === run.jobEpoch;
-    const lease = this.#ledger.leaseName(row["lease"] as number | null);
+    const lease = this.#cache.leaseName(row["lease"] as number | null);
     return over && (lease === null || lease === run.lease) ? "replayed" : "stale";
   }
 
@@ -184,10 +184,10 @@ export class Settle {
 
   /** The run is over: its job goes from processing to another status. */
   forget(seq: number, to: JobStatus): void {
-    const ledger = this.#ledger;
-    ledger.count(ledger.running.get(seq)!.queue, "processing", to);
-    ledger.running.delete(seq);
-    ledger.cancelWishes.delete(seq);
+    const cache = this.#cache;
+    cache.count(cache.running.get(seq)!.queue, "processing", to);
+    cache.running.delete(seq);
+    cache.cancelRequests.delete(seq);
   }
 }
 

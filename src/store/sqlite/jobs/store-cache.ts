@@ -44,7 +44,7 @@ export class StoreCache {
   head = 0;
   lastSeq = 0;
   readonly running = new Map<number, RunningJob>();
-  readonly cancelWishes = new Map<number, string | null>();
+  readonly cancelRequests = new Map<number, string | null>();
   readonly paused = new Set<string>();
   /** Kinds whose lane may hold waiting jobs; one that turns out empty is dropped. */
   readonly lanes = new Set<Kind>();
@@ -129,7 +129,7 @@ export class StoreCache {
       this.#workerNames.set(row["id"], row["name"]);
     }
     this.running.clear();
-    this.cancelWishes.clear();
+    this.cancelRequests.clear();
     for (const row of all(
       `SELECT l.seq, l.job_epoch, l.cancel_requested, l.cancel_reason, l.started_at, e.name, j.kind, j.timeout_ms FROM live l
        JOIN job j ON j.seq = l.seq LEFT JOIN lease e ON e.id = l.lease WHERE l.status = 2`,
@@ -141,7 +141,7 @@ export class StoreCache {
         jobEpoch: row["job_epoch"],
         endsBy: endsBy(row["started_at"], row["timeout_ms"]),
       });
-      if (row["cancel_requested"]) this.cancelWishes.set(row["seq"], row["cancel_reason"] ?? null);
+      if (row["cancel_requested"]) this.cancelRequests.set(row["seq"], row["cancel_reason"] ?? null);
     }
     this.#tally.clear();
     this.#dirty.clear();

@@ -27,14 +27,14 @@ const OTHER_COLUMNS = ["seq", "id", "id_key", "kind", "created_at", "schedule", 
 );
 
 export class Submit {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #read: Read;
   readonly #sql;
 
-  constructor(ledger: StoreCache, read: Read) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache, read: Read) {
+    this.#cache = cache;
     this.#read = read;
-    const { file } = ledger;
+    const { file } = cache;
     this.#sql = {
       plain: ROWS.map((rows) => ({ rows, insert: file.prepare(plainInsert(rows, "NULL")) })),
       /** Apart, because most jobs have no trace, and each value that is bound costs all of them. */
@@ -56,8 +56,8 @@ export class Submit {
   }
 
   run(jobs: readonly NewJob[], author: Author, schedule: string | null = null): Submitted[] {
-    const now = this.#ledger.clock.now();
-    const by = this.#ledger.authorId(author);
+    const now = this.#cache.clock.now();
+    const by = this.#cache.authorId(author);
     const answers: Submitted[] = [];
     let plain: NewJob[] = [];
     let keys: number[] = [];
@@ -69,8 +69,8 @@ export class Submit {
     for (const job of jobs) {
       const key = idKey(job.id);
       const repeated =
-        !this.#ledger.surelyNew(key) &&
-        (this.#ledger.seqOf(job.id) !== null || plain.some(({ id }) => id === job.id));
+        !this.#cache.surelyNew(key) &&
+        (this.#cache.seqOf(job.id) !== null || plain.some(({ id }) => id === job.id));
       if (!repeated && isPlain(job) && schedule === null) {
         plain.push(job);
         keys.push(key);
@@ -93,7 +93,7 @@ export class Submit {
 
   /** The job that this one would repeat: the same key, or the same id after an answer that was lost. */
   #existing(job: NewJob): Submitted | null {
-    let id: JobId | null = this.#ledger.seqOf(job.id) === null ? null : job.id;
+    let id: JobId | null = this.#cache.seqOf(job.id) === null ? null : job.id;
     if (id === null && job.idempotencyKey !== null) {
       id = (this.#sql.byKey.get(job.idempotencyKey)?.["id"] as JobId | undefined) ?? null;
     }
@@ -101,9 +101,9 @@ export class Submit {
   }
 
   #insertPlain(jobs: readonly NewJob[], keys: readonly number[], by: number, now: number): void {
-    const ledger = this.#ledger;
+    const cache = this.#cache;
     let { queue, task } = jobs[0]!;
-    let kind = ledger.kindId(queue, task);
+    let kind = cache.kindId(queue, task);
     let at = 0;
     const traced = jobs.some(({ trace }) => trace);
     for (const { rows, insert } of traced ? this.#sql.traced : this.#sql.plain) {
@@ -112,12 +112,12 @@ export class Submit {
       while (jobs.length - at >= rows) {
         for (let v = 0; v < values.length; at++) {
           const job = jobs[at]!;
-          values[v++] = ++ledger.lastSeq;
+          values[v++] = ++cache.lastSeq;
           values[v++] = job.id;
           values[v++] = keys[at]!;
           if (job.task !== task || job.queue !== queue) {
             ({ queue, task } = job);
-            kind = ledger.kindId(queue, task);
+            kind = cache.kindId(queue, task);
           }
           values[v++] = kind;
           values[v++] = job.payload;
@@ -137,22 +137,22 @@ export class Submit {
     for (let from = 0, to = 0; from < jobs.length; from = to) {
       const { queue } = jobs[from]!;
       while (to < jobs.length && jobs[to]!.queue === queue) to++;
-      this.#ledger.count(queue, null, "queued", to - from);
+      this.#cache.count(queue, null, "queued", to - from);
     }
   }
 
   #insertOther(job: NewJob, key: number, by: number, now: number, schedule: string | null): JobStatus {
-    const seq = ++this.#ledger.lastSeq;
+    const seq = ++this.#cache.lastSeq;
     const runAt = job.runAt ?? now + job.delayMs;
     const status = runAt > now ? "scheduled" : "queued";
     const { id, task, queue, priority } = job;
-    const kind = this.#ledger.kindId(queue, task);
+    const kind = this.#cache.kindId(queue, task);
     const trace = job.trace ?? null;
     this.#sql.other.run(seq, id, key, kind, now, schedule, by, trace, ...columnValues(job));
     for (const { name, insert } of this.#sql.listed)
       for (const text of ((job as unknown as Fields)[name] ?? []) as string[]) insert.run(text, seq);
     this.#sql.waiting.run(seq, STATUS[status], priority, runAt, now, by);
-    this.#ledger.count(queue, null, status);
+    this.#cache.count(queue, null, status);
     return status;
   }
 }
