@@ -53,7 +53,7 @@ export interface FoundNotes extends NoteState {
 }
 
 export interface NotePage {
-  /** Names behind this one; null from the first. */
+  /** Names after this one; null for the first page. */
   readonly after: string | null;
   readonly limit: number;
 }
@@ -62,7 +62,7 @@ export interface Placing {
   readonly schedule: string;
   readonly at: number;
   readonly job: NewJob;
-  /** Of the note in which the run is open. */
+  /** The version of the note in which the run is open. */
   readonly version: Version;
 }
 
