@@ -15,7 +15,7 @@ const SAVE = write(
 );
 const IS_PAUSED = read("queue-paused", "SELECT paused FROM baton.queue WHERE name = $1");
 const NAMES = `SELECT name, paused FROM baton.queue UNION ALL SELECT DISTINCT queue, false FROM baton.kind`;
-/** The time is looked at once: for each of many rows, that would cost as much as all the rest. */
+/** The clock is read once: for each of many rows it would cost as much as the rest of the statement. */
 const LIST = read(
   "queue-list",
   `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
@@ -38,9 +38,9 @@ const LIST = read(
    GROUP BY q.name, c.status ORDER BY q.name`,
 );
 
-/** Rows whose time has come and that no claim has promoted yet: many only where nobody claims. */
+/** Due jobs that no claim has promoted yet: many only if no worker claims. */
 const DUE_MAX = 1_000;
-/** A line is an index on kind and priority: the next priority is jumped to, and runs at its head are stepped over. */
+/** A line is an index on kind and priority: the query jumps to the next priority, and skips running jobs at the head. */
 const IN_LINE = "NOT later AND NOT suspect";
 const WAITING_SINCE = read(
   "queue-waiting-since",

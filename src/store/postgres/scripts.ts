@@ -18,7 +18,7 @@ export class PostgresScripts implements Scripts {
     return this.run(this.#cache.db, script());
   }
 
-  /** The script is given its transaction, for what is no script. */
+  /** The script gets its transaction, for work that is not a script. */
   write<T>(script: (tx: Queryable) => Script<T>, fence?: Term): Promise<T> {
     return this.#cache.db.transaction(async (tx) => {
       if (fence) await this.run(tx, holdTerm(fence));

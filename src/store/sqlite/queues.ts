@@ -6,7 +6,7 @@
 import type { QueueInfo, QueueStore } from "../store.ts";
 import type { StoreCache } from "./jobs/store-cache.ts";
 
-/** Rows of each line that are looked at: beyond them, only what waits longest of all is known. */
+/** Rows of each line that are read. If a queue has none among them, its oldest job is not known. */
 const LOOKED_AT = 500;
 
 /**
@@ -104,7 +104,7 @@ export class SqliteQueues implements QueueStore {
     return oldest;
   }
 
-  /** Jobs whose time has come since the last claim: they are queued, though nobody has noted it yet. */
+  /** Jobs that have become due since the last claim: they are queued, although their row still says scheduled. */
   #due(): Map<string, number> {
     const rows = this.#sql.due.all(this.#cache.clock.now());
     return new Map(rows.map((row) => [row["queue"] as string, row["n"] as number]));

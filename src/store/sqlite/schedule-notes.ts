@@ -157,7 +157,7 @@ export class SqliteScheduleNotes implements ScheduleNotes {
     return true;
   }
 
-  /** In the tables of the schedules; null removes it there. */
+  /** Writes it to the table of schedules; null removes it there. */
   #show(name: string, schedule: Schedule | null): void {
     if (!schedule) return void this.#sql.hide.run(name);
     const { paused, createdAt, updatedAt, nextAt, lastFiredAt, lastJob, leaderEpoch } = schedule;

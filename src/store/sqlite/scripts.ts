@@ -25,7 +25,7 @@ export class SqliteScripts implements Scripts {
     });
   }
 
-  /** Inside the transaction of a leader's write: only the newest term may pass. */
+  /** Inside the transaction of a leader's write: refuses all but the newest term. */
   check(fence: Term): void {
     this.run(holdTerm(fence));
   }

@@ -27,7 +27,7 @@ const FILE: Guarantees = { name: "sqlite", durability: "power loss", shared: fal
 const MEMORY: Guarantees = { name: "memory", durability: "nothing", shared: false, keepsTokenFile: false };
 
 export interface SqliteOptions {
-  /** Directory of the file; made if it is not there. Null keeps everything in memory until `close`. */
+  /** Directory of the file; created if it does not exist. Null keeps everything in memory until `close`. */
   readonly dir: string | null;
   readonly clock: Clock;
 }
@@ -38,7 +38,7 @@ export async function openSqliteStore({ dir, clock }: SqliteOptions): Promise<Sq
   return sqliteStore(openCache(dir === null ? IN_MEMORY : join(dir, "baton.db"), clock));
 }
 
-/** `db`: in place of the file at `path`. */
+/** `db`: used instead of the file at `path`. */
 export function openCache(path: string, clock: Clock, db?: DatabaseSync): StoreCache {
   const file = new SqliteFile(path, clock, db);
   try {

@@ -141,7 +141,7 @@ export class Claim {
     }
   }
 
-  /** Null when nothing was taken, whyever. */
+  /** Null if nothing was taken. */
   async #quick(request: ClaimRequest, worker: number, author: number): Promise<Claimed | null> {
     const { lease, leaseMs, limit } = request;
     const cache = this.#cache;

@@ -39,7 +39,7 @@ const MARK_CANCELLED = write(
   "control-mark-cancelled",
   "UPDATE baton.live SET cancel_requested = true WHERE seq = $1",
 );
-/** As new, but for the starts so far and the logs, and under a new epoch: its last run is history. */
+/** Resets everything but the number of starts and the logs, and raises the epoch: the last run becomes a past run. */
 const REVIVE = write(
   "control-revive",
   `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),

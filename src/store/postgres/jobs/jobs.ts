@@ -32,18 +32,18 @@ export function postgresJobs(parts: PostgresJobsParts): JobStore {
   const read = new Read(cache);
   const list = new List(cache);
   const past = new PastRuns(cache);
-  /** Two calls take two connections, and the second may be the faster one. */
+  /** Two calls use two connections, and the second may be faster. */
   const reporting = new Set<Promise<unknown>>();
   return {
     submit: (jobs, author, wakes = false, fence) => submit.run(jobs, author, wakes, fence),
     submitWithin: (client, jobs, author) => submitWithin.run(client, jobs, author),
     claim: (request) => claim.run(request),
     record: async (batch, fence) => {
-      // After the reports that are under way, and not if one of them fails: a run that has ended may report nothing more.
+      // After the reports in progress, and not if one of them fails: a run that has ended cannot report any more.
       if (batch.settlements.length > 0 && reporting.size > 0) await Promise.all(reporting);
       const recording = report.record(batch, fence);
       if (batch.reports.length === 0) return recording;
-      // One that came too late with its term has reported nothing, and fails nobody else's settlement.
+      // A report under an old term has written nothing, and must not fail the settlements of others.
       const over = fence ? recording.catch(unlessStale) : recording;
       reporting.add(over);
       try {

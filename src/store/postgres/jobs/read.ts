@@ -10,7 +10,7 @@ import { jobColumns, type JobRow, toBrief, toJob } from "../../job-row.ts";
 import type { BriefJob, JobTiming, LogLine } from "../../store.ts";
 import { birthplaceOf, type StoreCache, NOW, statusName, uuidOf } from "./store-cache.ts";
 
-/** A scheduled job is queued from its time on, whether a claim has noted it yet or not. */
+/** A scheduled job that is due counts as queued, even if no claim has promoted it yet. */
 export const WAITING_OR_RUNNING = (live: string): string =>
   `CASE WHEN ${live}.running THEN 2 WHEN ${live}.run_at > ${NOW} THEN 0 ELSE 1 END`;
 export const STATUS_NOW = `coalesce(d.status, ${WAITING_OR_RUNNING("l")})`;

@@ -31,9 +31,9 @@ import { type StoreCache, NOW } from "./store-cache.ts";
 import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
 import { scanTable } from "./table-scan.ts";
 
-/** What part of a lease its renewal may take. More, and one broken connection costs the lease and not only a second try. */
+/** The part of a lease that its renewal may take. With more, one broken connection leaves no time for a second try. */
 const RENEWAL_SHARE = 1 / 4;
-/** Of very short leases, which tests have, a quarter is less than a busy machine needs for anything. */
+/** A quarter of a very short lease, as in tests, is too short for a busy machine. */
 const RENEWAL_MS_MIN = 500;
 
 const RENEW = write(
@@ -56,12 +56,12 @@ const UNWANTED = read(
    WHERE l.cancel_requested AND l.running AND l.lease = $1 ORDER BY l.seq`,
 );
 
-/** Waits for claims that hold the lease at this moment (FOR KEY SHARE), and spares one that they have prolonged. */
+/** Waits for claims that have locked the lease (FOR KEY SHARE), and skips a lease that they have extended. */
 const END_EXPIRED = write(
   "lease-end-expired",
   `DELETE FROM baton.lease WHERE expires_at <= ${NOW} RETURNING id, name`,
 );
-/** A lease is named `<node>/<incarnation>`, with more behind another slash for a claimant that has several. */
+/** A lease is named `<node>/<incarnation>`, with a suffix after another slash for a claimant with several leases. */
 const END_OF_LIVES = write(
   "lease-end-of-incarnations",
   "DELETE FROM baton.lease WHERE split_part(name, '/', 2) = ANY ($1::text[]) RETURNING id, name",
@@ -86,7 +86,7 @@ const LONG_RUNNING = read(
    SELECT seq FROM baton.live WHERE running AND started_at <= (SELECT now FROM clock) - $2::bigint`,
 );
 
-/** Looked at again under a lock: since it was found, a run may have ended and another begun. */
+/** Checked again under a lock: a run may have ended, and another one started, since it was found. */
 const lost = (name: string, which: string) =>
   write(
     name,
@@ -144,7 +144,7 @@ export class Recover {
       : this.#dead(which, budgets, fence);
   }
 
-  /** The number of the lease; null when it is not held. */
+  /** The number of the lease; null if it is not held. */
   async #prolonged(lease: LeaseId, ttlMs: number, deadlineMs: number, fence?: Term): Promise<number | null> {
     const db = this.#renewals;
     const values = [this.#cache.now(), lease, ttlMs];
@@ -173,7 +173,7 @@ export class Recover {
     });
   }
 
-  /** The walk comes first and holds nothing: in the transaction, it would keep the next leader from its grant. */
+  /** The walk is outside the transaction, where it would delay the grant to the next leader. */
   async #overdue(graceMs: number, budgets: Budgets, fence: Term): Promise<readonly Recovered[]> {
     const { db } = this.#cache;
     const now = this.#cache.now();

@@ -11,8 +11,8 @@ import { type StoreCache, NOW } from "../jobs/store-cache.ts";
 import type { Settle } from "../jobs/settle.ts";
 
 /**
- * Compares and sets: the mark and the epoch are looked at once more when a row had to be waited for. The runs come in the order
- * of their numbers, so that two who want the same ones do not wait for each other.
+ * Compare-and-set: the mark and the epoch are checked again if the statement had to wait for a row. The runs are in the
+ * order of their numbers, so that two calls cannot deadlock.
  */
 const ACCEPT = write(
   "accept",
@@ -32,7 +32,7 @@ const ACCEPT = write(
 
 interface Row {
   readonly held: boolean;
-  /** Null when it is all of them. */
+  /** Null for all. */
   readonly accepted: readonly string[] | null;
 }
 
@@ -74,7 +74,7 @@ export class Accept {
   }
 }
 
-/** Deleted from the set: the same mark a second time in one batch is not accepted twice. */
+/** Deleted from the set, so that a mark that is twice in one batch is accepted once. */
 function answers(seqs: readonly (number | null)[], accepted: readonly string[] | null): boolean[] {
   if (accepted === null) return seqs.map(() => true);
   const taken = new Set(accepted.map(Number));

@@ -42,21 +42,21 @@ const LIVE_COLUMNS = `j.seq, j.id, j.kind, j.payload, j.max_attempts, j.timeout_
   l.priority, l.run_at, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes`;
 const IN_ORDER = "ORDER BY l.priority DESC, l.run_at, l.seq LIMIT ?";
 
-/** Due jobs made claimable at once: bounds how long one claim may take after a night away. */
+/** Due jobs that one claim promotes: limits its duration after a long downtime. */
 const PROMOTE_MAX = 5_000;
 
-/** Jobs of others that one claim passes: a million of an unknown task must not hold up the event loop at once. */
+/** Jobs of other workers that one claim skips: a million jobs of an unknown task must not block the event loop. */
 const SCAN_MAX = 2_000;
-/** Lanes that one claim looks into. With more of them, which is one for each paused queue or unknown task, they take turns. */
+/** Lanes that one claim reads. With more of them (one for each paused queue or unknown task) they take turns. */
 const LANES_MAX = 200;
 
 const SUSPECTS_MAX = 1_000;
 
 interface Scan {
   readonly chosen: readonly Candidate[];
-  /** Seen behind the first chosen one, and not for this claimant. */
+  /** Found after the first chosen one, and not for this claimant. */
   readonly passed: readonly Candidate[];
-  /** False when there may be more for this claimant further on. */
+  /** False if there may be more for this claimant later in the line. */
   readonly exhausted: boolean;
 }
 
@@ -113,7 +113,7 @@ export class Claim {
     const log = this.#fromLog(request);
     const line = this.#fromLine(request);
     const taken = this.#choose(request, [log.chosen, line.chosen]);
-    // The lease is written only with something to hold: an idle claimant that looks once a second leaves the disk alone.
+    // The lease is written only if it holds a job: an idle claimant that asks once a second causes no writes.
     const jobs = taken.length > 0 ? this.#take(taken, log.passed, request, now) : [];
     const more = jobs.length === 0 && !(log.exhausted && line.exhausted);
     return { jobs, held, nextDueInMs: more ? 0 : this.#nextDueInMs(now) };
@@ -151,8 +151,8 @@ export class Claim {
   }
 
   /**
-   * Fresh jobs. Those that this claimant may not take are given a lane, so that the log moves on: at once while they
-   * stand at the head, else together with the next one that is taken behind them.
+   * Fresh jobs. Those that this claimant may not take are moved to a lane, so that the head can advance: at once while they
+   * are at the head, otherwise together with the next job that is taken after them.
    */
   #fromLog(request: ClaimRequest): Scan {
     const cache = this.#cache;
@@ -207,13 +207,13 @@ export class Claim {
       const rows = this.#sql.lane.all(lane.id, request.limit) as unknown as LiveRow[];
       lanes.delete(lane);
       if (rows.length === 0) continue;
-      lanes.add(lane); // behind the others, whose turn is next if there are too many
+      lanes.add(lane); // at the end: the others come first if there are too many
       found.push(rows.map((row) => this.#waiting(row)));
     }
     return found;
   }
 
-  /** Suspects are few: those of a paused queue or an unknown task are stepped over one by one. */
+  /** Suspects are few: those of a paused queue or an unknown task are skipped one by one. */
   #fromSuspects(request: ClaimRequest): Candidate[] {
     for (const row of this.#sql.suspects.iterate(SUSPECTS_MAX)) {
       const suspect = this.#waiting(row as unknown as LiveRow);
@@ -266,7 +266,7 @@ export class Claim {
       };
     });
     if (lastFresh > 0) {
-      // One statement for all of them: the fresh rows up to the last one taken are those taken and those parked here.
+      // One statement for all: the fresh rows up to the last taken one are exactly those taken and those moved to a lane.
       for (const candidate of passed) if (candidate.seq < lastFresh) this.#park(candidate);
       const { changes } = this.#sql.takeFresh.run(now, worker, lease, by, cache.head, lastFresh);
       const fresh = taken.filter((candidate) => candidate.fresh).length;

@@ -23,14 +23,14 @@ interface Place {
   readonly queue: string;
   readonly status: JobStatus;
   readonly fresh: boolean;
-  /** Scheduled, and its time has come. */
+  /** Scheduled and due. */
   readonly due: boolean;
 }
 
 export class Control {
   readonly #cache: StoreCache;
   readonly #sql;
-  /** Where the next purge goes on: it walks the finished jobs in a circle, a bounded piece each time. */
+  /** Where the next purge continues: it walks the finished jobs in a circle, a bounded piece each time. */
   #purgeAt = 0;
 
   constructor(cache: StoreCache) {
@@ -133,7 +133,7 @@ export class Control {
       this.#drop(seq, this.#place(seq)!);
       removed++;
     }
-    // Behind a whole piece of young jobs are mostly younger ones: a walk through millions of them would let the old wait.
+    // A whole piece of young jobs is mostly followed by younger ones: walking through millions of them would delay the old ones.
     this.#purgeAt = young || rows.length < limit ? 0 : (rows.at(-1)!["seq"] as number);
     this.#sql.dropOccurrences.run(now - occurrencesKeptMs(retention));
     return removed;

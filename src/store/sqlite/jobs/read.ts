@@ -104,7 +104,7 @@ export class Read {
     return toBrief(row, this.#named(row));
   }
 
-  /** A scheduled job is queued from its time on, whether a claim has noted it yet or not. */
+  /** A scheduled job that is due counts as queued, even if no claim has promoted it yet. */
   #named({ id, kind, status: code, runAt }: JobRow) {
     const { queue, task } = this.#cache.kind(kind);
     const status = statusName(code);

@@ -13,7 +13,7 @@ import { DONE_COLUMNS, STATUS } from "../schema.ts";
 const KEPT =
   "attempts, failures, interruptions, crashes, started_at, worker, lease, author, logs, progress, progress_message, cancel_requested";
 
-/** What a change charges to the job, for the parameters of `charges`; who takes the run from its claimant gives the author. */
+/** What a change charges to the job, for the parameters of `charges`. A caller that takes the run from its claimant passes the author. */
 const CHARGED = `attempts = attempts + ?1, failures = failures + ?2, interruptions = interruptions + ?3, crashes = crashes + ?4,
   suspect = coalesce(?5, suspect), killed = coalesce(?6, killed), author = coalesce(?7, author),
   job_epoch = job_epoch + (?7 IS NOT NULL), lease = CASE WHEN ?7 IS NULL THEN lease END`;
@@ -63,14 +63,14 @@ export class Settle {
     };
   }
 
-  /** Under a leader's epoch, which was compared, if it is given. */
+  /** With a leader's epoch, the caller has checked its term. */
   run(settlements: readonly Settlement[], leaderEpoch?: number): Verdict[] {
     const now = this.#cache.clock.now();
     const done = new Completions();
     const verdicts = settlements.map(({ run, outcome }): Verdict => {
       const seq = this.#holder(run);
       if (seq === null) {
-        this.#complete(done, now); // what this batch did so far decides what a repeat in it is
+        this.#complete(done, now); // a repeat in the same batch depends on what was written so far
         return this.#refusal(run);
       }
       if (leaderEpoch !== undefined) this.#noteEpoch(seq, leaderEpoch);
@@ -102,7 +102,7 @@ export class Settle {
     });
   }
 
-  /** The job's number if this run is the one that holds it. */
+  /** The number of the job, if this run holds it. */
   #holder(run: Run): number | null {
     const seq = (run.ref as number | undefined) ?? this.#cache.seqOf(run.id);
     if (seq === null) return null;
@@ -110,7 +110,7 @@ export class Settle {
     return holder && holder.jobEpoch === run.jobEpoch && holder.lease === run.lease ? seq : null;
   }
 
-  /** Most often it is the epoch that the job was claimed under, and there is nothing to write. */
+  /** Usually it is the epoch under which the job was claimed, and there is nothing to write. */
   #noteEpoch(seq: number, leaderEpoch: number): void {
     const cache = this.#cache;
     const author = cache.author(this.#sql.author.get(seq)!["author"] as number);
@@ -122,14 +122,14 @@ export class Settle {
     const seq = this.#cache.seqOf(run.id);
     const row = seq === null ? undefined : this.#sql.settled.get(seq);
     if (!row) return "missing";
-    // An epoch names one run, so an equal one that runs no more was settled before. A lease that is still known must fit too.
+    // An epoch identifies one run, so one with an equal epoch that no longer runs was settled before. A known lease must match too.
     const over =
       row["live_status"] !== STATUS.processing && run.jobEpoch > 0 && row["epoch"] === run.jobEpoch;
     const lease = this.#cache.leaseName(row["lease"] as number | null);
     return over && (lease === null || lease === run.lease) ? "replayed" : "stale";
   }
 
-  /** Writes what the end of a run makes of its job. With an author the run is taken from its claimant. */
+  /** Writes the next state of the job of an ended run. With an author, the run is taken from its claimant. */
   apply(seq: number, change: RunChange, now: number, author: number | null = null): void {
     const { end, spent, delayMs, suspect, killed } = change;
     const charges = [
@@ -182,7 +182,7 @@ export class Settle {
     return n - before;
   }
 
-  /** The run is over: its job goes from processing to another status. */
+  /** The run has ended: its job leaves the status processing. */
   forget(seq: number, to: JobStatus): void {
     const cache = this.#cache;
     cache.count(cache.running.get(seq)!.queue, "processing", to);

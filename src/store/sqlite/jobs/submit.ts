@@ -13,15 +13,15 @@ import type { Read } from "./read.ts";
 import { STATUS } from "../schema.ts";
 
 /**
- * Rows in one INSERT. A statement a row costs 1.5 µs more a job than ten or fifty rows in one, measured; more gain
- * nothing. Parameters stay anonymous: looking up numbered ones is quadratic in their number.
+ * Rows in one INSERT. One statement for each row costs 1.5 µs more than ten or fifty rows in one (measured); more rows
+ * gain nothing. Parameters are anonymous: looking up numbered ones is quadratic in their number.
  */
 const ROWS = [50, 10, 1] as const;
 const PLAIN_VALUES = 9;
 
 const COLUMNS =
   "(seq, id, id_key, kind, priority, payload, created_at, max_attempts, timeout_ms, idempotency_key, schedule, author, fresh, trace)";
-/** For a job that is not plain: every field with a column of its own. */
+/** For a job that is not plain: every field that has a column. */
 const OTHER_COLUMNS = ["seq", "id", "id_key", "kind", "created_at", "schedule", "author", "trace"].concat(
   COLUMN_FIELDS.map(({ wire }) => wire),
 );
@@ -37,7 +37,7 @@ export class Submit {
     const { file } = cache;
     this.#sql = {
       plain: ROWS.map((rows) => ({ rows, insert: file.prepare(plainInsert(rows, "NULL")) })),
-      /** Apart, because most jobs have no trace, and each value that is bound costs all of them. */
+      /** Separate, because most jobs have no trace, and every bound value has a cost. */
       traced: ROWS.map((rows) => ({ rows, insert: file.prepare(plainInsert(rows, "?")) })),
       other: file.prepare(
         `INSERT INTO job (fresh, ${OTHER_COLUMNS.join(", ")}) VALUES (0, ${OTHER_COLUMNS.map(() => "?").join(", ")})`,
@@ -46,7 +46,7 @@ export class Submit {
         `INSERT INTO live (seq, status, priority, run_at, job_epoch, attempts, failures, interruptions, crashes, updated_at, author)
          VALUES (?, ?, ?, ?, 0, 0, 0, 0, 0, ?, ?)`,
       ),
-      /** The side tables of fields that are lists and filters. */
+      /** The side tables of list fields with a filter. */
       listed: FILTER_FIELDS.filter(({ kind }) => kind === "texts").map(({ name, filter }) => ({
         name,
         insert: file.prepare(`INSERT OR IGNORE INTO job_${filter.name} (value, seq) VALUES (?, ?)`),
@@ -77,7 +77,7 @@ export class Submit {
         answers.push({ id: job.id, status: "queued", existed: false });
         continue;
       }
-      // Arrival is the order of the numbers: what came before goes in first, and is found if this one repeats it.
+      // Numbers are in the order of arrival: earlier jobs of the batch are inserted first, and found if this one repeats one.
       insertPlain();
       answers.push(
         this.#existing(job) ?? {
@@ -91,7 +91,7 @@ export class Submit {
     return answers;
   }
 
-  /** The job that this one would repeat: the same key, or the same id after an answer that was lost. */
+  /** The job that this one would repeat: with the same key, or with the same id after a lost reply. */
   #existing(job: NewJob): Submitted | null {
     let id: JobId | null = this.#cache.seqOf(job.id) === null ? null : job.id;
     if (id === null && job.idempotencyKey !== null) {
@@ -157,7 +157,7 @@ export class Submit {
   }
 }
 
-/** Nothing about it but what to run: it waits in the log and needs no row in `live`. */
+/** Without special settings: it waits in the log and needs no row in `live`. */
 function isPlain(job: NewJob): boolean {
   return (
     job.priority === 0 &&
@@ -168,7 +168,7 @@ function isPlain(job: NewJob): boolean {
   );
 }
 
-/** Lists as JSON text; an empty one as null, as everything that was left out. */
+/** Lists as JSON text; an empty list and a missing field as null. */
 function columnValues(job: NewJob): (string | number | null)[] {
   return COLUMN_FIELDS.map(({ name, kind }) => {
     const value = (job as unknown as Fields)[name] ?? null;
