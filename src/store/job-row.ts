@@ -3,13 +3,27 @@
  * killed nodes and lists of texts are stored as JSON text, or as an array on PostgreSQL.
  */
 
-import type { Job, JobError } from "../core/jobs/job.ts";
+import { type Job, type JobError, JOB_STATUSES, type JobStatus } from "../core/jobs/job.ts";
 import { COLUMN_FIELDS, type RareFields } from "../core/jobs/job-fields.ts";
 import type { BriefJob } from "./jobs.ts";
 
 /** A row of our own tables: each column has the type that its reader expects. */
 // oxlint-disable-next-line typescript/no-explicit-any -- the schema is the type
 export type JobRow = Record<string, any>;
+
+/** The numbers of statuses in the tables of both stores. */
+export const STATUS = {
+  scheduled: 0,
+  queued: 1,
+  processing: 2,
+  completed: 3,
+  failed: 4,
+  cancelled: 5,
+} as const;
+
+export function statusName(code: number): JobStatus {
+  return JOB_STATUSES[code]!;
+}
 
 /** Fields with a column in `live` and in `done`. */
 const STATE: Readonly<Record<string, string>> = {

@@ -6,8 +6,8 @@
 import type { JobStatus } from "../../core/jobs/job.ts";
 import { read, write } from "../../platform/drivers/postgres/postgres.ts";
 import type { QueueInfo, QueueStore } from "../store.ts";
-import { type StoreCache, NOW, statusName } from "./jobs/store-cache.ts";
-import { STATUS } from "./schema.ts";
+import { type StoreCache, NOW } from "./jobs/store-cache.ts";
+import { STATUS, statusName } from "../job-row.ts";
 
 const SAVE = write(
   "queue-save",

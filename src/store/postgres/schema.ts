@@ -29,15 +29,6 @@ import { type Postgres, type Queryable, read, write } from "../../platform/drive
 import { PAST_RUNS_SCHEMA } from "./jobs/past-runs.ts";
 import { SUBMIT_FUNCTIONS, SUBMIT_TRACED, TAGS } from "./jobs/submit-function.ts";
 
-export const STATUS = {
-  scheduled: 0,
-  queued: 1,
-  processing: 2,
-  completed: 3,
-  failed: 4,
-  cancelled: 5,
-} as const;
-
 interface Migration {
   readonly up: readonly string[];
   /**

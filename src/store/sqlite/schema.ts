@@ -20,15 +20,6 @@ import type { SqliteFile } from "../../platform/drivers/sqlite/sqlite-file.ts";
 export const DONE_COLUMNS =
   "seq, status, finished_at, run_at, job_epoch, attempts, failures, interruptions, crashes, started_at, worker, lease, author, logs, progress, progress_message, cancel_requested, error, killed";
 
-export const STATUS = {
-  scheduled: 0,
-  queued: 1,
-  processing: 2,
-  completed: 3,
-  failed: 4,
-  cancelled: 5,
-} as const;
-
 /** Numbered from 1; each runs in its own transaction together with the increase of `user_version`. Never edit one that was released. */
 const MIGRATIONS: readonly string[] = [
   `

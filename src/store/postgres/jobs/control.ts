@@ -9,8 +9,8 @@ import { cancelledWaiting } from "../../../core/jobs/run-end.ts";
 import { type Queryable, write } from "../../../platform/drivers/postgres/postgres.ts";
 import type { CancelAnswer } from "../../store.ts";
 import { applyChanges } from "./run-endings.ts";
-import { birthplaceOf, type StoreCache, NOW, statusName, uuidOf, withoutNul } from "./store-cache.ts";
-import { STATUS } from "../schema.ts";
+import { birthplaceOf, type StoreCache, NOW, uuidOf, withoutNul } from "./store-cache.ts";
+import { STATUS, statusName } from "../../job-row.ts";
 
 interface Place {
   readonly seq: number;

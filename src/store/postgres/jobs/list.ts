@@ -17,12 +17,11 @@ import { LISTED_FILTERS, listedFilter } from "../../../core/jobs/job-fields.ts";
 import { read, type Statement } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s } from "../../../platform/drivers/postgres/arrays.ts";
 import { cursorSeq, SEEK_MARGIN_MS, walkPage } from "../../job-list.ts";
-import type { JobRow } from "../../job-row.ts";
+import { type JobRow, STATUS } from "../../job-row.ts";
 import { runAwaited } from "../../script.ts";
 import type { BriefJob, JobPage, JobQuery } from "../../store.ts";
 import type { StoreCache } from "./store-cache.ts";
 import { briefOf, COLUMNS, JOINED, jobOf, STATUS_NOW, WAITING_OR_RUNNING } from "./read.ts";
-import { STATUS } from "../schema.ts";
 
 /** Rows in the first piece of a page. */
 const SCAN_FIRST = 2_000;

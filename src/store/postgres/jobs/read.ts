@@ -6,9 +6,9 @@
 import type { JobId } from "../../../core/ids.ts";
 import type { Job } from "../../../core/jobs/job.ts";
 import { read } from "../../../platform/drivers/postgres/postgres.ts";
-import { jobColumns, type JobRow, toBrief, toJob } from "../../job-row.ts";
+import { jobColumns, type JobRow, toBrief, toJob, statusName } from "../../job-row.ts";
 import type { BriefJob, JobTiming, LogLine } from "../../store.ts";
-import { birthplaceOf, type StoreCache, NOW, statusName, uuidOf } from "./store-cache.ts";
+import { birthplaceOf, type StoreCache, NOW, uuidOf } from "./store-cache.ts";
 
 /** A scheduled job that is due counts as queued, even if no claim has promoted it yet. */
 export const WAITING_OR_RUNNING = (live: string): string =>

@@ -3,9 +3,9 @@
 import { type Queryable, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
 import type { RunChange } from "../../../core/jobs/run-end.ts";
-import { STATUS } from "../schema.ts";
 import { NOW } from "./store-cache.ts";
 import { keepRuns } from "./past-runs.ts";
+import { STATUS } from "../../job-row.ts";
 
 /** The next state of one job of `live`. */
 export interface Applied {

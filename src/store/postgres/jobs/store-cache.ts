@@ -4,7 +4,6 @@
  */
 
 import type { JobId, NodeName } from "../../../core/ids.ts";
-import { JOB_STATUSES, type JobStatus } from "../../../core/jobs/job.ts";
 import type { Clock } from "../../../platform/clock.ts";
 import { type Postgres, type Queryable, read, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s } from "../../../platform/drivers/postgres/arrays.ts";
@@ -172,10 +171,6 @@ export class StoreCache {
     this.#names.set(id, name);
     this.#nameIds.set(name, id);
   }
-}
-
-export function statusName(code: number): JobStatus {
-  return JOB_STATUSES[code]!;
 }
 
 const UUID_LENGTH = 36;

@@ -12,9 +12,10 @@ import { isUniqueViolation } from "../../../platform/drivers/postgres/errors.ts"
 import { int4s, int8s, texts, uuids } from "../../../platform/drivers/postgres/arrays.ts";
 import { authorUnder } from "../../jobs.ts";
 import type { Author, NewJob, Submitted } from "../../store.ts";
-import { birthplaceOf, type StoreCache, NOW, sameBirthplace, statusName, uuidOf } from "./store-cache.ts";
+import { birthplaceOf, type StoreCache, NOW, sameBirthplace, uuidOf } from "./store-cache.ts";
 import { WAKE } from "./submit-function.ts";
 import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
+import { statusName } from "../../job-row.ts";
 
 /**
  * The common batch: jobs that differ only in id and payload, due at once, without keys. Two arrays instead of ten, no

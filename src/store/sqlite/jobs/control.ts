@@ -16,8 +16,9 @@ import {
 } from "../../../core/jobs/job.ts";
 import { cancelledWaiting } from "../../../core/jobs/run-end.ts";
 import type { CancelAnswer } from "../../jobs.ts";
-import { type StoreCache, statusName } from "./store-cache.ts";
+import type { StoreCache } from "./store-cache.ts";
 import { DONE_COLUMNS } from "../schema.ts";
+import { statusName } from "../../job-row.ts";
 
 interface Place {
   readonly queue: string;

@@ -11,7 +11,7 @@ import { runNow } from "../../script.ts";
 import type { BriefJob, JobPage, JobQuery } from "../../store.ts";
 import type { StoreCache } from "./store-cache.ts";
 import { COLUMNS, JOINED, type Read } from "./read.ts";
-import { STATUS } from "../schema.ts";
+import { STATUS } from "../../job-row.ts";
 
 /** Rows in the first piece of a page. */
 const SCAN_FIRST = 1_000;

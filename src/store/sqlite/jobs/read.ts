@@ -5,9 +5,9 @@
 
 import type { JobId } from "../../../core/ids.ts";
 import type { Job } from "../../../core/jobs/job.ts";
-import { jobColumns, type JobRow, parsed, toBrief, toJob } from "../../job-row.ts";
+import { jobColumns, type JobRow, parsed, toBrief, toJob, statusName } from "../../job-row.ts";
 import { PAST_RUNS_MAX, type BriefJob, type JobTiming, type LogLine, type PastRun } from "../../jobs.ts";
-import { type StoreCache, statusName } from "./store-cache.ts";
+import type { StoreCache } from "./store-cache.ts";
 
 /** A fresh job has no row in `live`. */
 const FRESH = {

@@ -8,7 +8,8 @@ import { afterOutcome, type RunChange } from "../../../core/jobs/run-end.ts";
 import { LOG_LIMIT_REACHED, LOG_LINES_MAX, PAST_EPOCHS_KEPT } from "../../jobs.ts";
 import type { NewLogLine, Report, Run, Settlement, Verdict } from "../../jobs.ts";
 import type { StoreCache } from "./store-cache.ts";
-import { DONE_COLUMNS, STATUS } from "../schema.ts";
+import { DONE_COLUMNS } from "../schema.ts";
+import { STATUS } from "../../job-row.ts";
 
 const KEPT =
   "attempts, failures, interruptions, crashes, started_at, worker, lease, author, logs, progress, progress_message, cancel_requested";

@@ -4,11 +4,11 @@
  */
 
 import type { JobId, LeaseId } from "../../../core/ids.ts";
-import { JOB_STATUSES, type JobStatus } from "../../../core/jobs/job.ts";
+import type { JobStatus } from "../../../core/jobs/job.ts";
 import type { Clock } from "../../../platform/clock.ts";
 import { IN_MEMORY, type SqliteFile } from "../../../platform/drivers/sqlite/sqlite-file.ts";
 import type { Author } from "../../store.ts";
-import { STATUS } from "../schema.ts";
+import { STATUS, statusName } from "../../job-row.ts";
 
 export interface RunningJob {
   readonly queue: string;
@@ -358,10 +358,6 @@ function authorKey(author: Author): string {
 
 export function endsBy(startedAt: number, timeoutMs: number | null): number {
   return timeoutMs === null ? Infinity : startedAt + timeoutMs;
-}
-
-export function statusName(code: number): JobStatus {
-  return JOB_STATUSES[code]!;
 }
 
 /**

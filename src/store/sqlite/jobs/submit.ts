@@ -10,7 +10,7 @@ import { COLUMN_FIELDS, FILTER_FIELDS, type Fields, rareIn } from "../../../core
 import type { Author, NewJob, Submitted } from "../../store.ts";
 import { idKey, type StoreCache } from "./store-cache.ts";
 import type { Read } from "./read.ts";
-import { STATUS } from "../schema.ts";
+import { STATUS } from "../../job-row.ts";
 
 /**
  * Rows in one INSERT. One statement for each row costs 1.5 µs more than ten or fifty rows in one (measured); more rows
