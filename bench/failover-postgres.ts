@@ -10,7 +10,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { roleOf, TestCluster } from "../test/support/cluster.ts";
 import { atEnd, type Scope } from "../test/support/node-cleanup.ts";
-import { eventually, type NodeProcess } from "../test/support/process-node.ts";
+import type { NodeProcess } from "../test/support/process-node.ts";
+import { eventually } from "../test/support/wait.ts";
 import { repeat, type Failover } from "./failover-event.ts";
 
 const HOLDER = fileURLToPath(new URL("failover-floor.ts", import.meta.url));

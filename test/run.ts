@@ -14,8 +14,9 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { globSync, readFileSync, writeFileSync } from "node:fs";
-import { availableParallelism } from "node:os";
+import { availableParallelism, constants } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { PostgresServer, SHARED_POSTGRES } from "./support/postgres-server.ts";
 
 /** One entry of the queue: a check, a test file, or the unit tests of one folder. */
@@ -23,6 +24,7 @@ interface Part {
   readonly name: string;
   readonly command: string;
   readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
   /** Whole clusters of processes, which keep more than one core busy. */
   readonly heavy: boolean;
 }
@@ -38,6 +40,10 @@ interface Result {
 const PARTS_MAX = availableParallelism();
 const HEAVY_MAX = Math.max(1, availableParallelism() - 1);
 const PART_MS = 20 * 60_000;
+/** For a part to stop its servers and to remove their directories after a signal. */
+const STOP_MS = 5_000;
+/** Other process and browser tests start one node. */
+const CLUSTERS = /^test\/(?:process\/\w+\/|conformance\/|browser\/(?:leader-kill|processes))/;
 /** Where a folder's name does not say how long it takes: seconds on two cores, as written by `--record`. */
 const DURATIONS = join(import.meta.dirname, "durations.json");
 /** Nearly all processes load the same modules. */
@@ -64,11 +70,13 @@ if (files.length === 0) {
 }
 const startedAt = performance.now();
 process.stdout.write(`${files.length} test files${seed === null ? "" : `, BATON_TEST_SEED=${seed}`}\n`);
-if (words.length === 0 && !nightly) buildDashboard();
+const whole = words.length === 0 && !nightly;
+const waiting = longestFirst([...(whole ? checks() : []), ...parts(files)]);
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void stop(signal));
+if (whole) buildDashboard();
 const server = await PostgresServer.start({ settings: ["max_connections=400"] });
-for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop(signal));
 try {
-  await runAll(longestFirst([...(words.length === 0 && !nightly ? checks() : []), ...parts(files)]));
+  await runAll();
 } finally {
   await server.stop();
 }
@@ -82,18 +90,18 @@ function buildDashboard(): void {
   process.exit(1);
 }
 
-// npm puts node_modules/.bin first on the path, so that `tsc` and Node itself are the project's own.
+/**
+ * npm puts node_modules/.bin first on the path, so that `tsc` and Node itself are the project's own. Each check has one thread: four
+ * threads of tsc check many types four times, which takes twice the processor time.
+ */
 function checks(): Part[] {
+  const types = ["--noEmit", "--singleThreaded"];
+  const lint = ["--type-aware", "--quiet", "--threads=1"];
   return [
-    { name: "types", command: "tsc", args: ["--noEmit"], heavy: false },
+    { name: "types", command: "tsc", args: types, heavy: false },
     // Those of the page, and of the tests that look at it: they know a DOM, and the rest does not.
-    {
-      name: "types of the dashboard",
-      command: "tsc",
-      args: ["--noEmit", "-p", "test/browser"],
-      heavy: false,
-    },
-    { name: "lint", command: "oxlint", args: ["--type-aware", "--quiet"], heavy: false },
+    { name: "types of the dashboard", command: "tsc", args: [...types, "-p", "test/browser"], heavy: false },
+    { name: "lint", command: "oxlint", args: lint, env: { GOMAXPROCS: "1" }, heavy: false },
     { name: "format", command: "oxfmt", args: ["--check"], heavy: false },
   ];
 }
@@ -110,7 +118,7 @@ function parts(files: readonly string[]): Part[] {
       "--test-reporter=./test/reporter.ts",
       ...files,
     ],
-    heavy: /^test\/(?:process|conformance|browser)\//.test(name),
+    heavy: CLUSTERS.test(name),
   }));
 }
 
@@ -119,7 +127,7 @@ function longestFirst(parts: readonly Part[]): Part[] {
   return parts.toSorted((a, b) => (durations[b.name] ?? 10) - (durations[a.name] ?? 10));
 }
 
-async function runAll(waiting: Part[]): Promise<void> {
+async function runAll(): Promise<void> {
   const runNext = async (): Promise<void> => {
     for (;;) {
       const heavy = [...running.values()].filter((part) => part.heavy).length;
@@ -136,22 +144,29 @@ function run(part: Part): Promise<Result> {
   const from = performance.now();
   const child = spawn(part.command, part.args, {
     stdio: ["ignore", "pipe", "pipe"],
-    timeout: PART_MS,
+    // A process group of its own, so that nothing that it starts outlives it.
+    detached: true,
     env: {
       ...process.env,
       NODE_COMPILE_CACHE: COMPILED,
+      // tsc and the linter are Go programs that end soon: garbage collection is a third of their processor time.
+      GOGC: "400",
+      ...part.env,
       ...(seed !== null && { BATON_TEST_SEED: seed }),
       [SHARED_POSTGRES]: String(server.port),
     },
   });
   running.set(child, part);
+  const late = setTimeout(() => killGroup(child), PART_MS);
   let output = "";
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding("utf8").on("data", (text: string) => (output += text));
   return new Promise((resolve, reject) => {
     child.once("error", reject);
+    child.once("exit", () => killGroup(child));
     child.once("close", (code, signal) => {
       running.delete(child);
+      clearTimeout(late);
       const seconds = (performance.now() - from) / 1_000;
       const ok = code === 0;
       if (signal !== null) output += `ended by ${signal}\n`;
@@ -175,7 +190,7 @@ function report(): void {
   ];
   process.stdout.write(`${lines.join("\n")}\n`);
   if (flags.has("--record")) record();
-  process.exitCode = failed.length > 0 ? 1 : 0;
+  if (failed.length > 0) process.exitCode ??= 1;
 }
 
 function record(): void {
@@ -184,7 +199,23 @@ function record(): void {
   writeFileSync(DURATIONS, `${JSON.stringify(Object.fromEntries(kept), null, 2)}\n`);
 }
 
-function stop(signal: NodeJS.Signals): void {
-  for (const child of running.keys()) child.kill(signal);
-  process.exit(130);
+/**
+ * Nothing more is started. The test processes get the signal: they stop their servers and remove their directories. The nodes that they
+ * started end with their groups.
+ */
+async function stop(signal: NodeJS.Signals): Promise<void> {
+  waiting.length = 0;
+  process.exitCode = 128 + constants.signals[signal];
+  const children = [...running.keys()];
+  for (const child of children) child.kill(signal);
+  await sleep(STOP_MS, undefined, { ref: false });
+  children.forEach(killGroup);
+}
+
+function killGroup(leader: ChildProcess): void {
+  try {
+    process.kill(-leader.pid!, "SIGKILL");
+  } catch {
+    // Nothing of it is left.
+  }
 }

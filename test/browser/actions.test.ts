@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { before, describe, it } from "node:test";
 import { suiteScope } from "../support/node-cleanup.ts";
-import { eventually } from "../support/process-node.ts";
+import { eventually } from "../support/wait.ts";
 import type { NodeProcess } from "../support/process-node.ts";
 import { assertQuiet, noBrowser, TestBrowser } from "./chromium.ts";
 import { settled, startNode } from "./world.ts";

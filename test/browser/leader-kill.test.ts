@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { before, describe, it } from "node:test";
 import type { Page } from "playwright-core";
 import { suiteScope } from "../support/node-cleanup.ts";
-import { eventually } from "../support/process-node.ts";
+import { eventually } from "../support/wait.ts";
 import { PeerCluster, QUICK_PEERS } from "../support/peer-cluster.ts";
 import { assertQuiet, noBrowser, TestBrowser } from "./chromium.ts";
 import type { WatchedPage } from "./chromium.ts";

@@ -6,7 +6,7 @@ import { systemClock } from "../../src/platform/clock.ts";
 import type { ConformanceCluster, Led } from "../support/conformance-cluster.ts";
 import { resultOf, type ControllerCalls, type Leased, type Told } from "../support/controller-calls.ts";
 import { roleOf } from "../support/cluster.ts";
-import { eventually } from "../support/process-node.ts";
+import { eventually } from "../support/wait.ts";
 import type { Suite } from "./suite.ts";
 
 /** Time for what was sent to reach the socket of a process that stands still. */

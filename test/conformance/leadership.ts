@@ -6,7 +6,7 @@ import { systemClock } from "../../src/platform/clock.ts";
 import { BRISK_LEASE_MS, type ConformanceCluster, type Led } from "../support/conformance-cluster.ts";
 import { ConformanceWriters } from "../support/conformance-writers.ts";
 import { LeaderClaims } from "../support/leader-claims.ts";
-import { eventually } from "../support/process-node.ts";
+import { eventually } from "../support/wait.ts";
 import type { Suite } from "./suite.ts";
 
 /** What happens to a leader, until another one leads and the first stands by. */

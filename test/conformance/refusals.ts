@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { eventually } from "../support/process-node.ts";
+import { eventually } from "../support/wait.ts";
 import type { Suite } from "./suite.ts";
 
 const METHODS = ["post", "put", "patch", "delete"];

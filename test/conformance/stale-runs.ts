@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import { resultOf } from "../support/controller-calls.ts";
-import { eventually } from "../support/process-node.ts";
+import { eventually } from "../support/wait.ts";
 import type { Suite } from "./suite.ts";
 
 /** Of agents. The second one has to be done within it, also on a busy machine. */

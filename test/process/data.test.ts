@@ -1,20 +1,20 @@
 import assert from "node:assert/strict";
-import { appendFile, open, readdir, stat, truncate, writeFile } from "node:fs/promises";
+import { appendFile, cp, open, readdir, stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { describe, it } from "node:test";
-import type { TestContext } from "node:test";
+import { before, describe, it } from "node:test";
+import { suiteScope, type Scope } from "../support/node-cleanup.ts";
 import { dataDirectory, NodeProcess } from "../support/process-node.ts";
 
 /** A start that is refused: what it says, and its exit code. */
-async function refused(t: TestContext, data: string): Promise<{ code: number | null; said: string }> {
+async function refused(t: Scope, data: string): Promise<{ code: number | null; said: string }> {
   const node = NodeProcess.spawn(t, { data });
   const { code } = await node.exited;
   return { code, said: node.stderr };
 }
 
 /** A data directory with finished jobs in it, its node gone. */
-async function used(t: TestContext, jobs: number, end: "terminate" | "kill"): Promise<[string, string[]]> {
+async function used(t: Scope, jobs: number, end: "terminate" | "kill"): Promise<[string, string[]]> {
   const data = await dataDirectory(t);
   const node = await NodeProcess.start(t, { data });
   const payload = { ms: 0, note: "x".repeat(500) };
@@ -25,6 +25,19 @@ async function used(t: TestContext, jobs: number, end: "terminate" | "kill"): Pr
 }
 
 describe("a data directory", () => {
+  const suite = suiteScope();
+  let stopped: string;
+
+  before(async () => {
+    [stopped] = await used(suite, 300, "terminate");
+  });
+
+  async function copyOfStopped(t: Scope): Promise<string> {
+    const data = await dataDirectory(t);
+    await cp(stopped, data, { recursive: true });
+    return data;
+  }
+
   it("belongs to one node: a second one refuses to start, and the first does not notice", async (t) => {
     const data = await dataDirectory(t);
     const first = await NodeProcess.start(t, { data });
@@ -57,7 +70,7 @@ describe("a data directory", () => {
   });
 
   it("with a truncated file is refused in plain words", async (t) => {
-    const [data] = await used(t, 300, "terminate");
+    const data = await copyOfStopped(t);
     const file = join(data, "baton.db");
     await truncate(file, Math.floor((await stat(file)).size / 2 / 4096) * 4096);
     const { code, said } = await refused(t, data);
@@ -67,7 +80,7 @@ describe("a data directory", () => {
   });
 
   it("with an overwritten header is refused in plain words", async (t) => {
-    const [data] = await used(t, 50, "terminate");
+    const data = await copyOfStopped(t);
     const file = await open(join(data, "baton.db"), "r+");
     await file.write(Buffer.alloc(4096, 0xab), 0, 4096, 0);
     await file.close();
@@ -76,7 +89,7 @@ describe("a data directory", () => {
   });
 
   it("of a newer version is refused, with both numbers", async (t) => {
-    const [data] = await used(t, 1, "terminate");
+    const data = await copyOfStopped(t);
     const db = new DatabaseSync(join(data, "baton.db"));
     db.exec("PRAGMA user_version = 999");
     db.close();

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { systemClock } from "../../src/platform/clock.ts";
-import { dataDirectory, eventually, NodeProcess } from "../support/process-node.ts";
+import { dataDirectory, NodeProcess } from "../support/process-node.ts";
+import { eventually } from "../support/wait.ts";
 
 /** Every run so far left its line. A line is stored soon after it is written, not at once: a kill waits for it. */
 function holding(node: NodeProcess, id: string, runs: number): Promise<unknown> {
@@ -44,75 +45,27 @@ describe("a node that is killed while it runs a job", () => {
     await holding(node, id, 4);
   });
 
-  it("keeps the result of a job that ended before, and does not run it again", async (t) => {
+  it("keeps results, runs its jobs again also under another name, and carries out cancellations, after the next start", async (t) => {
     const data = await dataDirectory(t);
     const first = await NodeProcess.start(t, { data });
-    const { job_id: id } = await first.client.submit({ task: "work", payload: { ms: 0 } });
-    const { job, result } = await first.client.wait(id, { timeoutMs: 5_000 });
+    const { job_id: ended } = await first.client.submit({ task: "work", payload: { ms: 0 } });
+    const { job, result } = await first.client.wait(ended, { timeoutMs: 5_000 });
+    const { job_id: held } = await first.client.submit({ task: "hold" });
+    const { job_id: unwanted } = await first.client.submit({ task: "deaf" });
+    for (const id of [held, unwanted]) await first.processing(id);
+    await first.client.cancel(unwanted, "no longer needed");
     await first.kill();
-    const second = await NodeProcess.start(t, { data });
-    assert.deepEqual((await second.client.result(id)).result, result);
-    const again = await second.client.job(id);
-    assert.deepEqual([again.job_epoch, again.attempts], [job.job_epoch, 1]);
-  });
-
-  it("has its jobs back also under another name, as a container has after each start", async (t) => {
-    const data = await dataDirectory(t);
-    const first = await NodeProcess.start(t, { data });
-    const { job_id: id } = await first.client.submit({ task: "hold" });
-    await first.processing(id);
-    await first.kill();
+    // As a container has another name after each start.
     const second = await NodeProcess.start(t, { data, name: "renamed" });
-    const job = await second.processing(id);
-    assert.deepEqual([job.attempts, job.crashes, job.killed, job.worker], [2, 1, ["solo"], "renamed"]);
-  });
-
-  it("carries out a cancellation that was asked for before", async (t) => {
-    const data = await dataDirectory(t);
-    const first = await NodeProcess.start(t, { data });
-    const { job_id: id } = await first.client.submit({ task: "deaf" });
-    await first.processing(id);
-    await first.client.cancel(id, "no longer needed");
-    await first.kill();
-    const second = await NodeProcess.start(t, { data });
-    const job = await second.client.job(id);
-    assert.deepEqual([job.status, job.error?.message], ["cancelled", "no longer needed"]);
-  });
-});
-
-describe("a job that kills whoever runs it", () => {
-  it("ends in quarantine, and none of its neighbours does", async (t) => {
-    const data = await dataDirectory(t);
-    const settings = { WORKER__CONCURRENCY: "4", LOG__LEVEL: "error" };
-    let node = await NodeProcess.start(t, { data, settings });
-    const quick = Array.from({ length: 60 }, () => ({ task: "work", payload: { ms: 2 } }));
-    const submitted = await node.client.submitMany([...quick, { task: "kill-node" }, ...quick]);
-    const killer = submitted[60]!.job_id;
-    let deaths = 0;
-    for (; deaths < 6; deaths++) {
-      const died = await Promise.race([
-        node.exited.then(() => true),
-        // It may die before it listens: its worker starts first.
-        node
-          .listening()
-          .then(() => node.idle())
-          .then(
-            () => false,
-            () => true, // no answer: it has just died
-          ),
-      ]);
-      if (!died) break;
-      await node.exited;
-      node = NodeProcess.spawn(t, { data, settings });
-    }
-    assert.equal(deaths, 3, "the cluster pays three nodes for it and no more");
-    const jobs = await node.allJobs();
-    const blamed = jobs.filter(({ status }) => status !== "completed");
+    assert.deepEqual((await second.client.result(ended)).result, result);
+    const kept = await second.client.job(ended);
+    assert.deepEqual([kept.job_epoch, kept.attempts], [job.job_epoch, 1]);
+    const again = await second.processing(held);
     assert.deepEqual(
-      blamed.map(({ job_id, status, error }) => [job_id, status, error?.code]),
-      [[killer, "failed", "QUARANTINED"]],
+      [again.attempts, again.crashes, again.killed, again.worker],
+      [2, 1, ["solo"], "renamed"],
     );
-    assert.equal(jobs.length, 121);
-    assert.ok(jobs.every(({ job_id, failures }) => job_id === killer || failures === 0));
+    const cancelled = await second.client.job(unwanted);
+    assert.deepEqual([cancelled.status, cancelled.error?.message], ["cancelled", "no longer needed"]);
   });
 });

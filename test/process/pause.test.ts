@@ -3,7 +3,8 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { it } from "node:test";
 import { systemClock } from "../../src/platform/clock.ts";
-import { dataDirectory, eventually, NodeProcess } from "../support/process-node.ts";
+import { dataDirectory, NodeProcess } from "../support/process-node.ts";
+import { eventually } from "../support/wait.ts";
 
 it("a node that stood still for longer than its lease takes a new term; no job is lost or doubled", async (t) => {
   const data = await dataDirectory(t);

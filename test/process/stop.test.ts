@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { describe, it } from "node:test";
 import { systemClock } from "../../src/platform/clock.ts";
-import { BIN, dataDirectory, eventually, NodeProcess } from "../support/process-node.ts";
+import { BIN, dataDirectory, NodeProcess } from "../support/process-node.ts";
+import { eventually } from "../support/wait.ts";
 
 describe("a node that gets SIGTERM", () => {
   it("is not ready, takes no new jobs, finishes short ones, interrupts long ones, and exits with 0", async (t) => {
@@ -47,16 +48,26 @@ describe("a node that gets SIGTERM", () => {
     assert.equal((await next.client.wait(never, { timeoutMs: 5_000 })).job.attempts, 1);
   });
 
-  it("gives up a handler that does not listen, and that is no crash either", async (t) => {
+  it("ends those who follow a job, and gives up a handler that does not listen, which is no crash either", async (t) => {
     const data = await dataDirectory(t);
     const settings = { DRAIN__TIMEOUT: "600ms", DRAIN__CLEANUP: "300ms" };
     const node = await NodeProcess.start(t, { data, settings });
-    const { job_id: id } = await node.client.submit({ task: "deaf" });
-    await node.processing(id);
-    const { code } = await node.terminate();
-    assert.equal(code, 0);
+    const { job_id: followed } = await node.client.submit({ task: "hold" });
+    const { job_id: deaf } = await node.client.submit({ task: "deaf" });
+    for (const id of [followed, deaf]) await node.processing(id);
+    const events: string[] = [];
+    const gone = new AbortController();
+    const following = (async () => {
+      for await (const event of node.client.followLogs(followed, { signal: gone.signal, giveUpAfterMs: 1 })) {
+        events.push(event.event);
+      }
+    })().catch(() => {});
+    await eventually("the first line", async () => events.includes("log") || null);
+    assert.equal((await node.terminate()).code, 0);
+    gone.abort();
+    await following;
     const next = await NodeProcess.start(t, { data });
-    const job = await next.processing(id);
+    const job = await next.processing(deaf);
     assert.deepEqual([job.failures, job.interruptions, job.crashes], [0, 1, 0]);
   });
 
@@ -84,44 +95,19 @@ describe("a node that gets SIGTERM", () => {
       assert.deepEqual([job.failures, job.interruptions, job.crashes], [0, 1, 0]);
     }
   });
-
-  it("is gone long before the drain would end when it has nothing to do, also with a client that stays connected", async (t) => {
-    const node = await NodeProcess.start(t, { data: await dataDirectory(t) });
-    await node.client.health(); // leaves a connection open
-    const { code, tookMs } = await node.terminate();
-    assert.equal(code, 0);
-    assert.ok(tookMs < 10_000, `${tookMs} ms of a drain of 30 s`);
-  });
-
-  it("ends also those who follow a job", async (t) => {
-    const settings = { DRAIN__TIMEOUT: "200ms", DRAIN__CLEANUP: "100ms" };
-    const node = await NodeProcess.start(t, { data: await dataDirectory(t), settings });
-    const { job_id: id } = await node.client.submit({ task: "hold" });
-    await node.processing(id);
-    const followed: string[] = [];
-    const gone = new AbortController();
-    const following = (async () => {
-      for await (const event of node.client.followLogs(id, { signal: gone.signal, giveUpAfterMs: 1 })) {
-        followed.push(event.event);
-      }
-    })().catch(() => {});
-    await eventually("the first line", async () => followed.includes("log") || null);
-    const { code } = await node.terminate();
-    gone.abort();
-    await following;
-    assert.equal(code, 0);
-  });
 });
 
 describe("the signal arrives", () => {
-  it("through a shell that starts the node as npm does", async (t) => {
+  it("through a shell as npm has it, and a node without work is gone long before a drain ends, also with a client that stays connected", async (t) => {
     const quote = (part: string): string => `'${part.replaceAll("'", "'\\''")}'`;
     const node = await NodeProcess.start(t, {
       data: await dataDirectory(t),
       command: (args) => ["sh", ["-c", `exec ${[process.execPath, BIN, ...args].map(quote).join(" ")}`]],
     });
-    const { code } = await node.terminate();
+    await node.client.health(); // leaves a connection open
+    const { code, tookMs } = await node.terminate();
     assert.equal(code, 0);
+    assert.ok(tookMs < 10_000, `${tookMs} ms of a drain of 30 s`);
   });
 
   const older = olderNode();

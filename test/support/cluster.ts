@@ -6,7 +6,8 @@ import { systemClock } from "../../src/platform/clock.ts";
 import { atEnd, type Scope } from "./node-cleanup.ts";
 import { PostgresServer, type ServerOptions, type SharedPostgres } from "./postgres-server.ts";
 import { RedisServer, type RedisServerOptions } from "./redis-server.ts";
-import { dataDirectory, eventually, NodeProcess, TEST_TOKEN, type ProcessOptions } from "./process-node.ts";
+import { dataDirectory, NodeProcess, TEST_TOKEN, type ProcessOptions } from "./process-node.ts";
+import { eventually } from "./wait.ts";
 
 export interface ClusterOptions {
   /** A server of its own, for tests that stop or pause it. Without this, the cluster gets a database on the shared one. */

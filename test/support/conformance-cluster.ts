@@ -9,8 +9,9 @@ import { atEnd, type Scope } from "./node-cleanup.ts";
 import { PeerCluster, QUICK_PEERS } from "./peer-cluster.ts";
 import { allVote } from "./peer-failover.ts";
 import type { SharedPostgres } from "./postgres-server.ts";
-import { eventually, type NodeProcess } from "./process-node.ts";
+import type { NodeProcess } from "./process-node.ts";
 import { TcpProxy } from "./tcp-proxy.ts";
+import { eventually } from "./wait.ts";
 
 export type Backend = "postgres" | "redis" | "etcd" | "peers";
 

@@ -5,7 +5,8 @@ import type { TestContext } from "node:test";
 import { systemClock } from "../../src/platform/clock.ts";
 import { assertNothingLost, Callers, roleOf, type TestCluster } from "./cluster.ts";
 import { atEnd } from "./node-cleanup.ts";
-import { eventually, type NodeProcess } from "./process-node.ts";
+import type { NodeProcess } from "./process-node.ts";
+import { eventually } from "./wait.ts";
 
 /**
  * Short enough that a fault of two leases takes a few seconds. Shorter, and a call of the lock has not the time in which a

@@ -9,7 +9,7 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { ResultErrorBody } from "../../src/client/controller-calls.ts";
 import { atEnd, type Scope } from "./node-cleanup.ts";
-import { eventually } from "./process-node.ts";
+import { eventually } from "./wait.ts";
 
 export interface FakeJob {
   readonly id: string;

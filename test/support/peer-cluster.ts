@@ -7,7 +7,8 @@ import type { JobRequestBody, JobSummaryBody } from "../../src/client/baton-clie
 import { freePorts } from "./free-port.ts";
 import { roleOf } from "./cluster.ts";
 import type { Scope } from "./node-cleanup.ts";
-import { dataDirectory, eventually, NodeProcess, type ProcessOptions } from "./process-node.ts";
+import { dataDirectory, NodeProcess, type ProcessOptions } from "./process-node.ts";
+import { eventually } from "./wait.ts";
 
 /** Where everybody is, for whoever writes the file of one node. */
 export interface PeerPlan {

@@ -3,7 +3,8 @@
 import { systemClock } from "../../src/platform/clock.ts";
 import { roleOf } from "./cluster.ts";
 import type { PeerCluster } from "./peer-cluster.ts";
-import { eventually, type NodeProcess } from "./process-node.ts";
+import type { NodeProcess } from "./process-node.ts";
+import { eventually } from "./wait.ts";
 
 export interface Failover {
   /** Who led before. */

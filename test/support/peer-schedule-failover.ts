@@ -5,7 +5,7 @@ import type { JobSummaryBody, NamedScheduleRequest } from "../../src/client/bato
 import { systemClock } from "../../src/platform/clock.ts";
 import type { PeerCluster } from "./peer-cluster.ts";
 import { allVote, killLeader } from "./peer-failover.ts";
-import { eventually } from "./process-node.ts";
+import { eventually } from "./wait.ts";
 import type { KillsOptions } from "./schedule-failover.ts";
 
 export interface PeerKillsReport {

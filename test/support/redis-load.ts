@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { systemClock } from "../../src/platform/clock.ts";
 import { assertNothingLost, Callers, QUICK, TestCluster } from "./cluster.ts";
 import { atEnd, type Scope } from "./node-cleanup.ts";
-import { eventually } from "./process-node.ts";
+import { eventually } from "./wait.ts";
 
 const NAMES = ["ada", "bob", "cyd"];
 

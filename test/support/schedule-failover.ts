@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import type { NamedScheduleRequest } from "../../src/client/baton-client.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { roleOf, type TestCluster } from "./cluster.ts";
-import { eventually } from "./process-node.ts";
+import { eventually } from "./wait.ts";
 
 export interface KillsOptions {
   readonly kills: number;

@@ -7,7 +7,8 @@ import { OPERATIONS } from "../../../src/api/operation-table.ts";
 import { allows, PERMISSIONS } from "../../../src/core/access/permissions.ts";
 import { listedFile, TEST_SECRET } from "../../support/host-cluster.ts";
 import { PeerCluster, QUICK_PEERS } from "../../support/peer-cluster.ts";
-import { eventually, TEST_TOKEN } from "../../support/process-node.ts";
+import { TEST_TOKEN } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { ask } from "./callers.ts";
 import type { Asked } from "./callers.ts";
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { it } from "node:test";
 import { listedFile, TEST_SECRET } from "../../support/host-cluster.ts";
 import { PeerCluster, QUICK_PEERS } from "../../support/peer-cluster.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { ask } from "./callers.ts";
 
 const SETTINGS = { ...QUICK_PEERS, HTTP__HOST: "0.0.0.0", SECRET: TEST_SECRET };

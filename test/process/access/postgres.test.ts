@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import { TestCluster } from "../../support/cluster.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { ask, baton } from "./callers.ts";
 
 const EVERYWHERE = { HTTP__HOST: "0.0.0.0", ACCESS__TOKEN: "" };

@@ -5,7 +5,8 @@ import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { AgentProcess } from "../../support/process-agent.ts";
-import { dataDirectory, eventually, NodeProcess } from "../../support/process-node.ts";
+import { dataDirectory, NodeProcess } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { ask, baton } from "./callers.ts";
 
 const EVERYWHERE = { HTTP__HOST: "0.0.0.0", ACCESS__TOKEN: "" };
@@ -131,22 +132,14 @@ describe("access.token", () => {
     assert.ok(!node.stdout.includes(token) && !node.stderr.includes(token));
   });
 
-  it("is refused when it is short, known to everybody, or in a file that everybody can read", async (t) => {
+  it("is refused in a file that everybody can read", async (t) => {
     const data = await dataDirectory(t);
     const file = join(data, "token");
     writeFileSync(file, "long-enough-and-otherwise-fine-0123456789\n");
     chmodSync(file, 0o644);
-    const bad: [Record<string, string>, RegExp][] = [
-      [{ ACCESS__TOKEN: "short" }, /is too short: 5 characters, and 32 are needed/],
-      [{ ACCESS__TOKEN: "changeme" }, /is known to everybody/],
-      [{ ACCESS__TOKEN: "abcdefgh".repeat(4) }, /is a repetition/],
-      [{ ACCESS__TOKEN: "has a space in it, which no header can carry" }, /does not fit into a header/],
-      [{ ACCESS__TOKEN: "", ACCESS__TOKEN_FILE: file }, /can be read by every user; type: chmod 600/],
-    ];
-    for (const [settings, why] of bad) {
-      const node = NodeProcess.spawn(t, { data, settings: { HTTP__HOST: "0.0.0.0", ...settings } });
-      assert.equal((await node.exited).code, 78, node.stderr);
-      assert.match(node.stderr, why);
-    }
+    const settings = { HTTP__HOST: "0.0.0.0", ACCESS__TOKEN: "", ACCESS__TOKEN_FILE: file };
+    const node = NodeProcess.spawn(t, { data, settings });
+    assert.equal((await node.exited).code, 78, node.stderr);
+    assert.match(node.stderr, /can be read by every user; type: chmod 600/);
   });
 });

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { FakeControllers } from "../../support/fake-controller.ts";
 import { AgentProcess } from "../../support/process-agent.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 describe("an agent that gets SIGTERM", () => {
   it("finishes short jobs, gives long ones back, and exits with 0", async (t) => {
@@ -19,23 +19,6 @@ describe("an agent that gets SIGTERM", () => {
     assert.equal(code, 0, agent.output);
     assert.deepEqual(short.accepted, ["succeeded 1/1"]);
     assert.deepEqual([long.accepted, long.lines], [["released 1/1"], ["holding", "told: drain"]]);
-  });
-
-  it("hurries when it gets it again", async (t) => {
-    const controllers = await FakeControllers.open(t);
-    const agent = AgentProcess.spawn(t, [controllers.nodes[0]!.url], {
-      environment: { BATON_DRAIN__TIMEOUT: "60s", BATON_DRAIN__CLEANUP: "10s" },
-    });
-    const job = controllers.submit("hold");
-    await eventually("its line", async () => (job.lines.length > 0 ? true : null));
-    const stopping = agent.terminate();
-    await agent.told(/finishing what runs/);
-    await systemClock.sleep(400); // a signal that follows at once passes for an echo of the first
-    agent.signal("SIGTERM");
-    const { code, tookMs } = await stopping;
-    assert.equal(code, 0, agent.output);
-    assert.ok(tookMs < 30_000, `${tookMs} ms of a drain of 60 s`);
-    assert.deepEqual(job.accepted, ["released 1/1"]);
   });
 
   it("exits with 0 also when it never reached a node, and has said which ones it tried and why not", async (t) => {

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { FakeControllers } from "../../support/fake-controller.ts";
 import { AgentProcess } from "../../support/process-agent.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 const OWN_TASKS = fileURLToPath(new URL("tasks", import.meta.url));
 

@@ -2,19 +2,15 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { QUICK, TestCluster } from "../../support/cluster.ts";
 import { atEnd } from "../../support/node-cleanup.ts";
 import { AgentProcess } from "../../support/process-agent.ts";
-import { eventually } from "../../support/process-node.ts";
-import { submitTo } from "../../support/real-controllers.ts";
+import { eventually } from "../../support/wait.ts";
+import { openControllers, submitTo } from "../../support/real-controllers.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 
 describe("an agent whose leader is killed between the grant and the answer", () => {
   it("says to the next one that the answer never came, and the job runs at once, as one that was interrupted", async (t) => {
-    const cluster = await TestCluster.open(t, {
-      settings: { ...QUICK, WORKER__CONCURRENCY: "0", AGENTS__LEASE: "60s" },
-    });
-    await cluster.startAll("ada", "bob");
+    const cluster = await openControllers(t, { AGENTS__LEASE: "60s" });
     const { name, node: leader } = await cluster.leader();
     const proxy = await TcpProxy.start(leader.url);
     atEnd(t, () => proxy.stop());

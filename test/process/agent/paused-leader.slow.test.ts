@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { roleOf, type TestCluster } from "../../support/cluster.ts";
+import { QUICK, roleOf, type TestCluster } from "../../support/cluster.ts";
 import { AgentProcess } from "../../support/process-agent.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { openControllers, submitTo, urlsOf } from "../../support/real-controllers.ts";
 
 const python = spawnSync("python3", ["--version"]).status === 0;
@@ -24,7 +24,7 @@ function stored(cluster: TestCluster): Promise<unknown> {
 
 describe("agents whose leader stands still for longer than its lease", () => {
   it("go on under the next one with what they hold, each job once, and the one that goes on again changes nothing", async (t) => {
-    const cluster = await openControllers(t);
+    const cluster = await openControllers(t, QUICK);
     const { name, node: old, epoch } = await cluster.leader();
     const agents = [AgentProcess.spawn(t, urlsOf(cluster), { args: ["--concurrency", "30"] })];
     if (python) agents.push(AgentProcess.python(t, urlsOf(cluster)));

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { QUICK, TestCluster } from "../../support/cluster.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { script } from "../../support/script.ts";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));

@@ -11,8 +11,9 @@ import {
 import { systemClock } from "../../../src/platform/clock.ts";
 import { QUICK, TestCluster } from "../../support/cluster.ts";
 import { atEnd, suiteScope, type Scope } from "../../support/node-cleanup.ts";
-import { eventually, type NodeProcess } from "../../support/process-node.ts";
+import type { NodeProcess } from "../../support/process-node.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
+import { eventually } from "../../support/wait.ts";
 
 /** Told of one node only; of the others it has to learn. */
 async function clientOf(t: Scope, node: NodeProcess): Promise<BatonClient> {

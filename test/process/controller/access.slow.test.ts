@@ -6,7 +6,7 @@ import { it } from "node:test";
 import { BatonClient } from "../../../src/client/baton-client.ts";
 import { atEnd } from "../../support/node-cleanup.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { workingPair } from "./pair-world.ts";
 import { agentOf } from "./world.ts";
 

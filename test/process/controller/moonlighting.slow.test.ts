@@ -6,7 +6,7 @@ import { BatonClient, type JobBody } from "../../../src/client/baton-client.ts";
 import { QUICK } from "../../support/cluster.ts";
 import { atEnd } from "../../support/node-cleanup.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { agentOf, ControllerProcess } from "./world.ts";
 
 describe("moonlighting", () => {

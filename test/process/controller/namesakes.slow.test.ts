@@ -6,7 +6,7 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { QUICK, roleOf } from "../../support/cluster.ts";
 import { atEnd, type Scope } from "../../support/node-cleanup.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { ControllerProcess } from "./world.ts";
 
 /** Every life that was ever entered under the name, in order, and every one that was granted a term. */

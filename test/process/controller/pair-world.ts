@@ -5,7 +5,7 @@ import { BatonClient, type JobBody } from "../../../src/client/baton-client.ts";
 import { QUICK } from "../../support/cluster.ts";
 import type { Scope } from "../../support/node-cleanup.ts";
 import type { SharedPostgres } from "../../support/postgres-server.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { agentOf, ControllerProcess, type WorldOptions } from "./world.ts";
 
 /** A leader, and a standby whose agent works. Leases outlast a test: nothing may wait for one to run out. */

@@ -8,7 +8,7 @@ import { BatonClient } from "../../../src/client/baton-client.ts";
 import { QUICK } from "../../support/cluster.ts";
 import { atEnd, suiteScope, type Scope } from "../../support/node-cleanup.ts";
 import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { agentOf, ControllerProcess, isAlive, untilGone, type WorldOptions } from "./world.ts";
 
 /** Everything that was stored by a leader of that epoch, with its time: what a leader writes first. */

@@ -8,7 +8,8 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { QUICK } from "../../support/cluster.ts";
 import { atEnd } from "../../support/node-cleanup.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
-import { dataDirectory, eventually } from "../../support/process-node.ts";
+import { dataDirectory } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { runCli } from "../../unit/cli/run-cli.ts";
 import { ControllerProcess, isAlive } from "./world.ts";
 

@@ -5,7 +5,7 @@ import { describe, it } from "node:test";
 import { atEnd } from "../../support/node-cleanup.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { AgentProcess } from "../../support/process-agent.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { holding, jobWhen, submit, workingPair } from "./pair-world.ts";
 
 describe("a takeover", () => {

@@ -8,7 +8,8 @@ import { fileURLToPath } from "node:url";
 import { systemClock } from "../../../src/platform/clock.ts";
 import type { ChildReport, SupervisorReport } from "../../../src/supervisor/supervisor-report.ts";
 import { atEnd, type Scope } from "../../support/node-cleanup.ts";
-import { BIN, COMPILED, dataDirectory, eventually, TASKS, type Exit } from "../../support/process-node.ts";
+import { BIN, COMPILED, dataDirectory, TASKS, type Exit } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 const AGENT = fileURLToPath(new URL("agent.mjs", import.meta.url));
 

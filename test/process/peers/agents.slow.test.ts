@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { birthplace, PeerCluster } from "../../support/peer-cluster.ts";
 import { AgentProcess } from "../../support/process-agent.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { submitTo } from "../../support/real-controllers.ts";
 import { eventsOf } from "../../support/controller-calls.ts";
 

@@ -10,7 +10,8 @@ import { LeaderClaims } from "../../support/leader-claims.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import { PeerCluster, QUICK_PEERS } from "../../support/peer-cluster.ts";
 import { killLeader } from "../../support/peer-failover.ts";
-import { eventually, type NodeProcess } from "../../support/process-node.ts";
+import type { NodeProcess } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 const LEASE_MS = 1_500;
 const NOT_VOTING = /does not vote yet/;

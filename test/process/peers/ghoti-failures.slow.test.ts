@@ -11,7 +11,7 @@ import { LeaderClaims } from "../../support/leader-claims.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import { ghotiFile, PeerCluster, QUICK_PEERS, statuses } from "../../support/peer-cluster.ts";
 import { failover } from "../../support/peer-failover.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 const NAMES = ["node1", "node2", "node3"];
 

@@ -8,7 +8,7 @@ import { askManager, CREDENTIALS, heartbeatOf } from "../../support/join-server-
 import { suiteScope } from "../../support/node-cleanup.ts";
 import { ghotiFile, PeerCluster, statuses } from "../../support/peer-cluster.ts";
 import { killLeader } from "../../support/peer-failover.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 const NAMES = ["node1", "node2", "node3"];
 

@@ -6,7 +6,7 @@ import { before, describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { atEnd, type Scope, suiteScope } from "../../support/node-cleanup.ts";
 import { birthplace, langidFile, PeerCluster, statuses } from "../../support/peer-cluster.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 interface RefusalBody {
   readonly error: string;

@@ -7,7 +7,8 @@ import { before, describe, it } from "node:test";
 import { assertNothingLost, Callers } from "../../support/cluster.ts";
 import { atEnd, suiteScope } from "../../support/node-cleanup.ts";
 import { birthplace, langidFile, PeerCluster, QUICK_PEERS } from "../../support/peer-cluster.ts";
-import { eventually, type NodeProcess } from "../../support/process-node.ts";
+import type { NodeProcess } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 const ABC = ["node-a", "node-b", "node-c"];
 

@@ -9,7 +9,7 @@ import { before, describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import { birthplace, PeerCluster, type WriteNodeFile } from "../../support/peer-cluster.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 /** To the letter, but for where the machines are and for the file, which three nodes of one machine do not share. */
 const SEED = `{

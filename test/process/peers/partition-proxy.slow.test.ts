@@ -9,7 +9,7 @@ import { LeaderClaims } from "../../support/leader-claims.ts";
 import { atEnd, suiteScope } from "../../support/node-cleanup.ts";
 import { freePorts } from "../../support/free-port.ts";
 import { PeerCluster, QUICK_PEERS } from "../../support/peer-cluster.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 
 const NAMES = ["node-a", "node-b", "node-c"];

@@ -12,7 +12,8 @@ import { LeaderClaims } from "../../support/leader-claims.ts";
 import { whyNoHosts } from "../../support/net-hosts.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import { QUICK_PEERS } from "../../support/peer-cluster.ts";
-import { eventually, type NodeProcess } from "../../support/process-node.ts";
+import type { NodeProcess } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 /** A lease of 1.5 s, and a busy machine. */
 const STEPS_DOWN_MS = 4_000;

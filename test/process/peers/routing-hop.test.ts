@@ -6,7 +6,7 @@ import { before, describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import { birthplace, PeerCluster, QUICK_PEERS } from "../../support/peer-cluster.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 const NAMES = ["node", "node-a", "node-a-b"];
 

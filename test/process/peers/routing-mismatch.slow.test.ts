@@ -6,7 +6,8 @@ import { before, describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import { birthplace, langidFile, PeerCluster, QUICK_PEERS } from "../../support/peer-cluster.ts";
-import { BIN, eventually } from "../../support/process-node.ts";
+import { BIN } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 interface ProblemBody {
   readonly error: string;

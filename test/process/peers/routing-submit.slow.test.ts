@@ -5,7 +5,7 @@ import { before, describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { atEnd, suiteScope } from "../../support/node-cleanup.ts";
 import { birthplace, langidFile, PeerCluster, QUICK_PEERS } from "../../support/peer-cluster.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 /** Callers who never send anything twice: what they were not told, nobody repeats for them. */
 class Submitters {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { it } from "node:test";
 import type { MadeSpan } from "../../support/memory-tracer.ts";
 import { birthplace, PeerCluster, QUICK_PEERS } from "../../support/peer-cluster.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 const TRACER = new URL("../../support/trace-to-file.ts", import.meta.url).href;
 const NAMES = ["node-a", "node-b"];

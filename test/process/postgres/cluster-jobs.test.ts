@@ -7,7 +7,8 @@ import { before, describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { QUICK, TestCluster } from "../../support/cluster.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
-import { dataDirectory, eventually } from "../../support/process-node.ts";
+import { dataDirectory } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 describe("any node answers for any job", () => {
   const suite = suiteScope();

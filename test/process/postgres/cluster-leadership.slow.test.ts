@@ -15,7 +15,7 @@ import {
   watchGrants,
 } from "../../support/commit-order.ts";
 import { atEnd, suiteScope } from "../../support/node-cleanup.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { wallClocks } from "../../support/wall-clock.ts";
 
 const NAMES = ["ada", "bob", "cyd"];

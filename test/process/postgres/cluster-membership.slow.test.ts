@@ -5,7 +5,7 @@ import { before, describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { QUICK, TestCluster } from "../../support/cluster.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 const DEAD_AFTER_MS = 1_500;
 

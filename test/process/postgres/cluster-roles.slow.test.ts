@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { QUICK, roleOf, TestCluster } from "../../support/cluster.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 it("a gateway, a worker and a scheduler make a cluster, once all three are there; functions wait for who runs them", async (t) => {
   const cluster = await TestCluster.open(t, {

@@ -13,7 +13,8 @@ import { openStore } from "../../../src/store/open-store.ts";
 import { QUICK, roleOf, TestCluster } from "../../support/cluster.ts";
 import { atEnd, suiteScope, type Scope } from "../../support/node-cleanup.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
-import { COMPILED, eventually, TASKS } from "../../support/process-node.ts";
+import { COMPILED, TASKS } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 const CROWD = fileURLToPath(new URL("../../support/node-crowd.ts", import.meta.url));
 const MIGRATOR = fileURLToPath(new URL("../../support/migrator.ts", import.meta.url));

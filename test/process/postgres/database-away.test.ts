@@ -6,7 +6,8 @@ import { it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { TestCluster } from "../../support/cluster.ts";
 import { logged, recovered, SHORT_LEASES } from "../../support/database-faults.ts";
-import { dataDirectory, eventually, NodeProcess } from "../../support/process-node.ts";
+import { dataDirectory, NodeProcess } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 const DRAIN_MS = 1_000;
 const SETTINGS = {

@@ -16,7 +16,8 @@ import {
   SHORT_LEASES,
   underLoad,
 } from "../../support/database-faults.ts";
-import { dataDirectory, eventually } from "../../support/process-node.ts";
+import { dataDirectory } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 it("three nodes live through every kind of loss of their database", async (t) => {
   const cluster = await TestCluster.open(t, { settings: SHORT_LEASES, server: { durable: true } });

@@ -19,8 +19,9 @@ import {
   underLoad,
 } from "../../support/database-faults.ts";
 import { atEnd } from "../../support/node-cleanup.ts";
-import { dataDirectory, eventually, NodeProcess } from "../../support/process-node.ts";
+import { dataDirectory, NodeProcess } from "../../support/process-node.ts";
 import { smallDisk } from "../../support/small-disk.ts";
+import { eventually } from "../../support/wait.ts";
 
 const MIB = 1_048_576;
 /** As whom the server runs when the tests run as root. */

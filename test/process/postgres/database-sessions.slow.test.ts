@@ -20,7 +20,8 @@ import {
   underLoad,
 } from "../../support/database-faults.ts";
 import { atEnd } from "../../support/node-cleanup.ts";
-import { dataDirectory, eventually } from "../../support/process-node.ts";
+import { dataDirectory } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 /** As it stands in `pg_locks`, in two halves. */
 const SCHEDULER_LOCK = `locktype = 'advisory' AND objsubid = 1

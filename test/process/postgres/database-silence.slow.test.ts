@@ -15,7 +15,7 @@ import {
   underLoad,
 } from "../../support/database-faults.ts";
 import { atEnd } from "../../support/node-cleanup.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 
 it("a leader that nothing passes to or from its database fences itself, is replaced, and comes back", async (t) => {

@@ -6,8 +6,9 @@ import { Client } from "pg";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { TestCluster } from "../../support/cluster.ts";
 import { atEnd } from "../../support/node-cleanup.ts";
-import { eventually, type NodeProcess } from "../../support/process-node.ts";
+import type { NodeProcess } from "../../support/process-node.ts";
 import { Scrape } from "../../support/prometheus-text.ts";
+import { eventually } from "../../support/wait.ts";
 
 interface Probe {
   readonly status: number;

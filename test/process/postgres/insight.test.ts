@@ -5,7 +5,7 @@ import { it } from "node:test";
 import { BatonClient, type LiveEvent } from "../../../src/client/baton-client.ts";
 import { QUICK, TestCluster } from "../../support/cluster.ts";
 import { atEnd } from "../../support/node-cleanup.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 const FAILED = 2_500;
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { assertNothingLost, Callers, QUICK, TestCluster } from "../../support/cluster.ts";
 import { atEnd } from "../../support/node-cleanup.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 const PUSH = { DISPATCH__MODE: "push" };
 const PULL = { DISPATCH__MODE: "pull" };

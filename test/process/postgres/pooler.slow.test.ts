@@ -6,7 +6,8 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { QUICK, roleOf, TestCluster } from "../../support/cluster.ts";
 import { atEnd, suiteScope } from "../../support/node-cleanup.ts";
 import { inEverySession, noPgBouncer, PgBouncer, withClients } from "../../support/pgbouncer.ts";
-import { eventually, type NodeProcess } from "../../support/process-node.ts";
+import type { NodeProcess } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 const SESSIONS = 4;
 const LEASE_MS = 1_500; // as in QUICK

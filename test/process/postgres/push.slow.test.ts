@@ -10,7 +10,8 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { baton } from "../../support/baton-command.ts";
 import { QUICK, TestCluster } from "../../support/cluster.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
-import { eventually, type NodeProcess } from "../../support/process-node.ts";
+import type { NodeProcess } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 const SETTINGS = {
   ...QUICK,

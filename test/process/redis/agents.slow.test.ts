@@ -6,8 +6,9 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { TestCluster } from "../../support/cluster.ts";
 import { AgentProcess } from "../../support/process-agent.ts";
-import { dataDirectory, eventually } from "../../support/process-node.ts";
+import { dataDirectory } from "../../support/process-node.ts";
 import { submitTo, urlsOf } from "../../support/real-controllers.ts";
+import { eventually } from "../../support/wait.ts";
 
 describe("agents and the workers of nodes on Redis", () => {
   it("share a queue, and each job runs once", async (t) => {

@@ -8,7 +8,7 @@ import { describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { assertNothingLost, Callers, QUICK, TestCluster } from "../../support/cluster.ts";
 import { atEnd } from "../../support/node-cleanup.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 const FAULTS = Number(process.env["BATON_TEST_FAULTS"] ?? 12);
 const SEED = Number(process.env["BATON_TEST_SEED"] ?? Math.floor(systemClock.now() % 1e6));

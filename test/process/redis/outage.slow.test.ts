@@ -2,10 +2,21 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { audit, more, nextLeader, openCluster, underLoad } from "../../support/redis-load.ts";
 
 describe("three nodes on a database and a Redis", () => {
+  it("kill -9 of the leader, which dispatches, owns and works: another one goes on, nothing is lost", async (t) => {
+    const { cluster, callers } = await underLoad(t);
+    const { name, node, epoch } = await cluster.leader();
+    node.signal("SIGKILL");
+    cluster.forget(name);
+    const tookMs = await nextLeader(cluster, epoch, 2_000);
+    t.diagnostic(`new leader after ${tookMs.toFixed(0)} ms`);
+    await more(callers);
+    await audit(cluster, callers);
+  });
+
   it("SIGSTOP of the leader past its lease: another one leads, and the first changes nothing when it wakes", async (t) => {
     const { cluster, callers } = await underLoad(t);
     const { name, node, epoch } = await cluster.leader();

@@ -5,7 +5,7 @@ import { describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { assertNothingLost, Callers, QUICK, TestCluster } from "../../support/cluster.ts";
 import { atEnd, type Scope } from "../../support/node-cleanup.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { killLeaders } from "../../support/schedule-failover.ts";
 
 function open(t: Scope, settings: Readonly<Record<string, string>> = {}): Promise<TestCluster> {

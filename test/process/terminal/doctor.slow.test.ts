@@ -9,8 +9,9 @@ import { atEnd, suiteScope } from "../../support/node-cleanup.ts";
 import { temporaryDirectory } from "../../support/node-here.ts";
 import { noPgBouncer, PgBouncer } from "../../support/pgbouncer.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
-import { eventually, type NodeProcess, TEST_TOKEN } from "../../support/process-node.ts";
+import { type NodeProcess, TEST_TOKEN } from "../../support/process-node.ts";
 import { wallClocks } from "../../support/wall-clock.ts";
+import { eventually } from "../../support/wait.ts";
 
 interface Finding {
   readonly check: string;

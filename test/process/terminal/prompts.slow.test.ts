@@ -5,8 +5,9 @@ import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import { suiteScope } from "../../support/node-cleanup.ts";
-import { BIN, COMPILED, dataDirectory, eventually, NodeProcess } from "../../support/process-node.ts";
+import { BIN, COMPILED, dataDirectory, NodeProcess } from "../../support/process-node.ts";
 import { NO_PTY, Pty } from "../../support/pty.ts";
+import { eventually } from "../../support/wait.ts";
 
 describe("the command line on a terminal", { skip: NO_PTY }, () => {
   const suite = suiteScope();

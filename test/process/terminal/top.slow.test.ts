@@ -4,9 +4,10 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { before, describe, it } from "node:test";
 import { suiteScope } from "../../support/node-cleanup.ts";
-import { BIN, COMPILED, dataDirectory, eventually, NodeProcess } from "../../support/process-node.ts";
+import { BIN, COMPILED, dataDirectory, NodeProcess } from "../../support/process-node.ts";
 import { NO_PTY, Pty } from "../../support/pty.ts";
 import type { PtyOptions } from "../../support/pty.ts";
+import { eventually } from "../../support/wait.ts";
 
 describe("baton top on a terminal", { skip: NO_PTY }, () => {
   const suite = suiteScope();

@@ -6,7 +6,8 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { roleOf, type RoleBody } from "../../support/cluster.ts";
-import { BIN, COMPILED, eventually } from "../../support/process-node.ts";
+import { BIN, COMPILED } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { Member } from "./member.ts";
 import {
   childrenOf,

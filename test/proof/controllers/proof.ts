@@ -9,7 +9,7 @@ import { systemRandom } from "../../../src/platform/random.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
 import { atEnd, type Scope } from "../../support/node-cleanup.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { audit, type AuditReport } from "./audit.ts";
 import { Chaos } from "./chaos.ts";
 import { Fleet } from "./fleet.ts";

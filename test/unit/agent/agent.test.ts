@@ -4,7 +4,7 @@ import type { Task, TaskContext } from "../../../src/jobs/tasks/task.ts";
 import { PermanentError } from "../../../src/jobs/tasks/task.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { FakeControllers } from "../../support/fake-controller.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { startAgent } from "./world.ts";
 
 const quick: Task = { name: "quick", run: (payload) => ({ got: payload }) };

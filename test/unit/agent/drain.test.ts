@@ -6,7 +6,7 @@ import type { Task } from "../../../src/jobs/tasks/task.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { FakeControllers } from "../../support/fake-controller.ts";
 import { lifecycleStress } from "../../support/lifecycle-stress.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { buildAgent, startAgent } from "./world.ts";
 
 function sleeper(name: string, ms: number, polite: boolean): Task {

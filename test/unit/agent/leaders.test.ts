@@ -8,7 +8,7 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { SYSTEM } from "../../../src/platform/platform.ts";
 import { FakeControllers } from "../../support/fake-controller.ts";
 import { atEnd, type Scope } from "../../support/node-cleanup.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { startAgent } from "./world.ts";
 
 const quick: Task = { name: "quick", run: () => "done" };

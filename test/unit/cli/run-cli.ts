@@ -20,11 +20,17 @@ export interface RunOptions {
   readonly columns?: number;
 }
 
-/** 2026-01-01, an hour after the canned jobs were created; a lost connection is not waited for. */
+let sleptMs = 0;
+
+/** 2026-01-01, an hour after the canned jobs were created. A sleep takes no time, and the clock has moved on after it. */
 export const testClock: Clock = {
   ...systemClock,
   now: () => Date.UTC(2026, 0, 1, 1),
-  sleep: () => new Promise<void>((resolve) => setImmediate(resolve)),
+  monotonic: () => systemClock.monotonic() + sleptMs,
+  sleep: (ms) => {
+    sleptMs += ms;
+    return new Promise<void>((resolve) => setImmediate(resolve));
+  },
 };
 
 export async function runCli(args: readonly string[], options: RunOptions = {}): Promise<Ran> {

@@ -330,3 +330,17 @@ describe("the node's name", () => {
     assert.equal(nodeNameFrom("___"), "node");
   });
 });
+
+describe("access.token", () => {
+  for (const [token, why] of [
+    ["short", /is too short: 5 characters, and 32 are needed/],
+    ["changeme", /is known to everybody/],
+    ["abcdefgh".repeat(4), /is a repetition/],
+    ["has a space in it, which no header can carry", /does not fit into a header/],
+  ] as const) {
+    it(`"${token}" is refused`, () => {
+      const environment = { BATON_HTTP__HOST: "0.0.0.0", BATON_ACCESS__TOKEN: token };
+      assert.match(mistakes({ environment }).join("\n"), why);
+    });
+  }
+});

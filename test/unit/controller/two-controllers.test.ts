@@ -13,6 +13,7 @@ import { ControllerCalls, eventsOf, resultOf, type Leased } from "../../support/
 import { atEnd, suiteScope } from "../../support/node-cleanup.ts";
 import { nodeHere } from "../../support/node-here.ts";
 import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
+import { eventually } from "../../support/wait.ts";
 
 const NOT_LEADER = ["error", "leader_epoch", "leader_id", "leader_url", "node_id", "role"];
 
@@ -48,21 +49,16 @@ async function pair(
   await leads(leader);
   const standby = await open("two");
   const calls = { atLeader: new ControllerCalls(leader), atStandby: new ControllerCalls(standby) };
-  await until("the standby knows", async () => (await calls.atStandby.get("/role")).body.leader_id === "one");
+  await eventually(
+    "the standby knows",
+    async () => (await calls.atStandby.get("/role")).body.leader_id === "one",
+  );
   const { epoch } = leader.services.leadership.held()!;
   return { leader, standby, url, epoch, ...calls };
 }
 
-async function until(what: string, holds: () => Promise<boolean> | boolean): Promise<void> {
-  const giveUpAt = systemClock.monotonic() + 10_000;
-  while (!(await holds())) {
-    assert.ok(systemClock.monotonic() < giveUpAt, `${what}: not within 10 s`);
-    await systemClock.sleep(10);
-  }
-}
-
 async function leads(node: BatonNode): Promise<void> {
-  await until("a leader", () => node.services.leadership.held() !== null);
+  await eventually("a leader", () => node.services.leadership.held() !== null);
 }
 
 async function renewed(v1: ControllerCalls, lease: Leased): Promise<Leased> {
@@ -198,7 +194,7 @@ describe("two controllers on one database", () => {
       [["ada", null]],
     );
     await obstacle.query("ROLLBACK");
-    await until("it knows", () => leader.services.leadership.held()?.epoch !== epoch);
+    await eventually("it knows", () => leader.services.leadership.held()?.epoch !== epoch);
   });
 
   it("says in its events that another leads, on every node", async (t) => {
@@ -236,15 +232,15 @@ describe("two controllers on one database", () => {
       for await (const event of eventsOf(`${node.url}/v1/events`, stop.signal)) into.push(event);
     };
     [leader, standby].forEach((node, at) => void follow(node, told[at]!).catch(() => {}));
-    await until("both greet", () => told.every((events) => events.length > 0));
+    await eventually("both greet", () => told.every((events) => events.length > 0));
     await systemClock.sleep(200); // until each knows that somebody reads at the other
     const { body } = await atStandby.post("/jobs", { task: "tick" });
-    await until("it is done", async () => (await atLeader.job(body.job_id)).status === "completed");
+    await eventually("it is done", async () => (await atLeader.job(body.job_id)).status === "completed");
     const id = await atLeader.submit();
     const lease = await atLeader.lease();
     await atLeader.result(lease);
     const numbered = (events: any[]) => events.filter((event) => event.id !== null);
-    await until("all is told", () =>
+    await eventually("all is told", () =>
       told.every((events) => events.at(-1).data.job_id === id && events.at(-1).event === "job.completed"),
     );
     assert.deepEqual(numbered(told[1]!), numbered(told[0]!));

@@ -9,7 +9,7 @@ import { EtcdServer } from "../../support/etcd-server.ts";
 import { atEnd } from "../../support/node-cleanup.ts";
 import { nodeHere } from "../../support/node-here.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { RedisServer } from "../../support/redis-server.ts";
 
 type Checks = Awaited<ReturnType<BatonNode["services"]["health"]["ready"]>>["checks"];

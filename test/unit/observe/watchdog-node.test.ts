@@ -7,7 +7,7 @@ import { systemClock, type Clock } from "../../../src/platform/clock.ts";
 import { defineTask } from "../../../src/jobs/tasks/task.ts";
 import { recordingLog } from "../../support/node-log.ts";
 import { nodeHere } from "../../support/node-here.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { Scrape } from "../../support/prometheus-text.ts";
 
 it("a leader whose store never answers one duty is not well, and well again when it does", async (t) => {

@@ -7,7 +7,7 @@ import {
   type SupervisedChildOptions,
 } from "../../../src/supervisor/supervised-child.ts";
 import { recordingLog } from "../../support/node-log.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 const GENTLE = { hurryMs: 4_000, killMs: 5_000 };
 const STAY = "setInterval(() => {}, 1000);";

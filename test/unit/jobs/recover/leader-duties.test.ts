@@ -13,6 +13,7 @@ import { HeldRuns, NODE, WorkerWorld, heldWorld } from "../../../support/node-wo
 import { recordingLog } from "../../../support/node-log.ts";
 import { settleRuns } from "../../../support/store-world.ts";
 
+const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
 async function leading(t: TestContext, world: WorkerWorld) {
@@ -188,7 +189,7 @@ describe("retention", () => {
     });
     const fine = await world.submit("fine");
     const fails = await world.submit("fails");
-    const unwanted = await world.submit("fine", { delayMs: HOUR_MS });
+    const unwanted = await world.submit("fine", { delayMs: MINUTE_MS });
     await world.jobs.cancel(unwanted, null);
     const running = await world.submit("held");
     const waiting = await world.submit("fine", { delayMs: 100 * HOUR_MS });
@@ -196,21 +197,21 @@ describe("retention", () => {
     await world.until(fails, "failed");
     const { term, signal, duties } = await leading(t, world);
     const retention = {
-      completedMs: HOUR_MS,
-      failedMs: 3 * HOUR_MS,
-      cancelledMs: 2 * HOUR_MS,
-      journalMs: HOUR_MS,
+      completedMs: MINUTE_MS,
+      failedMs: 3 * MINUTE_MS,
+      cancelledMs: 2 * MINUTE_MS,
+      journalMs: MINUTE_MS,
     };
     duties.push(retentionDuty(world.platform, world.store, retention)(term, signal));
     const left = async (): Promise<boolean[]> =>
       Promise.all([fine, unwanted, fails].map(async (id) => (await world.store.jobs.get(id)) !== null));
-    await world.advance(HOUR_MS - 10_000);
+    await world.advance(MINUTE_MS - 10_000);
     assert.deepEqual(await left(), [true, true, true]);
     await world.advance(20_000);
     assert.deepEqual(await left(), [false, true, true]);
-    await world.advance(HOUR_MS);
+    await world.advance(MINUTE_MS);
     assert.deepEqual(await left(), [false, false, true]);
-    await world.advance(HOUR_MS);
+    await world.advance(MINUTE_MS);
     assert.deepEqual(await left(), [false, false, false]);
     assert.deepEqual(await world.statuses([running, waiting]), ["processing", "scheduled"]);
   });

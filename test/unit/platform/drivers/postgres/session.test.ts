@@ -12,14 +12,13 @@ import { systemRandom } from "../../../../../src/platform/random.ts";
 import { lifecycleStress } from "../../../../support/lifecycle-stress.ts";
 import { PostgresServer } from "../../../../support/postgres-server.ts";
 import { TcpProxy } from "../../../../support/tcp-proxy.ts";
+import { eventually } from "../../../../support/wait.ts";
 
 const ANSWER = read("session-test-answer", "SELECT 42 AS answer");
 const PID = read("session-test-pid", "SELECT pg_backend_pid() AS pid");
 const LISTEN = write("session-test-listen", 'LISTEN "the channel"');
 const LOCK = write("session-test-lock", "SELECT pg_advisory_lock(7)");
 const SLOW = read("session-test-slow", "SELECT pg_sleep(60)");
-
-const PATIENCE_MS = 10_000;
 
 let server: PostgresServer;
 let proxy: TcpProxy;
@@ -56,14 +55,6 @@ async function open(options: Partial<PostgresSessionOptions> = {}): Promise<Post
   const session = create(options);
   await session.start();
   return session;
-}
-
-async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = systemClock.monotonic() + PATIENCE_MS;
-  while (!(await condition())) {
-    assert.ok(systemClock.monotonic() < deadline, `waited in vain: ${what}`);
-    await new Promise((resolve) => setImmediate(resolve));
-  }
 }
 
 async function pid(session: PostgresSession): Promise<number> {
@@ -126,10 +117,10 @@ describe("a session of PostgreSQL", () => {
       const before = await pid(session);
       const broken = systemClock.monotonic();
       await terminate(session);
-      await until("the loss", () => lost.length === round);
+      await eventually("the loss", () => lost.length === round);
       assert.ok(systemClock.monotonic() - broken < 1_000, "the loss was told late");
       assert.match(String(lost.at(-1)), /terminat/);
-      await until("another connection", () => session.open);
+      await eventually("another connection", () => session.open);
       assert.equal(setUps, round + 1);
       assert.notEqual(await pid(session), before);
     }
@@ -152,7 +143,7 @@ describe("a session of PostgreSQL", () => {
     const before = await pid(session);
     await assert.rejects(session.query(SLOW, [], { deadlineMs: 50 }), /no answer within 50 ms/);
     assert.equal(losses, 1);
-    await until("another connection", () => session.open);
+    await eventually("another connection", () => session.open);
     assert.notEqual(await pid(session), before);
   });
 
@@ -195,10 +186,10 @@ describe("a session of PostgreSQL", () => {
     const waiting = session.query(SLOW, [], { deadlineMs: null });
     session.reset("deaf");
     await assert.rejects(waiting, (error) => unavailable(error) && /deaf/.test(String(error)));
-    await until("the loss", () => reasons.length === 1);
+    await eventually("the loss", () => reasons.length === 1);
     const other = await open();
     await other.query(LOCK);
-    await until("another connection", () => session.open);
+    await eventually("another connection", () => session.open);
   });
 
   test("runs the statements of a transaction together, all or nothing", async () => {
@@ -229,12 +220,12 @@ describe("a session of PostgreSQL", () => {
       onNotification: (channel, payload) => heard.push(`${channel}: ${payload}`),
     });
     await server.query(`SELECT pg_notify('the channel', 'one')`);
-    await until("the first notification", () => heard.length === 1);
+    await eventually("the first notification", () => heard.length === 1);
     const former = await pid(session);
     await terminate(session);
-    await until("another connection", async () => (await pid(session).catch(() => former)) !== former);
+    await eventually("another connection", async () => (await pid(session).catch(() => former)) !== former);
     await server.query(`SELECT pg_notify('the channel', 'two \u00e9')`);
-    await until("the second notification", () => heard.length === 2);
+    await eventually("the second notification", () => heard.length === 2);
     assert.deepEqual(heard, ["the channel: one", "the channel: two \u00e9"]);
   });
 
@@ -242,10 +233,10 @@ describe("a session of PostgreSQL", () => {
     let losses = 0;
     const session = await open({ onLost: () => losses++ });
     await server.halt("fast");
-    await until("the loss", () => losses === 1);
+    await eventually("the loss", () => losses === 1);
     await assert.rejects(session.query(ANSWER), unavailable);
     await server.relaunch();
-    await until("another connection", () => session.open);
+    await eventually("another connection", () => session.open);
     assert.deepEqual(await session.query(ANSWER), [{ answer: 42 }]);
     assert.equal(losses, 1, "attempts that failed were told as losses");
   });
@@ -256,13 +247,13 @@ describe("a session of PostgreSQL", () => {
       onOpen: () => (++tries === 2 ? Promise.reject(new Error("not now")) : Promise.resolve()),
     });
     await terminate(session);
-    await until("a third set-up", () => tries === 3 && session.open);
+    await eventually("a third set-up", () => tries === 3 && session.open);
   });
 
   test("does not start when the set-up fails, and leaves no connection", async () => {
     const session = create({ onOpen: () => Promise.reject(new Error("not now")) });
     await assert.rejects(session.start(), /not now/);
-    await until("no connection", async () => (await backends()) === 0);
+    await eventually("no connection", async () => (await backends()) === 0);
   });
 });
 
@@ -298,7 +289,7 @@ describe("a session of a server that cannot be reached", () => {
     await assert.rejects(session.query(ANSWER), /no answer within 200 ms/);
     assert.equal(session.open, false);
     await proxy.forward();
-    await until("another connection", () => session.open);
+    await eventually("another connection", () => session.open);
     assert.deepEqual(await session.query(ANSWER), [{ answer: 42 }]);
   });
 
@@ -307,9 +298,9 @@ describe("a session of a server that cannot be reached", () => {
     for (let round = 0; round < 5; round++) {
       if (round % 2 === 0) await proxy.refuse();
       else proxy.reset();
-      await until("the loss", () => !session.open);
+      await eventually("the loss", () => !session.open);
       await proxy.forward();
-      await until("another connection", () => session.open);
+      await eventually("another connection", () => session.open);
       assert.deepEqual(await session.query(ANSWER), [{ answer: 42 }]);
     }
   });
@@ -320,7 +311,7 @@ describe("the stop of a session", () => {
     const session = await open({ url: proxy.through(server.url("postgres")), connectMs: 60_000 });
     await proxy.freeze();
     proxy.reset();
-    await until("an attempt that hangs", () => !session.open && proxy.connections === 1);
+    await eventually("an attempt that hangs", () => !session.open && proxy.connections === 1);
     assert.ok((await timed(session.stop())) < 1_000);
   });
 
@@ -338,13 +329,13 @@ describe("the stop of a session", () => {
     const refused = assert.rejects(lock, (error) => hasCode(error, "STOPPED"));
     assert.ok((await timed(session.stop())) < 1_000);
     await refused;
-    await until("one connection left", async () => (await backends()) === 1);
+    await eventually("one connection left", async () => (await backends()) === 1);
   });
 
   test("ends the connection at the server, and a new start opens another", async () => {
     const session = await open();
     await session.stop();
-    await until("no connection", async () => (await backends()) === 0);
+    await eventually("no connection", async () => (await backends()) === 0);
     await assert.rejects(session.query(ANSWER), unavailable);
     await session.start();
     assert.deepEqual(await session.query(ANSWER), [{ answer: 42 }]);
@@ -360,8 +351,8 @@ describe("the stop of a session", () => {
       await session.query(ANSWER);
       await session.stop();
     }
-    await until("no connection", async () => (await backends()) === 0);
-    await until("no socket more than before", () => sockets() <= before);
+    await eventually("no connection", async () => (await backends()) === 0);
+    await eventually("no socket more than before", () => sockets() <= before);
   });
 
   lifecycleStress("a session", async () => ({

@@ -21,6 +21,7 @@ import { lifecycleStress } from "../../../../support/lifecycle-stress.ts";
 import { freePort } from "../../../../support/free-port.ts";
 import { RedisServer } from "../../../../support/redis-server.ts";
 import { TcpProxy } from "../../../../support/tcp-proxy.ts";
+import { eventually } from "../../../../support/wait.ts";
 
 let server: RedisServer;
 let proxy: TcpProxy;
@@ -60,14 +61,6 @@ async function open(options: Given = {}): Promise<RedisSession> {
 
 const through = (): string => proxy.through(server.url());
 
-async function until(what: string, is: () => boolean | Promise<boolean>): Promise<void> {
-  const giveUpAt = systemClock.monotonic() + 10_000;
-  while (!(await is())) {
-    assert.ok(systemClock.monotonic() < giveUpAt, `in vain: ${what}`);
-    await systemClock.sleep(2);
-  }
-}
-
 async function failure(work: Promise<unknown>): Promise<BatonError> {
   const error: unknown = await work.then(
     () => assert.fail("it was answered"),
@@ -105,7 +98,7 @@ void describe("a session of Redis", () => {
     assert.match(String(lost[0]), /no answer within 100 ms/);
     assert.equal(await outcomeOf(session.send(["PING"])), "not_done");
     await proxy.forward();
-    await until("open again", () => session.open);
+    await eventually("open again", () => session.open);
     assert.notEqual(await session.send<number>(["CLIENT", "ID"]), first);
   });
 
@@ -122,12 +115,12 @@ void describe("a session of Redis", () => {
     await server.command("DEL", "counter");
     await proxy.freeze("down");
     const counted = outcomeOf(session.send(["INCR", "counter"]));
-    await until("it has arrived", async () => (await server.command("GET", "counter")) === "1");
+    await eventually("it has arrived", async () => (await server.command("GET", "counter")) === "1");
     await proxy.refuse();
     assert.equal(await counted, "unknown");
     for (let i = 0; i < 5; i++) assert.equal(await outcomeOf(session.send(["INCR", "counter"])), "not_done");
     await proxy.forward();
-    await until("open again", () => session.open);
+    await eventually("open again", () => session.open);
     await session.send(["PING"]);
     assert.equal(await server.command("GET", "counter"), "1");
   });
@@ -148,12 +141,12 @@ void describe("a session of Redis", () => {
     });
     await session.start();
     for (let life = 1; life <= 3; life++) {
-      await until("open", () => session.open && ready === life);
+      await eventually("open", () => session.open && ready === life);
       assert.equal(await session.send(["CLIENT", "GETNAME"]), "set-up");
       assert.equal(await server.command("PUBLISH", "weather", `fair ${life}`), 1);
-      await until("heard", () => heard.length === life);
+      await eventually("heard", () => heard.length === life);
       proxy.reset();
-      await until("lost", () => !session.open || ready > life);
+      await eventually("lost", () => !session.open || ready > life);
     }
     assert.deepEqual(heard, ["weather: fair 1", "weather: fair 2", "weather: fair 3"]);
     assert.ok(openWhileSettingUp.every((open) => !open));
@@ -165,7 +158,7 @@ void describe("a session of Redis", () => {
     const name = `fails-${systemRandom.uuid()}`;
     const session = create({ name, onOpen: () => Promise.reject(new Error("no")) });
     await failure(session.start());
-    await until("no connection is left", async () => {
+    await eventually("no connection is left", async () => {
       const list = await server.command<string>("CLIENT", "LIST");
       return !list.includes(name);
     });
@@ -216,10 +209,10 @@ void describe("a session of Redis", () => {
       const session = await open({ url: own.url() });
       await session.send(["SET", "kept", "yes"]);
       await own.halt("kill");
-      await until("lost", () => !session.open);
+      await eventually("lost", () => !session.open);
       await systemClock.sleep(300);
       await own.relaunch();
-      await until("open again", () => session.open);
+      await eventually("open again", () => session.open);
       assert.equal(await session.send(["GET", "kept"]), "yes");
     } finally {
       await own.stop();

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import { systemClock } from "../../src/platform/clock.ts";
-import { dataDirectory, eventually, NodeProcess } from "../support/process-node.ts";
+import { dataDirectory, NodeProcess } from "../support/process-node.ts";
+import { eventually } from "../support/wait.ts";
 
 it("a schedule fires every occurrence once over several kills", async (t) => {
   const data = await dataDirectory(t);

@@ -1,0 +1,118 @@
+/** Agents of two real controllers on one database, in TypeScript and in Python. Their leader is killed while jobs run. */
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { before, describe, it } from "node:test";
+import { systemClock } from "../../../src/platform/clock.ts";
+import type { TestCluster } from "../../support/cluster.ts";
+import { suiteScope } from "../../support/node-cleanup.ts";
+import { AgentProcess } from "../../support/process-agent.ts";
+import { eventually } from "../../support/wait.ts";
+import { killLeader, openControllers, submitTo, urlsOf } from "../../support/real-controllers.ts";
+
+const python = spawnSync("python3", ["--version"]).status === 0;
+
+describe("an agent of two controllers", () => {
+  const suite = suiteScope();
+  let cluster: TestCluster;
+
+  before(async () => {
+    cluster = await openControllers(suite);
+  });
+
+  it("gives its job back when it is stopped, with nothing burned, and another hears that it is cancelled", async (t) => {
+    const { node } = await cluster.leader();
+    const first = AgentProcess.spawn(t, urlsOf(cluster), {
+      environment: { BATON_DRAIN__TIMEOUT: "600ms", BATON_DRAIN__CLEANUP: "300ms" },
+    });
+    const [id] = await submitTo(node, [{ task: "hold", max_attempts: 1 }]);
+    await node.processing(id!);
+    await eventually("its line", async () => ((await node.client.logs(id!)).logs.length > 0 ? true : null));
+    assert.equal((await first.terminate()).code, 0);
+    const waiting = await node.client.job(id!);
+    assert.deepEqual([waiting.status, waiting.failures, waiting.crashes], ["queued", 0, 0]);
+    const { logs } = await node.client.logs(id!);
+    assert.deepEqual(
+      logs.map(({ message }) => message),
+      ["holding", "told: drain"],
+    );
+    const second = AgentProcess.spawn(t, urlsOf(cluster), { name: "agent-2" });
+    await node.processing(id!);
+    await node.client.cancel(id!, "enough");
+    const job = await node.jobWhen(id!, ({ status }) => status === "cancelled");
+    assert.equal(job.error?.["message"], "enough");
+    assert.equal((await second.terminate()).code, 0, second.output);
+  });
+
+  const skip = python ? false : "there is no python3 here";
+  it("in Python counts words, and fails where it must", { skip }, async (t) => {
+    const { node: leader } = await cluster.leader();
+    const snake = AgentProcess.python(t, urlsOf(cluster));
+    const [counted, refused] = await submitTo(leader, [
+      { task: "word-count", payload: { text: "to be or not to be" } },
+      { task: "word-count", payload: {} },
+    ]);
+    const done = await leader.jobWhen(counted!, ({ status }) => status === "completed");
+    assert.equal(done.worker, "snake");
+    const { result } = await leader.client.result(counted!);
+    assert.deepEqual(result, { words: 6, characters: 18 });
+    const { logs } = await leader.client.logs(counted!);
+    assert.deepEqual(
+      logs.map(({ message }) => message),
+      ["counted 6 words"],
+    );
+    const failed = await leader.jobWhen(refused!, ({ status }) => status === "failed");
+    assert.equal(failed.failures, 1, "another attempt would have been in vain");
+
+    const [slow] = await submitTo(leader, [{ task: "slow-square", payload: { number: 2, seconds: 60 } }]);
+    await leader.processing(slow!);
+    const stopping = snake.terminate();
+    await snake.told(/finishing what runs/);
+    snake.signal("SIGTERM");
+    assert.equal((await stopping).code, 0, snake.output);
+    const waiting = await leader.client.job(slow!);
+    assert.deepEqual([waiting.status, waiting.failures, waiting.crashes], ["queued", 0, 0], snake.output);
+    await leader.client.cancel(slow!);
+  });
+
+  it("finishes under the next leader what it began under the one that was killed, each job once", async (t) => {
+    const { node: leader, epoch } = await cluster.leader();
+    // It is told of the standby only, and finds the leader.
+    const standby = urlsOf(cluster).filter((url) => url !== leader.url);
+    const agent = AgentProcess.spawn(t, standby, { args: ["--concurrency", "20"] });
+    const snake = python ? AgentProcess.python(t, urlsOf(cluster)) : null;
+    const squares = snake
+      ? await submitTo(leader, [{ task: "slow-square", payload: { number: 7, seconds: 4 } }])
+      : [];
+    for (const id of squares) await leader.jobWhen(id, ({ progress }) => progress !== null && progress > 0);
+    const work = (ms: number) => ({ task: "work", payload: { ms } });
+    const long = await submitTo(
+      leader,
+      Array.from({ length: 5 }, () => work(4_000)),
+    );
+    const short = await submitTo(
+      leader,
+      Array.from({ length: 40 }, (_, n) => work(n * 10)),
+    );
+    for (const id of long) await leader.processing(id);
+    await systemClock.sleep(500); // the store knows of a lease before the agent does
+    const next = await killLeader(cluster);
+    for (const id of [...long, ...short]) {
+      const job = await next.jobWhen(id, ({ status }) => status === "completed");
+      const counted = [job.attempts, job.interruptions, job.crashes, job.failures];
+      // A lease whose answer died with the leader was never begun.
+      const lost = !long.includes(id) && job.attempts === 2;
+      assert.deepEqual(counted, lost ? [2, 1, 0, 0] : [1, 0, 0, 0], `${id} ran once: ${agent.output}`);
+      if (long.includes(id))
+        assert.ok(job.leader_epoch > epoch, "its result was accepted by the next leader");
+    }
+    for (const id of squares) {
+      const squared = await next.jobWhen(id, ({ status }) => status === "completed");
+      assert.deepEqual([squared.attempts, squared.crashes], [1, 0], snake!.output);
+      assert.deepEqual((await next.client.result(id)).result, { square: 49, job_epoch: 1 });
+    }
+    const [last] = await submitTo(next, [work(0)]);
+    await next.jobWhen(last!, ({ status }) => status === "completed");
+    assert.equal((await agent.terminate()).code, 0, agent.output);
+  });
+});
