@@ -47,19 +47,19 @@ export class Access extends Lifecycle {
   readonly tokens: TokenService;
   readonly users: UserService;
   readonly sessions: SessionService;
-  readonly #platform: CredentialMaker & Pick<Platform, "log">;
+  readonly #platform: CredentialMaker & Pick<Platform, "log" | "machine">;
   readonly #o: AccessOptions;
   readonly #fixed: string | null;
   readonly #recognised = new PrincipalCache();
 
-  constructor(platform: CredentialMaker & Pick<Platform, "log">, options: AccessOptions) {
+  constructor(platform: CredentialMaker & Pick<Platform, "log" | "machine">, options: AccessOptions) {
     super();
     this.#platform = platform;
     this.#o = options;
     this.open = options.open;
     this.#fixed = options.fixedToken === "" ? null : digestOf(options.fixedToken);
     const { credentials } = options;
-    const passwords = new Passwords();
+    const passwords = new Passwords(platform);
     this.tokens = new TokenService(platform, credentials);
     this.users = new UserService(platform, credentials, passwords);
     this.sessions = new SessionService(platform, credentials, passwords);

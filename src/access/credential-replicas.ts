@@ -4,65 +4,22 @@
  * A node that changes a credential sends it to all nodes that it can reach, and waits for them for a moment. In
  * addition each node compares a digest with the others every few seconds, and reads their credentials where it differs.
  * `merge` (core/access/credential.ts) resolves conflicts, in the same way on every node.
- *
- *   POST /peer/access            {credentials, next: null}   store these too
- *   GET  /peer/access/digest     {digest}
- *   GET  /peer/access?after=id   {credentials, next}         a page of all
  */
 
-import { isForgotten, type Credential, CREDENTIAL_KINDS } from "../core/access/credential.ts";
-import { BatonError } from "../core/errors.ts";
+import { isForgotten, type Credential } from "../core/access/credential.ts";
 import type { NodeInfo } from "../core/node.ts";
 import { Loop } from "../platform/loop.ts";
 import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
-import type { Outcome, PeerReply, PeerRequest, ReceivedRequest } from "../transport/transport.ts";
+import { CREDENTIALS_MAX, type CredentialPage } from "../peers/rpc/access-messages.ts";
+import { servePeers, type PeerAnswer, type PeerClient } from "../peers/rpc/peer-rpc.ts";
+import type { PeerHandler } from "../transport/transport.ts";
 import type { Credentials } from "./credentials.ts";
 import { createHash } from "node:crypto";
-import { z } from "zod";
-import { ACCESS_NAME, PERMISSIONS } from "../core/access/permissions.ts";
 
-const Text = z.string().min(1).max(256);
-const Instant = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
-
-const CredentialWire = z.object({
-  id: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/),
-  kind: z.enum(CREDENTIAL_KINDS),
-  name: z.string().regex(ACCESS_NAME),
-  permission: z.enum(PERMISSIONS),
-  secret: Text.nullable(),
-  owner: Text.nullable(),
-  createdAt: Instant,
-  createdBy: Text,
-  expiresAt: Instant.nullable(),
-  lastUsedAt: Instant.nullable(),
-  removedAt: Instant.nullable(),
-  version: z.number().int().min(1).max(Number.MAX_SAFE_INTEGER),
-  node: Text,
-});
-
-/** So many in one message: a page is far below the largest body that a node takes. */
-export const PAGE_MAX = 500;
-
-const PageWire = z.object({
-  credentials: z.array(CredentialWire).max(PAGE_MAX),
-  /** Behind which id it goes on; null at the end. */
-  next: Text.nullable(),
-});
-export type Page = z.output<typeof PageWire>;
-
-/** Null for what no node of ours sends. */
-export function readPage(text: string): Page | null {
-  try {
-    return PageWire.parse(JSON.parse(text));
-  } catch {
-    return null;
-  }
-}
-
-export function pageAfter(credentials: Iterable<Credential>, after: string): Page {
+export function pageAfter(credentials: Iterable<Credential>, after: string): CredentialPage {
   const rest = sorted(credentials).filter(({ id }) => id > after);
-  const page = rest.slice(0, PAGE_MAX);
+  const page = rest.slice(0, CREDENTIALS_MAX);
   return { credentials: page, next: rest.length > page.length ? page.at(-1)!.id : null };
 }
 
@@ -83,11 +40,9 @@ function sorted(credentials: Iterable<Credential>): Credential[] {
 /** How the other nodes are reached. */
 export interface CredentialPeers {
   readonly nodes: () => readonly NodeInfo[];
-  readonly call: (node: NodeInfo, request: PeerRequest, deadlineMs: number) => Promise<Outcome>;
+  readonly client: Pick<PeerClient, "ask">;
 }
 
-export const ACCESS_PATH = "/peer/access";
-const DIGEST_PATH = `${ACCESS_PATH}/digest`;
 /** Longer, and a revocation that did not get through is not everywhere within five seconds. */
 const COMPARE_MS = 3_000;
 const CALL_MS = 1_500;
@@ -101,6 +56,8 @@ export class CredentialReplicas extends Lifecycle {
   readonly #credentials: Pick<Credentials, "cache" | "merge" | "subscribe">;
   readonly #peers: CredentialPeers;
   readonly #loop: Loop;
+  /** What other nodes ask. */
+  readonly handle: PeerHandler;
   /** Nodes whose credentials this incarnation has read completely. */
   readonly #heard = new Set<string>();
   #turn = 0;
@@ -115,6 +72,14 @@ export class CredentialReplicas extends Lifecycle {
     this.#credentials = credentials;
     this.#peers = peers;
     this.#loop = new Loop(platform.clock, () => this.#compareAll());
+    this.handle = servePeers(platform, {
+      credentials: async ({ credentials: sent }) => {
+        await credentials.merge(sent);
+        return { kept: sent.length };
+      },
+      credentialsDigest: () => ({ digest: digestOfAll(this.#known()) }),
+      credentialsAfter: ({ after }) => pageAfter(this.#known(), after),
+    });
     credentials.subscribe((changed) => this.send(changed));
   }
 
@@ -126,27 +91,15 @@ export class CredentialReplicas extends Lifecycle {
   /** Resolves when those that can be reached know, or after a moment. */
   async send(changed: readonly Credential[]): Promise<void> {
     if (changed.length === 0) return;
-    const pages = Array.from({ length: Math.ceil(changed.length / PAGE_MAX) }, (_, at) =>
-      JSON.stringify({ credentials: changed.slice(at * PAGE_MAX, (at + 1) * PAGE_MAX), next: null }),
-    );
+    const { client } = this.#peers;
     await Promise.all(
       this.#others().map(async (node) => {
-        for (const body of pages)
-          await this.#peers.call(node, { method: "POST", path: ACCESS_PATH, body }, SEND_MS);
+        for (let at = 0; at < changed.length; at += CREDENTIALS_MAX) {
+          const credentials = changed.slice(at, at + CREDENTIALS_MAX);
+          await client.ask(node, "credentials", { credentials, next: null }, { deadlineMs: SEND_MS });
+        }
       }),
     );
-  }
-
-  async handle({ method, path, body, from }: ReceivedRequest): Promise<PeerReply> {
-    const [route, search = ""] = path.split("?", 2) as [string, string?];
-    const all = this.#known();
-    if (route === DIGEST_PATH && method === "GET") return json({ digest: digestOfAll(all) });
-    if (route !== ACCESS_PATH) throw new BatonError("NOT_FOUND", `there is nothing for nodes at ${route}`);
-    if (method === "GET") return json(pageAfter(all, new URLSearchParams(search).get("after") ?? ""));
-    const page = readPage(body);
-    if (!page) throw new BatonError("BAD_REQUEST", `what ${from} sends are no credentials`);
-    await this.#credentials.merge(page.credentials);
-    return json({ kept: page.credentials.length });
   }
 
   protected override onStart(): void {
@@ -175,27 +128,26 @@ export class CredentialReplicas extends Lifecycle {
   }
 
   async #compare(node: NodeInfo): Promise<void> {
-    const text = await this.#ask(node, DIGEST_PATH);
-    if (text === null) return;
-    const { digest } = JSON.parse(text) as { digest?: unknown };
-    if (digest !== digestOfAll(this.#known())) await this.#readAll(node);
+    const answer = await this.#peers.client.ask(node, "credentialsDigest", {}, { deadlineMs: CALL_MS });
+    if (answer.got !== "answer") return;
+    if (answer.value.digest !== digestOfAll(this.#known())) await this.#readAll(node);
     else this.#heard.add(node.name);
   }
 
   async #readAll(node: NodeInfo): Promise<void> {
+    const { client } = this.#peers;
     for (let after: string | null = ""; after !== null;) {
-      const text = await this.#ask(node, `${ACCESS_PATH}?after=${encodeURIComponent(after)}`);
-      const page = text === null ? null : readPage(text);
-      if (!page) return;
-      await this.#credentials.merge(page.credentials);
-      after = page.next;
+      const page: PeerAnswer<CredentialPage> = await client.ask(
+        node,
+        "credentialsAfter",
+        { after },
+        { deadlineMs: CALL_MS },
+      );
+      if (page.got !== "answer") return;
+      await this.#credentials.merge(page.value.credentials);
+      after = page.value.next;
     }
     this.#heard.add(node.name);
-  }
-
-  async #ask(node: NodeInfo, path: string): Promise<string | null> {
-    const outcome = await this.#peers.call(node, { method: "GET", path }, CALL_MS);
-    return outcome.outcome === "reply" && outcome.status === 200 ? outcome.body : null;
   }
 
   #known(): Credential[] {
@@ -214,8 +166,4 @@ export class CredentialReplicas extends Lifecycle {
     const from = (this.#turn += ASKED_MAX) % others.length;
     return [...others.slice(from), ...others.slice(0, from)].slice(0, ASKED_MAX);
   }
-}
-
-function json(body: unknown): PeerReply {
-  return { status: 200, headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
 }

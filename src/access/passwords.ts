@@ -4,10 +4,10 @@
  * logins.
  */
 
-import { scrypt, timingSafeEqual } from "node:crypto";
-import { promisify } from "node:util";
+import { timingSafeEqual } from "node:crypto";
 import { isWellKnown } from "../config/secrets/cluster-secret.ts";
 import { BatonError } from "../core/errors.ts";
+import type { Platform } from "../platform/platform.ts";
 import { newSecret } from "../platform/random.ts";
 
 interface Parameters {
@@ -34,9 +34,6 @@ const AT_ONCE = 2;
 /** More who wait would wait longer than any browser does. */
 const WAITING_MAX = 50;
 
-type Scrypt = (password: string, salt: string, bytes: number, options: object) => Promise<Buffer>;
-const derive = promisify(scrypt) as Scrypt;
-
 /** Why a password will not do, after "the password"; null if it will. */
 export function passwordWeakness(password: string, user: string): string | null {
   const letters = Array.from(password);
@@ -51,10 +48,15 @@ export function passwordWeakness(password: string, user: string): string | null 
 }
 
 export class Passwords {
+  readonly #platform: Pick<Platform, "machine">;
   readonly #waiting: (() => void)[] = [];
   #busy = 0;
   /** Takes the place of a user's that is not there, so that a login takes as long. */
   #nobodys: string | null = null;
+
+  constructor(platform: Pick<Platform, "machine">) {
+    this.#platform = platform;
+  }
 
   async hash(password: string): Promise<string> {
     const salt = newSecret().slice(0, 24);
@@ -79,7 +81,7 @@ export class Passwords {
     await this.#turn();
     try {
       // Two spellings of one letter are one password.
-      return await derive(password.normalize("NFC"), salt, HASH_BYTES, {
+      return await this.#platform.machine.scrypt(password.normalize("NFC"), salt, HASH_BYTES, {
         N: 2 ** cost,
         r,
         p,

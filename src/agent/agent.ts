@@ -108,11 +108,10 @@ export class Agent extends Lifecycle {
     await this.#threads.stop();
     const interrupted = drained?.interrupted ?? 0;
     if (interrupted > 0) log.info({ jobs: interrupted }, "running jobs were interrupted and given back");
-    if (undelivered > 0)
-      log.error(
-        { results: undelivered },
-        "results could not be posted before the end; their jobs will run again",
-      );
+    if (undelivered > 0) {
+      const fields = { results: undelivered };
+      log.error(fields, "results could not be posted before the end; their jobs will run again");
+    }
   }
 
   /** What a drain has left of its time is for results: while leaders change, no node takes them for some seconds. */

@@ -38,7 +38,7 @@ export class ControllerLink extends Lifecycle {
   readonly #heartbeater: Heartbeater;
   readonly #send: (message: FromLink) => void;
 
-  /** `connect` is how a node is reached; over HTTP unless told otherwise. */
+  /** `connect` is how a node is reached; over HTTP by default. */
   constructor(
     platform: Pick<Platform, "clock" | "random" | "log">,
     settings: ControllerLinkSettings,
@@ -63,12 +63,7 @@ export class ControllerLink extends Lifecycle {
       sign: { ...sign, ...(queues && { queues: [...queues] }) },
       blocked: () => this.#results.failing,
       onLeased: ({ lease_id, leader_epoch, expires_in_ms, tasks }) =>
-        leases.open(
-          lease_id,
-          leader_epoch,
-          expires_in_ms,
-          tasks.map(({ job_id }) => job_id),
-        ),
+        leases.open(lease_id, leader_epoch, expires_in_ms, tasks),
       offer: (jobs, claim) => send({ say: "offer", jobs, claim }),
       giveBack: (jobs) => this.#giveBack(jobs),
     });

@@ -7,7 +7,7 @@
 
 import type { ClusterConnection } from "../client/connection/cluster-connection.ts";
 import type { HeartbeatRequest } from "../client/controller-calls.ts";
-import { Loop } from "../platform/loop.ts";
+import { Deadline, Loop, retry } from "../platform/loop.ts";
 import type { Platform } from "../platform/platform.ts";
 
 type Sign = Pick<HeartbeatRequest, "agent" | "capabilities" | "version">;
@@ -55,18 +55,10 @@ export class Heartbeater {
     await this.stop();
     if (unanswered.length === 0) return;
     const { clock } = this.#platform;
-    const over = new AbortController();
-    const cancel = clock.after(withinMs, () => over.abort());
     const backoff = this.#leader.backoff();
-    while (!over.signal.aborted) {
-      try {
-        await this.#beat({ running: 0, unanswered: [...unanswered] }, over.signal);
-        break;
-      } catch {
-        await clock.sleep(backoff.next(), over.signal);
-      }
-    }
-    cancel();
+    using limit = new Deadline(clock, withinMs);
+    const beat = (): Promise<void> => this.#beat({ running: 0, unanswered: [...unanswered] }, limit.signal);
+    await retry(clock, beat, () => backoff.next(), limit.signal).catch(() => {}); // the time is over
   }
 
   async #step(signal: AbortSignal): Promise<number> {

@@ -37,7 +37,7 @@ const EMPTY_MS_MIN = 250;
 const OFFER_MS = 2_000;
 /** Requests that are remembered as unanswered. Fewer, and an agent of many nodes forgets one of a long search for the leader. */
 const UNANSWERED_MAX = 32;
-/** How often it is told that there still is no leader. */
+/** How often the log repeats that there is still no leader. */
 const WARN_EVERY_MS = 30_000;
 
 export class LeasePoller {
@@ -148,10 +148,8 @@ export class LeasePoller {
     const claim = this.#offer(jobs);
     clock.after(OFFER_MS, () => {
       if (!decide(claim, "withdrawn")) return;
-      log.warn(
-        { jobs: jobs.length },
-        "a handler blocks the event loop: jobs that were leased meanwhile are given back",
-      );
+      const fields = { jobs: jobs.length };
+      log.warn(fields, "a handler blocks the event loop: jobs that were leased meanwhile are given back");
       giveBack(jobs);
     });
   }
@@ -178,7 +176,7 @@ export class LeasePoller {
   }
 }
 
-/** Interruptions and crashes are the leader's business: they are not told, and count as none here. */
+/** Interruptions and crashes are counted by the leader, which does not send them: they are 0 here. */
 function claimedJob(task: LeasedTaskBody, lease: LeaseBody): ClaimedJob {
   const createdAt = Date.parse(task.created_at);
   return {

@@ -32,7 +32,7 @@ export interface Lease {
 interface Kept extends Lease {
   readonly jobs: Set<string>;
   readonly backoff: Backoff;
-  /** Others may run its jobs: their handlers were told. */
+  /** Others may run its jobs; their handlers have been aborted. */
   lost: boolean;
   renewing: Promise<void> | null;
   cancelRenewal: () => void;
@@ -67,7 +67,7 @@ export class LeaseRenewer {
     return [...this.#leases.values()].reduce((sum, { jobs }) => sum + jobs.size, 0);
   }
 
-  open(id: string, epoch: number, expiresInMs: number, jobs: readonly string[]): void {
+  open(id: string, epoch: number, expiresInMs: number, tasks: readonly { readonly job_id: string }[]): void {
     const { clock } = this.#platform;
     const lease: Kept = {
       id,
@@ -75,7 +75,7 @@ export class LeaseRenewer {
       expiresInMs,
       trustedUntil: clock.monotonic() + expiresInMs,
       over: false,
-      jobs: new Set(jobs),
+      jobs: new Set(tasks.map(({ job_id }) => job_id)),
       backoff: this.#leader.backoff(),
       lost: false,
       renewing: null,

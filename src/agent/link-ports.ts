@@ -46,7 +46,7 @@ export class LinkPorts implements WorkerPorts {
     this.#tasks = tasks;
   }
 
-  /** Every claim is answered by one offer, at the latest when the link is told to drain. */
+  /** Every claim is answered by one offer, at the latest when the link drains. */
   readonly claims: ClaimPort = {
     claim: async ({ limit }) => {
       const offered = new Promise<readonly ClaimedJob[]>((resolve) => (this.#claimed = resolve));

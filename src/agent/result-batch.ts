@@ -49,7 +49,7 @@ export function resultText({ run, ended }: Posting, agent: string, leaderEpoch: 
   return ended.result === undefined ? head : `${head.slice(0, -1)},"result":${ended.result}}`;
 }
 
-/** A result that no leader will ever take is a failure of its job: told as one, once. Null when there is nothing to tell. */
+/** A result that no leader will ever accept is reported as a failure of its job, once. Null when there is nothing to report. */
 export function afterRefusal(posting: Posting, status: number, answer: ResultAnswerBody): Posting | null {
   if (posting.ended.status !== "succeeded" || (status !== 200 && (status < 400 || status === 404)))
     return null;

@@ -18,6 +18,7 @@ import { prepared } from "./schema/operation-schema.ts";
 import { NO_HEADERS, type EventReply, type Input, type Operation } from "./operation.ts";
 import { isController, isUpkeep, RequestRouter } from "./route.ts";
 import type { Clock } from "../platform/clock.ts";
+import type { Platform } from "../platform/platform.ts";
 
 /** An input, with the request as it came: it is forwarded like that. */
 export interface OperationInput extends Input<any, any, any> {
@@ -44,18 +45,23 @@ const JSON_REPLY = { "content-type": "application/json; charset=utf-8" } as cons
 
 export class OperationExecutor {
   readonly services: NodeServices;
+  readonly #platform: Pick<Platform, "clock" | "identity">;
   readonly #inFlight: Pick<InFlight, "enter"> | null;
   readonly #router: RequestRouter;
   /** Null where every node answers for itself. */
   readonly #forwarder: Forwarder | null;
   readonly #lateness: RequestDelay;
 
-  constructor({ services, inFlight, tracing = noTracing }: OperationExecutorOptions) {
+  constructor(
+    platform: Pick<Platform, "clock" | "identity">,
+    { services, inFlight, tracing = noTracing }: OperationExecutorOptions,
+  ) {
+    this.#platform = platform;
     this.services = services;
     this.#inFlight = inFlight ?? null;
     this.#router = new RequestRouter(services);
     this.#forwarder = services.peers ? new Forwarder(services, services.peers, tracing) : null;
-    this.#lateness = new RequestDelay(services.clock);
+    this.#lateness = new RequestDelay(platform.clock);
   }
 
   /** How a request got here that a node has sent. Takes what nodes say to each other out of the query. */
@@ -65,16 +71,16 @@ export class OperationExecutor {
     headers: Input<any, any, any>["headers"],
   ): Inbound {
     return arrival(from, query, headers, {
-      clock: this.services.clock,
+      clock: this.#platform.clock,
       lateBy: (sender, sentAt) => this.#lateness.by(sender, sentAt),
     });
   }
 
   /** What every answer says of the node that gives it. */
   nodeHeaders(): Record<"x-baton-node" | "x-baton-role" | "x-baton-epoch", string> {
-    const { identity, leadership, health } = this.services;
+    const { leadership, health } = this.services;
     return {
-      "x-baton-node": identity.name,
+      "x-baton-node": this.#platform.identity.name,
       "x-baton-role": roleOf(leadership.held(), health.draining),
       "x-baton-epoch": String(leadership.current()?.epoch ?? 0),
     };

@@ -6,6 +6,7 @@
  */
 
 import { Cached } from "../platform/cached.ts";
+import { Feed } from "../platform/feed.ts";
 import type { Clock } from "../platform/clock.ts";
 import { OUTSIDE, type Inbound } from "../transport/hop-headers.ts";
 import type { JournalEntryBody } from "./operations/cluster/journal.ts";
@@ -28,7 +29,7 @@ export class LiveFeed {
   readonly #services: Omit<NodeServices, "live">;
   readonly #clock: Clock;
   readonly #overview: Overview;
-  readonly #readers = new Set<(events: readonly ServerEvent[]) => void>();
+  readonly #feed = new Feed<ServerEvent>({ max: UNREAD_MAX, kept: () => [] });
   readonly #cached: Cached<OverviewBody>;
   /** Entries that were told, or were there before anybody read. */
   #seen: ReadonlySet<string> | null = null;
@@ -48,31 +49,14 @@ export class LiveFeed {
   }
 
   async *follow(signal: AbortSignal): AsyncGenerator<ServerEvent> {
-    let unread: ServerEvent[] = [];
-    let wake = (): void => {};
-    const end = (): void => wake();
-    const push = (events: readonly ServerEvent[]): void => {
-      if (unread.length + events.length > UNREAD_MAX) unread = [];
-      unread.push(...events);
-      wake();
-    };
-    signal.addEventListener("abort", end, { once: true });
-    this.#readers.add(push);
+    const events = this.#feed.follow(signal);
     this.#begin();
     try {
       yield overviewEvent(await this.overview(OUTSIDE));
-      while (!signal.aborted) {
-        const events = unread;
-        unread = [];
-        yield* events;
-        if (unread.length > 0 || signal.aborted) continue;
-        await new Promise<void>((resolve) => (wake = resolve));
-        wake = () => {};
-      }
+      yield* events;
     } finally {
-      signal.removeEventListener("abort", end);
-      this.#readers.delete(push);
-      if (this.#readers.size === 0) this.#end();
+      await events.return!();
+      if (this.#feed.followers === 0) this.#end();
     }
   }
 
@@ -101,7 +85,7 @@ export class LiveFeed {
       if (text !== this.#sent && this.#sent !== "") events.push(overviewEvent(overview));
       this.#sent = text;
     }
-    if (events.length > 0) for (const push of this.#readers) push(events);
+    for (const event of events) this.#feed.push(event);
   }
 
   /** Oldest first. What was written before the first reader came is not new. */

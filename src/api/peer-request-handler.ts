@@ -7,11 +7,12 @@
 import FindMyWay from "find-my-way";
 import { requirePermission } from "../core/access/permissions.ts";
 import { BatonError } from "../core/errors.ts";
+import type { ServerEvent } from "../core/server-event.ts";
 import { traceFields } from "../core/trace.ts";
-import type { Log } from "../platform/log.ts";
+import type { Platform } from "../platform/platform.ts";
 import { traceIn } from "../transport/hop-headers.ts";
 import type { PeerHandler, PeerReply, ReceivedRequest } from "../transport/transport.ts";
-import { eventBytes } from "./schema/event-bytes.ts";
+import { EVENT_HEADERS, eventBytes } from "./schema/event-bytes.ts";
 import type { OperationExecutor, OperationInput } from "./execute.ts";
 import { readJson } from "./schema/json-body.ts";
 import { prepared } from "./schema/operation-schema.ts";
@@ -24,7 +25,6 @@ export interface PeerRequestHandlerOptions {
   readonly executor: OperationExecutor;
   /** By the path under which they answer: `/peer/election`. The longest that fits is taken. */
   readonly mounts?: Readonly<Record<string, PeerHandler>>;
-  readonly log: Log;
 }
 
 const JSON_TYPE = "application/json; charset=utf-8";
@@ -33,15 +33,15 @@ const PARAM_LENGTH_MAX = 16_384;
 
 export class PeerRequestHandler {
   readonly #executor: OperationExecutor;
-  readonly #log: Log;
+  readonly #platform: Pick<Platform, "clock" | "log">;
   readonly #mounts: readonly (readonly [path: string, handler: PeerHandler])[];
   readonly #operations = FindMyWay({ maxParamLength: PARAM_LENGTH_MAX, onBadUrl: () => {} });
   readonly #streams = new Set<AbortController>();
   #unnamed = 0;
 
-  constructor({ executor, mounts, log }: PeerRequestHandlerOptions) {
+  constructor(platform: Pick<Platform, "clock" | "log">, { executor, mounts }: PeerRequestHandlerOptions) {
+    this.#platform = platform;
     this.#executor = executor;
-    this.#log = log;
     this.#mounts = Object.entries({ ...peerQueries(executor.services), ...mounts }).sort(
       ([a], [b]) => b.length - a.length,
     );
@@ -97,15 +97,8 @@ export class PeerRequestHandler {
     prepared(operation).validate(input);
     const answer = await this.#executor.execute(operation, input);
     if ("events" in answer) {
-      const type = {
-        "content-type": "text/event-stream; charset=utf-8",
-        "cache-control": "no-cache, no-transform",
-      };
-      return {
-        status: 200,
-        headers: this.#headers(id, type),
-        stream: this.#stream(answer.events, request.signal),
-      };
+      const headers = this.#headers(id, EVENT_HEADERS);
+      return { status: 200, headers, stream: this.#stream(answer.events, request.signal) };
     }
     const { status, ...rest } = answer;
     return { ...rest, status, headers: this.#headers(id, answer.headers) };
@@ -130,26 +123,19 @@ export class PeerRequestHandler {
   #stream(events: EventReply["events"], reader: AbortSignal | undefined): AsyncIterableIterator<Buffer> {
     const stop = new AbortController();
     const leave = (): void => stop.abort();
-    if (reader?.aborted) stop.abort();
-    reader?.addEventListener("abort", leave, { once: true });
-    this.#streams.add(stop);
-    const over = (): void => {
-      reader?.removeEventListener("abort", leave);
-      this.#streams.delete(stop);
-    };
-    const frames = eventBytes(events(stop.signal), this.#executor.services.clock, stop.signal, over);
-    return {
-      [Symbol.asyncIterator]() {
-        return this;
-      },
-      next: () => frames.next(),
-      // The generator may be waiting for an event that never comes: it is woken first.
-      return: async () => {
-        stop.abort();
-        over();
-        return frames.return(undefined);
-      },
-    };
+    const streams = this.#streams;
+    async function* counted(signal: AbortSignal): AsyncGenerator<ServerEvent> {
+      if (reader?.aborted) leave();
+      reader?.addEventListener("abort", leave, { once: true });
+      streams.add(stop);
+      try {
+        yield* events(signal);
+      } finally {
+        streams.delete(stop);
+        reader?.removeEventListener("abort", leave);
+      }
+    }
+    return eventBytes(counted, this.#platform.clock, stop);
   }
 
   #headers(id: string, headers: Readonly<Record<string, string>>): Record<string, string> {
@@ -167,7 +153,7 @@ export class PeerRequestHandler {
     if (problem.fault) {
       const { method, path, from } = request;
       const trace = traceFields(traceIn(request.headers));
-      this.#log.error({ error, reqId, method, path, from, ...trace }, "a request of a node failed");
+      this.#platform.log.error({ error, reqId, method, path, from, ...trace }, "a request of a node failed");
     }
     const headers = this.#headers(reqId, { "content-type": JSON_TYPE });
     if (problem.retryAfter) headers["retry-after"] = "1";

@@ -33,12 +33,9 @@ export class LocalTopics {
   deliver(topic: string, messages: readonly EncodedMessage[]): void {
     for (const subscriber of this.#topics.get(topic) ?? []) {
       const dropped = subscriber.push(messages);
-      if (dropped > 0) {
-        this.#log?.warn(
-          { topic, messages: dropped },
-          "a subscriber is too far behind; its oldest are dropped",
-        );
-      }
+      if (dropped === 0) continue;
+      const fields = { topic, messages: dropped };
+      this.#log?.warn(fields, "a subscriber is too far behind; its oldest are dropped");
     }
   }
 

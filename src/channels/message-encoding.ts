@@ -23,11 +23,8 @@ export function encodeMessage(messages: readonly Message[]): EncodedMessage[] {
 export function checkName(field: "queue" | "topic", name: string): void {
   // oxlint-disable-next-line no-control-regex -- they are what is looked for
   if (typeof name === "string" && /^[^\u0000-\u001f]+$/.test(name) && fits(name)) return;
-  throw new BatonError(
-    "BAD_REQUEST",
-    `the name of a ${field} must be 1 to ${NAME_LENGTH_MAX} characters without control characters, not ${JSON.stringify(name)}`,
-    { field },
-  );
+  const message = `the name of a ${field} must be 1 to ${NAME_LENGTH_MAX} characters without control characters, not ${JSON.stringify(name)}`;
+  throw new BatonError("BAD_REQUEST", message, { field });
 }
 
 function fits(name: string): boolean {
@@ -43,11 +40,8 @@ export function checkBatchMax(batchMax: number): void {
 
 function keyOf({ key }: Message, index: number): string {
   if (typeof key === "string" && key.length <= KEY_LENGTH_MAX) return key;
-  throw new BatonError(
-    "BAD_REQUEST",
-    `the key of message ${index} must be a string of at most ${KEY_LENGTH_MAX} characters; put what is longer into the body`,
-    { field: `[${index}].key` },
-  );
+  const message = `the key of message ${index} must be a string of at most ${KEY_LENGTH_MAX} characters; put what is longer into the body`;
+  throw new BatonError("BAD_REQUEST", message, { field: `[${index}].key` });
 }
 
 function textOf({ body }: Message, index: number): string {
@@ -59,10 +53,6 @@ function textOf({ body }: Message, index: number): string {
     cause = error;
   }
   if (text !== undefined) return text;
-  throw new BatonError(
-    "BAD_REQUEST",
-    `the body of message ${index} must be a plain JSON value`,
-    { field: `[${index}].body` },
-    { cause },
-  );
+  const message = `the body of message ${index} must be a plain JSON value`;
+  throw new BatonError("BAD_REQUEST", message, { field: `[${index}].body` }, { cause });
 }

@@ -187,10 +187,8 @@ export class QueueConsumer {
         return await work();
       } catch (err) {
         if (this.#closed || clock.monotonic() >= source.oursUntil(batch)) {
-          log?.warn(
-            { queue, messages: batch.messages.length, err },
-            "the end of a batch could not be recorded; it is delivered again",
-          );
+          const fields = { queue, messages: batch.messages.length, err };
+          log?.warn(fields, "the end of a batch could not be recorded; it is delivered again");
           return undefined;
         }
         await this.#pause(SETTLE_RETRY_MS);

@@ -48,19 +48,13 @@ export function asFailure(error: unknown): CliFailure {
   if (hasCode(error, "BAD_CONFIG")) return fromConfig(mistakesOf(error));
   if (hasCode(error, "BAD_TASK")) return new CliFailure(EXIT.config, error.message);
   if (hasCode(error, "DATA_IN_USE")) {
-    return new CliFailure(
-      EXIT.failure,
-      error.message,
-      "stop the other node, or give this one its own --data directory",
-    );
+    const hint = "stop the other node, or give this one its own --data directory";
+    return new CliFailure(EXIT.failure, error.message, hint);
   }
   if (hasCode(error, "DATA_UNUSABLE")) return new CliFailure(EXIT.failure, error.message);
   if (hasCode(error, "STORE_UNAVAILABLE")) {
-    return new CliFailure(
-      EXIT.failure,
-      error.message,
-      "does the database run, and can this machine reach it? see --store",
-    );
+    const hint = "does the database run, and can this machine reach it? see --store";
+    return new CliFailure(EXIT.failure, error.message, hint);
   }
   // An expected error: its message is enough.
   if (error instanceof BatonError && error.code !== "INTERNAL")

@@ -19,50 +19,38 @@ type AddCommands = (program: Command, terminal: Terminal) => void;
 /** The names and aliases of the commands that a module adds, and how to load it. */
 type CommandModule = readonly [names: readonly string[], load: () => Promise<AddCommands>];
 
-/** By what people want; a group's name ends in "commands:". */
-const GROUPS: readonly (readonly [string, readonly CommandModule[]])[] = [
-  [
-    "Starting commands:",
-    [
-      [["demo"], async () => (await import("./demo/demo.ts")).addDemoCommand],
-      [["start"], async () => (await import("./process/start.ts")).addStartCommand],
-      [["agent"], async () => (await import("./process/agent.ts")).addAgentCommand],
-      [["controller"], async () => (await import("./process/controller.ts")).addControllerCommands],
-    ],
+/** By what people want. */
+const GROUPS: Readonly<Record<string, readonly CommandModule[]>> = {
+  Starting: [
+    [["demo"], async () => (await import("./demo/demo.ts")).addDemoCommand],
+    [["start"], async () => (await import("./process/start.ts")).addStartCommand],
+    [["agent"], async () => (await import("./process/agent.ts")).addAgentCommand],
+    [["controller"], async () => (await import("./process/controller.ts")).addControllerCommands],
   ],
-  [
-    "Job commands:",
-    [
-      [["submit"], async () => (await import("./jobs/submit.ts")).addSubmitCommand],
-      [["call"], async () => (await import("./jobs/submit.ts")).addCallCommand],
-      [["jobs"], async () => (await import("./jobs/jobs.ts")).addJobsCommands],
-      [["queues"], async () => (await import("./jobs/queues.ts")).addQueuesCommands],
-      [["schedules"], async () => (await import("./jobs/schedules.ts")).addSchedulesCommands],
-    ],
+  Job: [
+    [["submit"], async () => (await import("./jobs/submit.ts")).addSubmitCommand],
+    [["call"], async () => (await import("./jobs/submit.ts")).addCallCommand],
+    [["jobs"], async () => (await import("./jobs/jobs.ts")).addJobsCommands],
+    [["queues"], async () => (await import("./jobs/queues.ts")).addQueuesCommands],
+    [["schedules"], async () => (await import("./jobs/schedules.ts")).addSchedulesCommands],
   ],
-  [
-    "Cluster commands:",
-    [
-      [["top"], async () => (await import("./top/top.ts")).addTopCommand],
-      [["status", "tasks"], async () => (await import("./cluster/cluster.ts")).addStatusCommands],
-      [["cluster"], async () => (await import("./cluster/cluster.ts")).addClusterCommands],
-      [["nodes", "node"], async () => (await import("./cluster/node.ts")).addNodeCommands],
-      [["leader", "leaders"], async () => (await import("./cluster/leader.ts")).addLeaderCommand],
-      [["events"], async () => (await import("./cluster/events.ts")).addEventsCommand],
-    ],
+  Cluster: [
+    [["top"], async () => (await import("./top/top.ts")).addTopCommand],
+    [["status", "tasks"], async () => (await import("./cluster/cluster.ts")).addStatusCommands],
+    [["cluster"], async () => (await import("./cluster/cluster.ts")).addClusterCommands],
+    [["nodes", "node"], async () => (await import("./cluster/node.ts")).addNodeCommands],
+    [["leader", "leaders"], async () => (await import("./cluster/leader.ts")).addLeaderCommand],
+    [["events"], async () => (await import("./cluster/events.ts")).addEventsCommand],
   ],
-  [
-    "Set-up commands:",
-    [
-      [["doctor"], async () => (await import("./doctor/doctor.ts")).addDoctorCommand],
-      [["config"], async () => (await import("./admin/config.ts")).addConfigCommands],
-      [["token"], async () => (await import("./admin/token.ts")).addTokenCommands],
-      [["user"], async () => (await import("./admin/user.ts")).addUserCommands],
-      [["secret"], async () => (await import("./admin/secret.ts")).addSecretCommands],
-      [["completion"], async () => (await import("./completion/completion.ts")).addCompletionCommand],
-    ],
+  "Set-up": [
+    [["doctor"], async () => (await import("./doctor/doctor.ts")).addDoctorCommand],
+    [["config"], async () => (await import("./admin/config.ts")).addConfigCommands],
+    [["token"], async () => (await import("./admin/token.ts")).addTokenCommands],
+    [["user"], async () => (await import("./admin/user.ts")).addUserCommands],
+    [["secret"], async () => (await import("./admin/secret.ts")).addSecretCommands],
+    [["completion"], async () => (await import("./completion/completion.ts")).addCompletionCommand],
   ],
-];
+};
 
 /** Whether a module is needed for these arguments. All are, unless the first argument names a command or asks for the version. */
 function isNeeded([names]: CommandModule, [first = "", second, , line = ""]: readonly string[]): boolean {
@@ -72,7 +60,8 @@ function isNeeded([names]: CommandModule, [first = "", second, , line = ""]: rea
     const typed = line.trimStart().split(/\s+/)[1] ?? "";
     return second !== "words" || names.includes("completion") || names.includes(typed);
   }
-  return names.includes(first) || !GROUPS.some(([, modules]) => modules.some(([all]) => all.includes(first)));
+  const modules = Object.values(GROUPS).flat();
+  return names.includes(first) || !modules.some(([all]) => all.includes(first));
 }
 
 /** Resolves with the exit code. */
@@ -91,8 +80,8 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
       getOutHelpWidth: () => terminal.out.columns ?? HELP_WIDTH,
       getErrHelpWidth: () => terminal.err.columns ?? HELP_WIDTH,
     });
-  for (const [group, modules] of GROUPS) {
-    program.commandsGroup(group);
+  for (const [group, modules] of Object.entries(GROUPS)) {
+    program.commandsGroup(`${group} commands:`);
     const needed = modules.filter((module) => isNeeded(module, args));
     for (const add of await Promise.all(needed.map(([, load]) => load()))) add(program, terminal);
   }

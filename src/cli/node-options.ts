@@ -38,11 +38,11 @@ export function withYes(command: Command): Command {
 }
 
 export async function connect(terminal: Terminal, options: NodeOptions): Promise<BatonClient> {
-  // A command is over before it would have learned of other nodes, and speaks of the one that it was told to ask.
+  // A command ends before it could learn of other nodes, and reports about the node that was named.
   return opened(terminal, options, { urls: nodeUrls(terminal, options), discover: false });
 }
 
-/** For what goes on for long: when the node dies that it was told to ask, another one of its cluster is asked. */
+/** For commands that run for long: if the named node dies, another node of its cluster is asked. */
 export async function connectForLong(terminal: Terminal, options: NodeOptions): Promise<BatonClient> {
   return opened(terminal, options, { urls: nodeUrls(terminal, options) });
 }
@@ -85,11 +85,8 @@ export function nodeUrls(terminal: Terminal, options: Pick<NodeOptions, "url">):
   const bad = urls.find((url) => !isAddress(url));
   if (bad === undefined) return unique(urls);
   const who = options.url !== undefined ? "--url" : "BATON_URL";
-  throw new CliFailure(
-    EXIT.usage,
-    `${who} must be a URL such as ${DEFAULT_URL}, not ${JSON.stringify(bad)}`,
-    /^[\w.-]+:\d{1,5}$/.test(bad) ? `write http://${bad}` : null,
-  );
+  const message = `${who} must be a URL such as ${DEFAULT_URL}, not ${JSON.stringify(bad)}`;
+  throw new CliFailure(EXIT.usage, message, /^[\w.-]+:\d{1,5}$/.test(bad) ? `write http://${bad}` : null);
 }
 
 /** One, or several with commas between them. */

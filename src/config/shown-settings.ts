@@ -36,7 +36,7 @@ function valueOf(settings: Settings, row: Setting): Value {
   return section === null ? (all[key] as unknown as Value) : all[section]![key]!;
 }
 
-/** As far as it can be told: some defaults are worked out at the start. */
+/** As far as it is known: some defaults are determined at the start. */
 function isDefault(row: Setting, value: Value): boolean {
   return JSON.stringify(writeValue(row, value)) === JSON.stringify(row.default);
 }

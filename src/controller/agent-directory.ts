@@ -6,7 +6,7 @@
 
 import type { AgentState } from "../core/agent.ts";
 import type { Term } from "../core/leadership/term.ts";
-import { Batcher } from "../platform/batcher.ts";
+import { Batcher, byTerm, type UnderTerm } from "../platform/batcher.ts";
 import type { Platform } from "../platform/platform.ts";
 import type { Agent, AgentSeen } from "../store/agents.ts";
 import type { Store } from "../store/store.ts";
@@ -45,7 +45,7 @@ interface Tenure {
 export class AgentDirectory {
   readonly #platform: Pick<Platform, "clock" | "events">;
   readonly #o: AgentDirectoryOptions;
-  readonly #writes: Batcher<{ readonly agent: AgentSeen; readonly term: Term }, void>;
+  readonly #writes: Batcher<UnderTerm<AgentSeen, Term>, void>;
   /** Seen again since the last time that this was stored. */
   #refreshed = new Map<string, AgentSeen>();
   #current: Tenure | null = null;
@@ -53,7 +53,8 @@ export class AgentDirectory {
   constructor(platform: Pick<Platform, "clock" | "events">, options: AgentDirectoryOptions) {
     this.#platform = platform;
     this.#o = options;
-    this.#writes = new Batcher({ clock: platform.clock, flush: (items) => this.#write(items) });
+    const flush = byTerm((agents: readonly AgentSeen[], term: Term) => this.#write(agents, term));
+    this.#writes = new Batcher({ clock: platform.clock, flush });
   }
 
   list(withRemoved: boolean): Promise<readonly Agent[]> {
@@ -65,7 +66,7 @@ export class AgentDirectory {
     const before = this.#refreshed.get(note.name) ?? known.get(note.name);
     const agent = noted(note, before);
     if (before && alike(before, agent)) return void this.#refreshed.set(agent.name, agent);
-    await this.#writes.add({ agent, term });
+    await this.#writes.add({ write: agent, term });
     known.set(agent.name, agent);
     this.#refreshed.delete(agent.name);
     if (!before) this.#o.onNew(agent);
@@ -90,7 +91,7 @@ export class AgentDirectory {
     const refreshed = this.#refreshed;
     if (refreshed.size === 0) return;
     this.#refreshed = new Map();
-    await Promise.all([...refreshed.values()].map((agent) => this.#writes.add({ agent, term })));
+    await Promise.all([...refreshed.values()].map((agent) => this.#writes.add({ write: agent, term })));
     for (const agent of refreshed.values()) if (known.has(agent.name)) known.set(agent.name, agent);
   }
 
@@ -119,17 +120,12 @@ export class AgentDirectory {
     return this.#current.known;
   }
 
-  async #write(items: readonly { readonly agent: AgentSeen; readonly term: Term }[]): Promise<void[]> {
-    const byTerm = Map.groupBy(items, ({ term }) => term);
-    for (const [term, each] of byTerm) {
-      // The last word on an agent counts: one statement cannot write a row twice.
-      const agents = new Map(each.map(({ agent }) => [agent.name, agent]));
-      await this.#platform.events.fenced(
-        "agents.seen",
-        this.#o.store.agents.seen([...agents.values()], term),
-      );
-    }
-    return items.map(() => {});
+  async #write(agents: readonly AgentSeen[], term: Term): Promise<void[]> {
+    // The last word on an agent counts: one statement cannot write a row twice.
+    const last = new Map(agents.map((agent) => [agent.name, agent]));
+    const seen = this.#o.store.agents.seen([...last.values()], term);
+    await this.#platform.events.fenced("agents.seen", seen);
+    return agents.map(() => {});
   }
 }
 

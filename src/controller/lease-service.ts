@@ -116,7 +116,7 @@ export class LeaseService {
       waiter.settle(null);
     });
     interest.line.push(waiter);
-    // Whoever does not wait wants to know it now. The others are told nothing that was not looked for a moment ago.
+    // A request that does not wait is answered from a new claim; for the others the last one is recent enough.
     if (request.timeoutMs === 0 || interest.hinted || now - interest.emptyAt >= POLL_MS)
       this.#claimNext(interest);
     this.#wakeAt(Math.min(waiter.until, this.#ticksAt(interest)));

@@ -14,7 +14,7 @@ import { outcomeOf, type Ending, type Judged, type OutcomeRules } from "../jobs/
 import { statusAfter } from "../jobs/run/result-writer.ts";
 import { reportRuns, settleRuns, type RunWriting } from "../jobs/run/run-writes.ts";
 import type { TaskRegistry } from "../jobs/tasks/task-registry.ts";
-import { Batcher } from "../platform/batcher.ts";
+import { Batcher, byTerm, type UnderTerm } from "../platform/batcher.ts";
 import type { Platform } from "../platform/platform.ts";
 import type { JobStore, NewLogLine, Outcome, Report, Run, Settlement, Verdict } from "../store/store.ts";
 import type { LeasedRuns } from "./leased-runs.ts";
@@ -76,11 +76,6 @@ export interface ResultServiceOptions {
   readonly onReported: (id: JobId) => void;
 }
 
-interface Under<Write> {
-  readonly write: Write;
-  readonly term: Term;
-}
-
 const NOT_ABORTED = { why: null, message: null };
 /** Of a run whose outcome does not depend on what it has spent. */
 const UNSPENT: Judged = { failures: 0, interruptions: 0, crashes: 0, maxAttempts: 1, timeoutMs: null };
@@ -89,21 +84,18 @@ export class ResultService {
   readonly #clock: Platform["clock"];
   readonly #o: ResultServiceOptions;
   readonly #writing: RunWriting;
-  readonly #settlements: Batcher<Under<Settlement>, Verdict>;
-  readonly #reports: Batcher<Under<Report>, Verdict>;
+  readonly #settlements: Batcher<UnderTerm<Settlement, Term>, Verdict>;
+  readonly #reports: Batcher<UnderTerm<Report, Term>, Verdict>;
 
   constructor(platform: Pick<Platform, "clock" | "events">, options: ResultServiceOptions) {
     this.#clock = platform.clock;
     this.#o = options;
     const writing = (this.#writing = { store: options.store, events: platform.events });
-    this.#settlements = new Batcher({
-      clock: platform.clock,
-      flush: (items) => byTerm(items, (writes, term) => settleRuns(writing, writes, term)),
-    });
-    this.#reports = new Batcher({
-      clock: platform.clock,
-      flush: (items) => byTerm(items, (writes, term) => reportRuns(writing, writes, term)),
-    });
+    const { clock } = platform;
+    const settle = byTerm((writes: readonly Settlement[], term: Term) => settleRuns(writing, writes, term));
+    const report = byTerm((writes: readonly Report[], term: Term) => reportRuns(writing, writes, term));
+    this.#settlements = new Batcher({ clock, flush: settle });
+    this.#reports = new Batcher({ clock, flush: report });
   }
 
   async settle(results: readonly AgentResult[]): Promise<readonly ResultAnswer[]> {
@@ -169,7 +161,7 @@ export class ResultService {
     }
   }
 
-  /** What can be told without asking the store. */
+  /** A refusal that does not need the store. */
   #refusal(named: RunNamed & { readonly agent?: string }, term: Term): ResultRefusal | null {
     const { leaderEpoch, jobEpoch, lease, agent } = named;
     if (leaderEpoch !== term.epoch) {
@@ -264,18 +256,4 @@ export function staleEpoch(
 ): BatonError {
   const alias = code === "STALE_EPOCH" ? { alias: "STALE_LEASE" } : {};
   return new BatonError(code, message, { ...alias, job_id: job, field, leader_epoch: leaderEpoch });
-}
-
-/** What came in together is nearly always of one term. */
-async function byTerm<Write>(
-  items: readonly Under<Write>[],
-  write: (writes: readonly Write[], term: Term) => Promise<readonly Verdict[]>,
-): Promise<Verdict[]> {
-  const verdicts = new Map<Write, Verdict>();
-  for (const [term, each] of Map.groupBy(items, (item) => item.term)) {
-    const writes = each.map((item) => item.write);
-    const answers = await write(writes, term);
-    writes.forEach((given, at) => verdicts.set(given, answers[at]!));
-  }
-  return items.map((item) => verdicts.get(item.write)!);
 }

@@ -6,20 +6,14 @@
 
 import { leasesOf } from "../core/agent.ts";
 import type { Term } from "../core/leadership/term.ts";
-import { Batcher } from "../platform/batcher.ts";
+import { Batcher, byTerm, type UnderTerm } from "../platform/batcher.ts";
 import type { Platform } from "../platform/platform.ts";
 import type { LeaseReaper } from "../jobs/recover/lease-reaper.ts";
 
-interface Stray {
-  readonly holder: string;
-  readonly term: Term;
-}
-
 export class StrayLeases {
-  readonly #reaper: Pick<LeaseReaper, "recover">;
   readonly #switchedOff: Set<string>;
   /** Those of the same moment go together: after a change of leaders every agent may have lost an answer. */
-  readonly #ends: Batcher<Stray, void>;
+  readonly #ends: Batcher<UnderTerm<string, Term>, void>;
 
   /** `switchedOff`: agents that were ended for a term that is about to begin. They stay in it until their jobs were taken back. */
   constructor(
@@ -27,27 +21,22 @@ export class StrayLeases {
     reaper: Pick<LeaseReaper, "recover">,
     switchedOff: Set<string>,
   ) {
-    this.#reaper = reaper;
     this.#switchedOff = switchedOff;
-    this.#ends = new Batcher({ clock, flush: (strays) => this.#end(strays) });
+    const flush = byTerm(async (holders: readonly string[], term: Term) => {
+      await reaper.recover({ by: "holders", names: [...new Set(holders)] }, term);
+      return holders.map(() => {});
+    });
+    this.#ends = new Batcher({ clock, flush });
   }
 
   /** Ends what agents that were switched off have left behind. Does nothing when there are none, so that it can be tried again. */
   async clear(term: Term): Promise<void> {
     const agents = [...this.#switchedOff];
-    await Promise.all(agents.map((agent) => this.#ends.add({ holder: leasesOf(agent), term })));
+    await Promise.all(agents.map((agent) => this.#ends.add({ write: leasesOf(agent), term })));
     for (const agent of agents) this.#switchedOff.delete(agent);
   }
 
   async unanswered(agent: string, requests: readonly string[], term: Term): Promise<void> {
-    await Promise.all(requests.map((each) => this.#ends.add({ holder: leasesOf(agent, each), term })));
-  }
-
-  async #end(strays: readonly Stray[]): Promise<void[]> {
-    for (const [term, each] of Map.groupBy(strays, (stray) => stray.term)) {
-      const names = [...new Set(each.map(({ holder }) => holder))];
-      await this.#reaper.recover({ by: "holders", names }, term);
-    }
-    return strays.map(() => {});
+    await Promise.all(requests.map((each) => this.#ends.add({ write: leasesOf(agent, each), term })));
   }
 }

@@ -57,10 +57,8 @@ export class TermGuard {
     if (!term || !permits({ role: this.role, term }, write)) throw this.refusal();
     const { forming } = this.#platform.state;
     if (forming === null) return term;
-    throw new BatonError(
-      "CLUSTER_FORMING",
-      `the cluster is still forming (${forming}) and takes no changes yet; try again in a moment`,
-    );
+    const message = `the cluster is still forming (${forming}) and takes no changes yet; try again in a moment`;
+    throw new BatonError("CLUSTER_FORMING", message);
   }
 
   /** A write under a term that the store no longer knows as the newest is one of a node that does not lead. */

@@ -17,8 +17,8 @@ import { LOOPBACK } from "../core/access/permissions.ts";
 import { BatonError, ERRORS, nearest } from "../core/errors.ts";
 import type { ErrorCode } from "../core/errors.ts";
 import { traceFields } from "../core/trace.ts";
-import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
+import type { Platform } from "../platform/platform.ts";
 import { traceIn } from "../transport/hop-headers.ts";
 import { AuthenticationHook, type AccessCheck } from "./authenticate.ts";
 import type { IncomingMessage } from "node:http";
@@ -39,8 +39,6 @@ export interface AppOptions {
   readonly executor: OperationExecutor;
   readonly host: string;
   readonly bodyLimitBytes: number;
-  readonly log: Log;
-  readonly clock: Clock;
   /** Requests of other nodes, whose event streams end when the server closes; null where there are none. */
   readonly peers?: Pick<PeerRequestHandler, "endStreams" | "streams"> | null;
   /** A prefix under which everything answers too; `/` for none. */
@@ -78,14 +76,17 @@ const HEADERS_MAX = 100;
 /** What a caller may call its request; anything else could forge a line of somebody's log. */
 const REQUEST_ID = /^[A-Za-z0-9._:/+=-]{1,128}$/;
 
-export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { executor, log, clock, peers = null } = options;
+export async function buildApp(
+  platform: Pick<Platform, "clock" | "log">,
+  options: AppOptions,
+): Promise<FastifyInstance> {
+  const { executor, peers = null } = options;
   const { services } = executor;
-  const streams = new EventStreams(options);
+  const streams = new EventStreams(platform);
   const closing = { now: false };
   const failWith = (error: unknown, request: FastifyRequest, reply: FastifyReply): void => {
     if (closing.now) reply.header("connection", "close");
-    fail(error, request, reply, log);
+    fail(error, request, reply, platform.log);
   };
   const prefix = prefixOf(options.basePath ?? "/");
   const rewriteUrl = cutPrefix(prefix);
@@ -117,7 +118,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.addContentTypeParser("application/json", { parseAs: "string" }, parseJsonBody);
   const living = (): number => services.membership.nodes().filter(({ alive }) => alive).length;
   const limits = new RateLimits(options.rateLimit ?? 0, living);
-  const audit = new AuditTrail({ clock }, services.journal);
+  const audit = new AuditTrail(platform, services.journal);
   const access = options.access ?? loopbackOnly(isLoopback(options.host));
   const authentication = new AuthenticationHook(access, limits, audit);
   app.addHook("onRoute", authentication.onRoute);

@@ -1,13 +1,15 @@
-/** Server-sent events: one writer for all streams, and the list of open streams, to end them when the node stops. */
+/**
+ * Replies that are written piece by piece: server-sent events, and bodies of other nodes that are passed on. Each goes
+ * as fast as its reader takes it. It ends when its reader leaves, takes nothing, or may not stay, and when the node stops.
+ */
 
-import { once } from "node:events";
-import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { OutgoingHttpHeaders } from "node:http";
+import { pipeline } from "node:stream/promises";
 import type { FastifyReply } from "fastify";
-import { format, HEARTBEAT, HEARTBEAT_MS } from "../api/schema/event-bytes.ts";
+import { EVENT_HEADERS, eventBytes, HEARTBEAT_MS } from "../api/schema/event-bytes.ts";
 import type { EventReply } from "../api/operation.ts";
-import type { ServerEvent } from "../core/server-event.ts";
 import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
+import type { Platform } from "../platform/platform.ts";
 
 /** How often it is asked whether readers may stay. With the two seconds in which nodes hear of a revocation it is below five. */
 const STAY_MS = 2_000;
@@ -19,49 +21,60 @@ export interface RelayHead {
   readonly idleMs: number;
 }
 
+interface Piping {
+  readonly head: Pick<RelayHead, "status" | "headers">;
+  readonly body: AsyncIterable<Buffer>;
+  readonly stop: AbortController;
+  readonly stays: (() => boolean) | null;
+  readonly onBroken: (error: unknown) => void;
+}
+
 export class EventStreams {
-  readonly #clock: Clock;
-  readonly #log: Log;
+  readonly #platform: Pick<Platform, "clock" | "log">;
   readonly #open = new Map<AbortController, Promise<void>>();
   /** Those whose readers came in by something that may be revoked. */
   readonly #watched = new Map<AbortController, () => boolean>();
   #callOff: (() => void) | null = null;
   #ending = false;
 
-  constructor(options: { readonly clock: Clock; readonly log: Log }) {
-    this.#clock = options.clock;
-    this.#log = options.log;
+  constructor(platform: Pick<Platform, "clock" | "log">) {
+    this.#platform = platform;
   }
 
   get size(): number {
     return this.#open.size;
   }
 
-  /** Ends when its reader may not stay any longer; they come back and are told why. */
+  /** Ends when its reader may not stay any longer; it comes back and gets the reason. */
   send(reply: FastifyReply, events: EventReply["events"], stays: (() => boolean) | null = null): void {
-    const response = reply.raw;
-    const headers = reply.getHeaders() as OutgoingHttpHeaders;
-    reply.hijack();
+    const { clock, log } = this.#platform;
     const stop = new AbortController();
-    if (this.#ending) stop.abort();
-    response.once("close", () => stop.abort());
-    response.writeHead(200, {
-      ...headers,
-      "content-type": "text/event-stream; charset=utf-8",
-      "cache-control": "no-cache, no-transform",
-      // A finished stream takes its socket along, so that a drain has nothing left to wait for.
-      connection: "close",
-      "x-accel-buffering": "no",
+    this.#pipe(reply, {
+      head: { status: 200, headers: EVENT_HEADERS },
+      body: eventBytes(events, clock, stop),
+      stop,
+      stays,
+      onBroken: (error) => log.error({ error }, "an event stream broke"),
     });
-    response.flushHeaders();
-    const writing = this.#write(response, events(stop.signal), stop.signal)
-      .catch((error: unknown) => {
-        // The headers are gone: a cut connection is all we can still say, and the reader resumes.
-        this.#log.error({ error }, "an event stream broke");
-        response.destroy();
-      })
-      .finally(() => this.#closed(stop));
-    this.#opened(stop, writing, stays);
+  }
+
+  /** Passes a body on. One that is cut short cuts the connection: what was sent so far must not be taken for the whole. */
+  relay(
+    reply: FastifyReply,
+    head: RelayHead,
+    body: AsyncIterable<Buffer>,
+    stop: AbortController,
+    stays: (() => boolean) | null = null,
+  ): void {
+    const { clock, log } = this.#platform;
+    const idleMs = isEvents(head.headers) ? 3 * HEARTBEAT_MS : head.idleMs;
+    this.#pipe(reply, {
+      head,
+      body: punctual(body, clock, idleMs, stop),
+      stop,
+      stays,
+      onBroken: (error) => log.warn({ err: error }, "a reply of another node was cut short"),
+    });
   }
 
   /** Ends all of them without their `end` event: readers go on elsewhere behind the last id that they saw. */
@@ -71,48 +84,42 @@ export class EventStreams {
     await Promise.all(this.#open.values());
   }
 
-  /**
-   * Passes a body on as it comes, as fast as the reader takes it. One that is cut short cuts the connection: what was sent so
-   * far must not be taken for the whole.
-   */
-  relay(
-    reply: FastifyReply,
-    head: RelayHead,
-    body: AsyncIterable<Buffer>,
-    stop: AbortController,
-    stays: (() => boolean) | null = null,
-  ): void {
+  #pipe(reply: FastifyReply, { head, body, stop, stays, onBroken }: Piping): void {
     const response = reply.raw;
+    const { signal } = stop;
+    const events = isEvents(head.headers);
     const headers = { ...reply.getHeaders(), ...head.headers } as OutgoingHttpHeaders;
-    const isEvents = String(headers["content-type"]).startsWith("text/event-stream");
+    // A finished stream takes its socket along, so that a drain has nothing left to wait for.
+    if (events) Object.assign(headers, { connection: "close", "x-accel-buffering": "no" });
     reply.hijack();
-    if (this.#ending) stop.abort();
     response.once("close", () => stop.abort());
-    if (isEvents) Object.assign(headers, { connection: "close", "x-accel-buffering": "no" });
+    // A reader that has taken nothing would hold up the end.
+    signal.addEventListener("abort", () => response.writableNeedDrain && response.destroy(), { once: true });
     response.writeHead(head.status, headers);
-    if (isEvents) response.flushHeaders();
-    const relaying = this.#copy(response, body, stop, isEvents ? 3 * HEARTBEAT_MS : head.idleMs)
-      .then((complete) => {
+    if (events) response.flushHeaders();
+    const piping = pipeline(body, response, { end: false })
+      .then(() => {
         // Readers of events go on behind the last one that they saw, also when the stream ends without its last event.
-        if (complete || isEvents) response.end();
+        if (events || !signal.aborted) response.end();
         else response.destroy();
       })
       .catch((error: unknown) => {
         // Ended here, on purpose.
-        const { aborted, reason } = stop.signal;
-        if (isEvents && aborted && !(reason instanceof Late)) return void response.end();
-        if (!response.destroyed) this.#log.warn({ err: error }, "a reply of another node was cut short");
+        if (events && signal.aborted && !(signal.reason instanceof Late)) return void response.end();
+        // The headers are gone: a cut connection is all we can still say.
+        if (!response.destroyed) onBroken(error);
         response.destroy();
       })
       .finally(() => this.#closed(stop));
-    this.#opened(stop, relaying, stays);
+    this.#opened(stop, piping, stays);
+    if (this.#ending) stop.abort();
   }
 
   #opened(stop: AbortController, over: Promise<void>, stays: (() => boolean) | null): void {
     this.#open.set(stop, over);
     if (stays === null) return;
     this.#watched.set(stop, stays);
-    this.#callOff ??= this.#clock.after(STAY_MS, () => this.#checkReaders());
+    this.#callOff ??= this.#platform.clock.after(STAY_MS, () => this.#checkReaders());
   }
 
   #closed(stop: AbortController): void {
@@ -125,91 +132,37 @@ export class EventStreams {
 
   #checkReaders(): void {
     for (const [stop, stays] of this.#watched) if (!stays()) stop.abort();
-    this.#callOff = this.#clock.after(STAY_MS, () => this.#checkReaders());
-  }
-
-  /** Whether it came to its end. A peer that says nothing for too long is left, and so is a reader that takes nothing. */
-  async #copy(
-    response: ServerResponse,
-    body: AsyncIterable<Buffer>,
-    stop: AbortController,
-    idleMs: number,
-  ): Promise<boolean> {
-    const late = (): void => stop.abort(new Late(`nothing came for ${idleMs} ms`));
-    let callOff = this.#clock.after(idleMs, late);
-    try {
-      for await (const chunk of body) {
-        callOff();
-        callOff = this.#clock.after(idleMs, late);
-        if (stop.signal.aborted) return false;
-        if (!response.write(chunk) && !response.destroyed) await drained(response, stop.signal);
-        if (stop.signal.aborted) return false;
-        callOff();
-        callOff = this.#clock.after(idleMs, late);
-      }
-      return !stop.signal.aborted;
-    } finally {
-      callOff();
-    }
-  }
-
-  async #write(
-    response: ServerResponse,
-    events: AsyncIterable<ServerEvent>,
-    signal: AbortSignal,
-  ): Promise<void> {
-    let calledOff = this.#clock.after(HEARTBEAT_MS, beat);
-    const clock = this.#clock;
-    const turn = new Turn(response);
-    function beat(): void {
-      // A reader that took nothing for a whole beat is gone or stuck, and would hold our memory.
-      if (response.writableNeedDrain) return void response.destroy();
-      response.write(HEARTBEAT);
-      calledOff = clock.after(HEARTBEAT_MS, beat);
-    }
-    try {
-      for await (const event of events) {
-        if (signal.aborted) break;
-        turn.gather();
-        if (!response.write(format(event)) && !response.destroyed) await drained(response, signal);
-      }
-    } finally {
-      calledOff();
-      turn.over(); // Node would send the end before what it has gathered
-      response.end();
-    }
+    this.#callOff = this.#platform.clock.after(STAY_MS, () => this.#checkReaders());
   }
 }
 
 class Late extends Error {}
 
-/** What is written within one turn of the event loop goes out as one piece: thousands of events in a second are few of these. */
-class Turn {
-  readonly #response: ServerResponse;
-  #open = false;
-
-  constructor(response: ServerResponse) {
-    this.#response = response;
-  }
-
-  gather(): void {
-    if (this.#open) return;
-    this.#open = true;
-    this.#response.cork();
-    setImmediate(() => this.over());
-  }
-
-  over(): void {
-    if (!this.#open) return;
-    this.#open = false;
-    this.#response.uncork();
+/** A peer that says nothing for too long is left, and so is a reader that takes nothing. */
+async function* punctual(
+  body: AsyncIterable<Buffer>,
+  clock: Clock,
+  idleMs: number,
+  stop: AbortController,
+): AsyncGenerator<Buffer> {
+  const late = (): void => stop.abort(new Late(`nothing came for ${idleMs} ms`));
+  let callOff = clock.after(idleMs, late);
+  const restart = (): void => {
+    callOff();
+    callOff = clock.after(idleMs, late);
+  };
+  try {
+    for await (const chunk of body) {
+      restart();
+      if (stop.signal.aborted) return;
+      yield chunk;
+      restart();
+    }
+  } finally {
+    callOff();
   }
 }
 
-async function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
-  try {
-    await once(response, "drain", { signal });
-  } catch {
-    // Aborted: the reader left or we stop, and the loop looks at the signal.
-  }
+function isEvents(headers: Readonly<Record<string, string>>): boolean {
+  return headers["content-type"]?.startsWith("text/event-stream") ?? false;
 }

@@ -4,6 +4,7 @@ import type { Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { BatonError } from "../core/errors.ts";
+import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Access } from "../access/access.ts";
 import { buildApp, type AppOptions } from "./app.ts";
@@ -28,6 +29,7 @@ const BODY_LIMIT_BYTES = 1_048_576;
 const STOP_MS_MAX = 5_000;
 
 export class HttpServer extends Lifecycle {
+  readonly #platform: Pick<Platform, "clock" | "log">;
   readonly #options: HttpServerOptions;
   readonly #host: string;
   readonly #sockets = new Set<Socket>();
@@ -35,8 +37,9 @@ export class HttpServer extends Lifecycle {
   #url: string | null = null;
   #detach: (() => Promise<void>) | null = null;
 
-  constructor(options: HttpServerOptions) {
+  constructor(platform: Pick<Platform, "clock" | "log">, options: HttpServerOptions) {
     super();
+    this.#platform = platform;
     this.#options = options;
     this.#host = options.host ?? "127.0.0.1";
   }
@@ -59,7 +62,7 @@ export class HttpServer extends Lifecycle {
 
   protected override async onStart(): Promise<void> {
     const { port, bodyLimitBytes = BODY_LIMIT_BYTES, attach, ...rest } = this.#options;
-    const app = await buildApp({ ...rest, host: this.#host, bodyLimitBytes });
+    const app = await buildApp(this.#platform, { ...rest, host: this.#host, bodyLimitBytes });
     await rest.access?.start();
     this.#detach = attach?.(app.server) ?? null;
     app.server.on("connection", (socket: Socket) => {
@@ -81,8 +84,9 @@ export class HttpServer extends Lifecycle {
   protected override async onStop(): Promise<void> {
     const app = this.#app!;
     this.#app = null;
-    const callOff = this.#options.clock.after(this.#options.stopMsMax ?? STOP_MS_MAX, () => {
-      this.#options.log.warn({ sockets: this.#sockets.size }, "cutting connections that did not finish");
+    const { clock, log } = this.#platform;
+    const callOff = clock.after(this.#options.stopMsMax ?? STOP_MS_MAX, () => {
+      log.warn({ sockets: this.#sockets.size }, "cutting connections that did not finish");
       for (const socket of this.#sockets) socket.destroy();
     });
     // Node counts a socket on which nothing was ever sent as busy, until its headers time out.

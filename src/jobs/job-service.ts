@@ -23,16 +23,11 @@ export interface JobView extends Job {
   readonly waitingFor: WaitingReason | null;
 }
 
+/** Why the worker of this node cannot run it. */
+type NotHere = "unknown_task" | "draining" | "no_worker";
+
 export interface WaitingReason {
-  readonly code:
-    | "not_due"
-    | "retry_delay"
-    | "queue_paused"
-    | "unknown_task"
-    | "suspect"
-    | "workers_busy"
-    | "draining"
-    | "no_worker";
+  readonly code: "not_due" | "retry_delay" | "queue_paused" | "suspect" | "workers_busy" | NotHere;
   readonly message: string;
 }
 
@@ -143,12 +138,9 @@ export class JobService {
   async #whyWaiting(job: Job): Promise<WaitingReason | null> {
     if (job.status === "scheduled") {
       const at = new Date(job.runAt).toISOString();
-      return job.failures > 0
-        ? {
-            code: "retry_delay",
-            message: `failure ${job.failures} of the ${job.maxAttempts} that it may have; the next one is at ${at}`,
-          }
-        : { code: "not_due", message: `it is due at ${at}` };
+      if (job.failures === 0) return { code: "not_due", message: `it is due at ${at}` };
+      const message = `failure ${job.failures} of the ${job.maxAttempts} that it may have; the next one is at ${at}`;
+      return { code: "retry_delay", message };
     }
     if (job.status !== "queued") return null;
     const { store, tasks, worker, others, agents } = this.#o;
@@ -167,22 +159,17 @@ export function whyQueued(
   agents: readonly KnownAgent[] = [],
 ): WaitingReason {
   if (paused) {
-    return {
-      code: "queue_paused",
-      message: `queue ${job.queue} is paused; resume it with: baton queues resume ${job.queue}`,
-    };
+    const message = `queue ${job.queue} is paused; resume it with: baton queues resume ${job.queue}`;
+    return { code: "queue_paused", message };
   }
   const able = agents.filter(({ capabilities }) => capabilities.includes(job.task));
   const runnable = others.some((node) => mayRun(node, job)) || able.some(({ state }) => state === "alive");
   const reason = runnable ? null : whyNotHere(job, tasks, worker, able.length > 0);
   if (reason) return reason;
-  if (isSuspect(job.crashes, worker.budgets)) {
-    return {
-      code: "suspect",
-      message: `a node died while it ran this job (${job.crashes} so far), so it waits until it can run without another such job beside it`,
-    };
-  }
-  return { code: "workers_busy", message: "all workers are busy with jobs before it" };
+  if (!isSuspect(job.crashes, worker.budgets))
+    return { code: "workers_busy", message: "all workers are busy with jobs before it" };
+  const message = `a node died while it ran this job (${job.crashes} so far), so it waits until it can run without another such job beside it`;
+  return { code: "suspect", message };
 }
 
 /** As far as a node tells: which queues it serves it does not. */
@@ -197,28 +184,15 @@ function whyNotHere(
   worker: JobServiceOptions["worker"],
   agentsKnewIt: boolean,
 ): WaitingReason | null {
-  if (!tasks.has(job.task) && agentsKnewIt) {
-    return {
-      code: "no_worker",
-      message: `no agent or worker that knows task ${job.task} is alive now; start one again`,
-    };
-  }
-  if (!tasks.has(job.task)) {
-    return {
-      code: "unknown_task",
-      message: `no node and no agent knows task ${job.task}; start one with a task folder (--tasks) that has it`,
-    };
-  }
-  if (worker.queues && !worker.queues.has(job.queue)) {
-    return { code: "no_worker", message: `no worker serves queue ${job.queue}; add it to worker.queues` };
-  }
-  if (worker.concurrency === 0) {
-    return {
-      code: "no_worker",
-      message: "this node runs no jobs; raise worker.concurrency or start another one",
-    };
-  }
-  if (worker.draining)
-    return { code: "draining", message: "the node is being stopped and takes no new jobs" };
-  return null;
+  const because = (code: WaitingReason["code"], message: string): WaitingReason => ({ code, message });
+  const { task, queue } = job;
+  if (!tasks.has(task) && agentsKnewIt)
+    return because("no_worker", `no agent or worker that knows task ${task} is alive now; start one again`);
+  const start = `start one with a task folder (--tasks) that has it`;
+  if (!tasks.has(task)) return because("unknown_task", `no node and no agent knows task ${task}; ${start}`);
+  if (worker.queues && !worker.queues.has(queue))
+    return because("no_worker", `no worker serves queue ${queue}; add it to worker.queues`);
+  if (worker.concurrency === 0)
+    return because("no_worker", "this node runs no jobs; raise worker.concurrency or start another one");
+  return worker.draining ? because("draining", "the node is being stopped and takes no new jobs") : null;
 }

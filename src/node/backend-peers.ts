@@ -11,7 +11,6 @@ import type { NodeInfo, OwnInfo } from "../core/node.ts";
 import type { TermStore } from "../store/store.ts";
 import type { Peers } from "../transport/hop-headers.ts";
 import { openTransport } from "../transport/open-transport.ts";
-import type { Outcome, PeerRequest } from "../transport/transport.ts";
 import type { GivenFabric } from "./node-options.ts";
 import type { NodePlatform } from "./platform.ts";
 
@@ -55,8 +54,6 @@ export function peerBackend(p: NodePlatform, terms: TermStore, given?: GivenFabr
     peers,
     client: new PeerClient(transport.call.bind(transport)),
     nodes: (): readonly NodeInfo[] => coordination.membership.nodes(),
-    call: (node: NodeInfo, request: PeerRequest, deadlineMs: number): Promise<Outcome> =>
-      transport.call(node.url!, request, { deadlineMs, to: node.name }),
     /** What all nodes derive from their secret; null where the secret is public. */
     firstToken: secret.from === "nothing" ? null : agreedToken(secret.secrets[0]!),
     warnings: secret.warnings,

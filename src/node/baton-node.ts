@@ -26,11 +26,10 @@ import { TaskRegistry, type TaskInfo } from "../jobs/tasks/task-registry.ts";
 import { Deadline } from "../platform/loop.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Guarantees } from "../store/store.ts";
-import { compose, type Composed } from "./compose.ts";
+import { baseServices, compose, type Composed, workingServices } from "./compose.ts";
 import type { NodeOptions } from "./node-options.ts";
 import { platform } from "./platform.ts";
 import { ServiceList } from "./service-list.ts";
-import { baseServices, workingServices } from "./start-order.ts";
 
 export type { NodeOptions } from "./node-options.ts";
 
@@ -296,11 +295,10 @@ export class BatonNode extends Lifecycle {
     using limit = new Deadline(p.clock, FIRST_TERM_MS);
     for await (const term of e.compactor.changes(limit.signal)) if (term) break;
     const term = e.compactor.held();
-    if (!term)
-      throw new BatonError(
-        "NO_LEADER",
-        `no leadership of the own store within ${FIRST_TERM_MS / 1_000} s; see the log for the reason`,
-      );
+    if (!term) {
+      const message = `no leadership of the own store within ${FIRST_TERM_MS / 1_000} s; see the log for the reason`;
+      throw new BatonError("NO_LEADER", message);
+    }
     await w.reaper.recover({ by: "everybody", except: p.identity.incarnation }, term);
   }
 }

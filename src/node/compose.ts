@@ -1,13 +1,18 @@
-/** Builds the six layers of a node, each from results of those before it. Nothing is started here, and nothing is set later. */
+/**
+ * Builds the six layers of a node, each from results of those before it. Nothing is started here, and nothing is set
+ * later. Also the order in which the services of all layers start; they stop in reverse.
+ */
 
+import { describeBacklog } from "../observe/metrics/backlog-metrics.ts";
+import type { Service } from "../platform/service.ts";
+import { VERSION } from "../platform/version.ts";
 import { backend } from "./backend.ts";
 import { duties } from "./duties.ts";
 import { elections } from "./elections.ts";
 import { entry } from "./entry.ts";
 import type { NodeOptions } from "./node-options.ts";
 import type { NodePlatform } from "./platform.ts";
-import { registerMetrics } from "./register-metrics.ts";
-import type { ServiceList } from "./service-list.ts";
+import { atStop, type ServiceList } from "./service-list.ts";
 import { work } from "./work.ts";
 
 export type Composed = Awaited<ReturnType<typeof compose>>;
@@ -19,6 +24,67 @@ export async function compose(p: NodePlatform, options: NodeOptions, list: Servi
   const w = await work(p, b, e);
   const d = duties(p, b, e, w);
   const x = await entry(p, b, e, w, options.http ?? true);
-  registerMetrics(p, b, e, w, x);
+  registerMetrics({ p, b, e, w, x });
   return { p, b, e, w, d, x, list };
+}
+
+/** Registers the metrics that `/metrics` reads from the services of all layers. */
+function registerMetrics({ p, b, e, w, x }: Omit<Composed, "d" | "list">): void {
+  const { settings, identity, metrics, startedAt, clock } = p;
+  const { instruments, node, leaders, jobs } = metrics;
+  node.describe(instruments, {
+    identity,
+    about: {
+      version: VERSION,
+      store: b.store.guarantees.name,
+      coordination: b.coordination.kind,
+      channels: b.channels.kind,
+      dispatch: w.push ? "push" : "pull",
+    },
+    startedAt,
+    slots: p.places.concurrency,
+    watch: p.watch,
+    watchdog: p.watchdog,
+    worker: w.worker,
+    membership: b.membership,
+    http: x.http,
+    owner: w.push?.owner ?? null,
+  });
+  leaders.describe(instruments, (role) => e.of(role));
+  describeBacklog(instruments, clock, x.backlog, settings.agents.staleAfterMs, () => jobs.errors);
+}
+
+type Ordered = readonly (Service | null | undefined)[];
+
+/**
+ * Started when the node starts. The order is the same for all fabrics, and a service that the fabric does not have is left out. The
+ * store is opened before all of them, because the layers are built from it.
+ */
+export function baseServices({ p, b, e, w, x }: Composed): Ordered {
+  return [
+    ...x.records,
+    p.load,
+    // Read before a peer can ask for a job back.
+    w.peers?.retractionFile,
+    b.peers?.transport,
+    w.peers?.position,
+    // Peers reach each other through their listeners, so it opens before the coordination.
+    x.http,
+    atStop(() => p.events.emit("node.status", "left")),
+    b.coordination,
+    b.reach,
+    b.channels,
+    w.followers,
+    w.threads,
+    w.push?.sink,
+    e,
+    w.controller,
+    x.joinServer,
+    w.peers?.retractions,
+  ];
+}
+
+/** Started once the cluster has formed, and again when a drained node is resumed. */
+export function workingServices({ w, d }: Composed): Ordered {
+  return [w.push?.owner, w.push?.inbox, w.worker, d];
 }

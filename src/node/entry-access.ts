@@ -5,12 +5,13 @@
 
 import { join } from "node:path";
 import { Access } from "../access/access.ts";
-import { ACCESS_PATH, CredentialReplicas } from "../access/credential-replicas.ts";
+import { CredentialReplicas } from "../access/credential-replicas.ts";
 import { Credentials } from "../access/credentials.ts";
 import { FirstToken } from "../access/first-token.ts";
 import { asksCallers } from "../config/checks.ts";
 import { ADMIN_TOKEN_FILE } from "../config/secrets/secret-file.ts";
 import type { LeaderElections } from "../leadership/leader-elections.ts";
+import { PEER_ROUTES } from "../peers/rpc/peer-routes.ts";
 import type { PeerHandler } from "../transport/transport.ts";
 import type { Backend } from "./backend.ts";
 import type { NodePlatform } from "./platform.ts";
@@ -47,6 +48,6 @@ export function accessOf(p: NodePlatform, b: Backend, { scheduler }: LeaderElect
   });
   return {
     access,
-    mounts: replicas ? { [ACCESS_PATH]: (request) => replicas.handle(request) } : {},
+    mounts: replicas ? { [PEER_ROUTES.credentials.path]: replicas.handle } : {},
   };
 }

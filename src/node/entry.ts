@@ -42,7 +42,7 @@ export async function entry(p: NodePlatform, b: Backend, e: LeaderElections, w: 
     news: w.news,
   });
   const services = servicesOf(p, b, e, w, { backlog, journal, access: entrance.access });
-  const executor = new OperationExecutor({ services, inFlight: w.inFlight, tracing: p.tracing });
+  const executor = new OperationExecutor(p, { services, inFlight: w.inFlight, tracing: p.tracing });
   const requests = b.peers && peerRequests(p, b.peers, w, executor, entrance);
   const http = listens ? await listener(p, b, executor, requests, entrance) : null;
   const joinServer = b.peers && (await joinServerOf(p, b.peers));
@@ -131,35 +131,32 @@ function servicesOf(
 
 /** How other nodes reach the operations, and what else nodes ask of each other. */
 function peerRequests(
-  { log }: NodePlatform,
+  p: NodePlatform,
   { coordination }: PeerBackend,
   { mounts }: Work,
   executor: OperationExecutor,
   entrance: AccessEntry,
 ): PeerRequestHandler {
-  return new PeerRequestHandler({
+  return new PeerRequestHandler(p, {
     executor,
     mounts: { ...mounts, ...entrance.mounts, "/peer": (request) => coordination.handle(request) },
-    log,
   });
 }
 
 /** A node without a listener does not load Fastify. */
 async function listener(
-  { settings, metrics, log, clock }: NodePlatform,
+  p: NodePlatform,
   { peers }: Backend,
   executor: OperationExecutor,
   requests: PeerRequestHandler | null,
   entrance: AccessEntry,
 ): Promise<HttpServer> {
   const { HttpServer } = await import("../http/http-server.ts");
-  const { http, dashboard } = settings;
-  return new HttpServer({
+  const { http, dashboard } = p.settings;
+  return new HttpServer(p, {
     executor,
     access: entrance.access,
-    log,
-    clock,
-    sink: metrics.http,
+    sink: p.metrics.http,
     host: http.host,
     port: http.port,
     bodyLimitBytes: http.bodyLimitBytes,

@@ -67,42 +67,34 @@ export class ServiceList {
 
 /** A step of the stop, in its place among the services. */
 export function atStop(step: () => void): Service {
-  return new AtStop(step);
-}
-
-class AtStop extends Lifecycle {
-  readonly #step: () => void;
-
-  constructor(step: () => void) {
-    super();
-    this.#step = step;
-  }
-
-  protected onStart(): void {}
-
-  protected onStop(): void {
-    this.#step();
-  }
+  return new Steps(() => {}, step);
 }
 
 /** Several services as one: they start and stop at the same time. */
 export function together(services: readonly Service[]): Service {
-  return new Together(services);
+  return new Steps(
+    async () => void (await Promise.all(services.map((service) => service.start()))),
+    async () => void (await Promise.all(services.map((service) => service.stop()))),
+  );
 }
 
-class Together extends Lifecycle {
-  readonly #services: readonly Service[];
+type Step = () => Promise<void> | void;
 
-  constructor(services: readonly Service[]) {
+class Steps extends Lifecycle {
+  readonly #start: Step;
+  readonly #stop: Step;
+
+  constructor(start: Step, stop: Step) {
     super();
-    this.#services = services;
+    this.#start = start;
+    this.#stop = stop;
   }
 
-  protected async onStart(): Promise<void> {
-    await Promise.all(this.#services.map((service) => service.start()));
+  protected onStart(): Promise<void> | void {
+    return this.#start();
   }
 
-  protected async onStop(): Promise<void> {
-    await Promise.all(this.#services.map((service) => service.stop()));
+  protected onStop(): Promise<void> | void {
+    return this.#stop();
   }
 }

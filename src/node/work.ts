@@ -8,7 +8,8 @@
 import { authorOf } from "../leadership/leader-elections.ts";
 import { InFlight } from "../platform/in-flight.ts";
 import type { LeaderElections } from "../leadership/leader-elections.ts";
-import { EVENTS_PATH, PeerEventWire } from "../controller/events/peer-event-wire.ts";
+import { PeerEventWire } from "../controller/events/peer-event-wire.ts";
+import { PEER_ROUTES } from "../peers/rpc/peer-routes.ts";
 import { isPushed } from "../config/fabric.ts";
 import { Controller } from "../controller/controller.ts";
 import { EventFeed } from "../controller/events/event-feed.ts";
@@ -50,10 +51,8 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
   const author = authorOf(identity.name, () => leadership.current()?.epoch ?? 0);
 
   const followers = new Followers(p, channels);
-  const peerWire = b.peers && new PeerEventWire({ self: identity.name, ...b.peers });
-  const feed = new EventFeed({
-    node: identity.name,
-    life: identity.incarnation,
+  const peerWire = b.peers && new PeerEventWire(p, b.peers);
+  const feed = new EventFeed(p, {
     wire: peerWire ?? (channels.shared ? channelEventWire(channels) : null),
     leads: () => leadership.held()?.epoch ?? null,
     standing: () => ({
@@ -61,9 +60,8 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
       epoch: leadership.current()?.epoch ?? null,
       leader: leadership.current()?.leader ?? null,
     }),
-    clock,
   });
-  const news = new JobEventEmitter({ node: identity.name, feed, followers });
+  const news = new JobEventEmitter(p, { feed, followers });
   // Where each node has its own jobs, no other node could take them.
   const hasListeners = (): boolean =>
     shared && (isPushed(settings) || membership.nodes().some((node) => hearsOfWork(node, identity)));
@@ -194,7 +192,7 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
     peers,
     mounts: {
       ...peers?.mounts,
-      ...(peerWire && { [EVENTS_PATH]: peerWire.handle.bind(peerWire) }),
+      ...(peerWire && { [PEER_ROUTES.events.path]: peerWire.handle }),
     },
     inFlight: new InFlight(clock),
   };

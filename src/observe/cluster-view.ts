@@ -116,10 +116,9 @@ export class ClusterView {
       if (removed) this.#platform.events.emit("node.removed", node);
       return removed;
     }
-    throw new BatonError(
-      "BAD_REQUEST",
-      "only nodes that have joined are removed; here a node leaves when it is stopped, and a dead one is forgotten by itself",
-    );
+    const message =
+      "only nodes that have joined are removed; here a node leaves when it is stopped, and a dead one is forgotten by itself";
+    throw new BatonError("BAD_REQUEST", message);
   }
 
   /** Newest first; samples that the metrics aggregator wrote. */

@@ -12,7 +12,7 @@ import { Lifecycle } from "../platform/service.ts";
 
 const ROUND_MS = 5_000;
 const DEADLINE_MS = 1_000;
-/** Of a large cluster, so many in a round, in turn: what is told travels with every heartbeat. */
+/** Of a large cluster, so many in a round, in turn: the result is part of every heartbeat. */
 const EACH_MAX = 20;
 
 export class Reachability extends Lifecycle {

@@ -6,9 +6,9 @@
 import type { NodeTraffic } from "../core/node.ts";
 import type { Clock } from "../platform/clock.ts";
 
-/** Whole seconds that a rate is made of. Fewer, and it jumps; more, and it tells of what is long over. */
+/** Whole seconds that a rate is made of. Fewer, and it jumps; more, and it shows what is long over. */
 const SECONDS = 10;
-/** Queues whose own rates are told to the others, the busiest first: it travels with every heartbeat. */
+/** Queues whose rates are sent to the other nodes, the busiest first: they are part of every heartbeat. */
 const TOLD_MAX = 20;
 /** Queues that are counted at all; what comes after belongs to the sum alone. */
 const QUEUES_MAX = 1_000;

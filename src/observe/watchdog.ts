@@ -18,10 +18,10 @@ interface Watched {
   busySince: number | null;
   running: boolean;
   failures: number;
-  told: boolean;
+  reported: boolean;
 }
 
-/** Longer than a store call may take with its tries, or every outage of a database is told once more here. */
+/** Longer than a store call may take with its tries, or every outage of a database is reported here again. */
 const LIMIT_MS = 60_000;
 
 export class Watchdog {
@@ -36,7 +36,7 @@ export class Watchdog {
 
   /** A duty that is made with the clock it is given is watched for as long as it runs. */
   duty(name: string, make: (clock: Clock) => Duty): Duty {
-    const watched: Watched = { busySince: null, running: false, failures: 0, told: false };
+    const watched: Watched = { busySince: null, running: false, failures: 0, reported: false };
     this.#watched.set(name, watched);
     const duty = make(this.#clockOf(watched));
     return async (term, signal) => {
@@ -71,15 +71,16 @@ export class Watchdog {
     return this.busy().filter(({ busyMs }) => busyMs >= this.#limitMs);
   }
 
-  /** Tells of what hangs, and of what goes on; to be called now and then. */
+  /** Logs duties that hang, and those that continue; to be called at intervals. */
   look(): void {
     const stuck = new Map(this.stuck().map(({ duty, busyMs }) => [duty, busyMs]));
     for (const [duty, watched] of this.#watched) {
       const busyMs = stuck.get(duty);
-      if (busyMs !== undefined && !watched.told)
+      if (busyMs !== undefined && !watched.reported)
         this.#platform.log.error({ duty, busyMs: Math.round(busyMs) }, "a leader's duty hangs");
-      if (busyMs === undefined && watched.told) this.#platform.log.info({ duty }, "a leader's duty goes on");
-      watched.told = busyMs !== undefined;
+      if (busyMs === undefined && watched.reported)
+        this.#platform.log.info({ duty }, "a leader's duty goes on");
+      watched.reported = busyMs !== undefined;
     }
   }
 

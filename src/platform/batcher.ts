@@ -78,3 +78,23 @@ export class Batcher<Item, Result> {
     return count;
   }
 }
+
+/** A flush for a leader's writes, each under its term: those of one term are written together. */
+export function byTerm<Write, Term, Result>(
+  flush: (writes: readonly Write[], term: Term) => Promise<readonly Result[]>,
+): BatcherOptions<UnderTerm<Write, Term>, Result>["flush"] {
+  return async (items) => {
+    const results = new Map<object, Result>();
+    for (const [term, each] of Map.groupBy(items, (item) => item.term)) {
+      const writes = each.map(({ write }) => write);
+      const answers = await flush(writes, term);
+      each.forEach((item, at) => results.set(item, answers[at]!));
+    }
+    return items.map((item) => results.get(item)!);
+  };
+}
+
+export interface UnderTerm<Write, Term> {
+  readonly write: Write;
+  readonly term: Term;
+}

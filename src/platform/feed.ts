@@ -1,9 +1,26 @@
 /**
  * One stream of values for several followers. Each follower receives every value that is pushed after it began to
- * follow, in order and one by one, however slowly it reads.
+ * follow, in order and one by one, however slowly it reads, unless a limit says what is dropped.
  */
+
+/** Of values that a follower has not read. */
+export interface UnreadLimit<Value> {
+  readonly max: number;
+  /** What stays of them when there are so many, before the next one. */
+  readonly kept: (unread: readonly Value[], next: Value) => readonly Value[];
+}
+
 export class Feed<Value> {
   readonly #followers = new Set<Follower<Value>>();
+  readonly #limit: UnreadLimit<Value> | null;
+
+  constructor(limit: UnreadLimit<Value> | null = null) {
+    this.#limit = limit;
+  }
+
+  get followers(): number {
+    return this.#followers.size;
+  }
 
   push(value: Value): void {
     for (const follower of this.#followers) follower.push(value);
@@ -14,20 +31,27 @@ export class Feed<Value> {
    * signal; what was pushed before that is still read.
    */
   follow(signal: AbortSignal, first: readonly Value[] = []): AsyncIterableIterator<Value> {
-    const follower = new Follower<Value>(signal, first, () => this.#followers.delete(follower));
+    const follower = new Follower<Value>(signal, first, this.#limit, () => this.#followers.delete(follower));
     if (!signal.aborted) this.#followers.add(follower);
     return follower;
   }
 }
 
 class Follower<Value> implements AsyncIterableIterator<Value> {
-  readonly #values: Value[];
+  #values: Value[];
+  readonly #limit: UnreadLimit<Value> | null;
   readonly #readers: ((result: IteratorResult<Value, undefined>) => void)[] = [];
   readonly #leave: () => void;
   #over: boolean;
 
-  constructor(signal: AbortSignal, first: readonly Value[], leave: () => void) {
+  constructor(
+    signal: AbortSignal,
+    first: readonly Value[],
+    limit: UnreadLimit<Value> | null,
+    leave: () => void,
+  ) {
     const end = (): void => this.#end();
+    this.#limit = limit;
     this.#values = [...first];
     this.#over = signal.aborted;
     this.#leave = () => {
@@ -39,8 +63,10 @@ class Follower<Value> implements AsyncIterableIterator<Value> {
 
   push(value: Value): void {
     const reader = this.#readers.shift();
-    if (reader) reader({ done: false, value });
-    else this.#values.push(value);
+    if (reader) return reader({ done: false, value });
+    const limit = this.#limit;
+    if (limit && this.#values.length >= limit.max) this.#values = [...limit.kept(this.#values, value)];
+    this.#values.push(value);
   }
 
   next(): Promise<IteratorResult<Value, undefined>> {

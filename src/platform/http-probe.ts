@@ -2,6 +2,7 @@
 
 import type { Agent } from "undici";
 import type { Clock } from "./clock.ts";
+import { Deadline } from "./loop.ts";
 
 export interface Probe {
   /** Null when it answered with anything at all; else why not. */
@@ -20,16 +21,14 @@ export function httpProbe(clock: Clock): Probe {
         keepAliveTimeout: 30_000,
         connect: { timeout: deadlineMs },
       });
-      const late = new AbortController();
-      const callOff = clock.after(deadlineMs, () => late.abort());
+      using late = new Deadline(clock, deadlineMs);
       try {
         const answer = await undici.request(url, { dispatcher: agent, signal: late.signal });
         await answer.body.dump();
         return null;
       } catch (error) {
-        return late.signal.aborted ? `no answer within ${deadlineMs} ms` : reasonOf(error);
-      } finally {
-        callOff();
+        const { code, message } = error as { code?: string; message?: string };
+        return late.expired ? `no answer within ${deadlineMs} ms` : (code ?? message ?? "unknown");
       }
     },
     async close() {
@@ -37,9 +36,4 @@ export function httpProbe(clock: Clock): Probe {
       agent = null;
     },
   };
-}
-
-function reasonOf(error: unknown): string {
-  const { code, message } = error as { code?: string; message?: string };
-  return code ?? message ?? "unknown";
 }

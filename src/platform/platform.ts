@@ -4,7 +4,9 @@
  * replaces all of it. A class that needs less names it: `Pick<Platform, "clock" | "log">`.
  */
 
+import { scrypt, type ScryptOptions } from "node:crypto";
 import { availableParallelism, hostname, totalmem } from "node:os";
+import { promisify } from "node:util";
 import type { NodeIdentity } from "../core/node.ts";
 import { systemClock, type Clock } from "./clock.ts";
 import { systemFiles, type Files } from "./files.ts";
@@ -24,13 +26,15 @@ export interface Platform {
   readonly events: NodeEvents;
 }
 
-/** The operating system's figures. */
+/** The operating system's figures, and work that keeps a processor busy. */
 export interface Machine {
   readonly hostname: string;
   /** CPU time that this process has used, divided by the number of cores. */
   cpuMs(): number;
   /** The share of the memory that this process has, from 0 to 1. */
   memoryShare(): number;
+  /** On Node's own threads. */
+  scrypt(password: string, salt: string, bytes: number, options: ScryptOptions): Promise<Buffer>;
 }
 
 const systemMachine: Machine = {
@@ -40,6 +44,7 @@ const systemMachine: Machine = {
     return (user + system) / 1_000 / availableParallelism();
   },
   memoryShare: () => Math.min(1, process.memoryUsage.rss() / totalmem()),
+  scrypt: promisify(scrypt) as Machine["scrypt"],
 };
 
 /** The machine that this process runs on. */

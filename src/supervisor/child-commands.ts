@@ -21,10 +21,9 @@ export interface ChildCommandOptions {
 export function controllerRoles(roles: Settings["roles"]): readonly string[] {
   const kept = roles.filter((role) => role !== "worker" && role !== "function");
   if (kept.length > 0) return kept;
-  throw new BatonError(
-    "BAD_CONFIG",
-    "roles must have gateway or scheduler for a node-controller: its agent does the rest; leave roles out, or use `baton start`",
-  );
+  const message =
+    "roles must have gateway or scheduler for a node-controller: its agent does the rest; leave roles out, or use `baton start`";
+  throw new BatonError("BAD_CONFIG", message);
 }
 
 export function controllerCommand(options: ChildCommandOptions): ChildCommand {

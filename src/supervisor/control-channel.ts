@@ -13,7 +13,7 @@ import { roleOf } from "../core/leadership/role.ts";
 import type { ControllerState } from "../core/supervision.ts";
 import { heldBy } from "../core/leadership/term.ts";
 import type { Clock } from "../platform/clock.ts";
-import { repeat } from "../platform/loop.ts";
+import { repeat, within } from "../platform/loop.ts";
 import { AGENT_TOKEN_VARIABLE, messageOf, SUPERVISOR_VARIABLE, type FromController } from "./messages.ts";
 import type { SupervisorReport } from "./supervisor-report.ts";
 
@@ -33,7 +33,7 @@ export interface ControlChannelOptions {
 
 /** How long the agent's token counts after its node was last able to say so. Shorter, and an agent is locked out after a long pause. */
 const TOKEN_MS = 3_600_000;
-/** How often the own standing is looked at: nobody tells of a drain, or of another's term. */
+/** How often the role is checked: no event reports a drain, or the term of another node. */
 const LOOK_MS = 100;
 
 export class ControlChannel {
@@ -58,31 +58,23 @@ export class ControlChannel {
     });
   }
 
-  /** What the node-controller has told of itself last. */
+  /** The last report of the node-controller. */
   readonly supervised = (): Readonly<Record<string, unknown>> | null => this.#report && { ...this.#report };
 
   /** A node-controller that does not answer may have an agent running, so there is no leading without an answer. */
   readonly beforeLeading: BeforeLeading = async ({ epoch }, signal) => {
-    const answered = Promise.withResolvers<readonly string[]>();
-    const late = this.#clock.after(this.#o.patienceMs, () =>
-      answered.reject(
-        new BatonError(
-          "DEADLINE",
-          `the node-controller did not say within ${this.#o.patienceMs} ms that the agent is off`,
-        ),
-      ),
-    );
-    const over = (): void => answered.resolve([]);
-    signal.addEventListener("abort", over, { once: true });
-    this.#waiting.set(epoch, answered.resolve);
+    const { line, patienceMs } = this.#o;
+    const { promise, resolve } = Promise.withResolvers<readonly string[]>();
+    this.#waiting.set(epoch, resolve);
     try {
-      this.#o.line.send({ baton: "may_lead", epoch });
-      return await answered.promise;
+      line.send({ baton: "may_lead", epoch });
+      const ended = await within(this.#clock, patienceMs, promise, signal);
+      if (ended !== undefined || signal.aborted) return ended ?? [];
     } finally {
-      late();
-      signal.removeEventListener("abort", over);
       this.#waiting.delete(epoch);
     }
+    const message = `the node-controller did not say within ${patienceMs} ms that the agent is off`;
+    throw new BatonError("DEADLINE", message);
   };
 
   /** Tells that the node runs, and from then on where it stands whenever that changes. */

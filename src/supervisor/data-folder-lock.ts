@@ -11,43 +11,22 @@ import { BatonError } from "../core/errors.ts";
 
 const SQLITE_BUSY = 5;
 
-export class DataLock {
-  readonly #db: DatabaseSync;
-
-  private constructor(db: DatabaseSync) {
-    this.#db = db;
+/** Returns the function that releases it; null while another process has it. */
+export function lockDataFolder(directory: string): (() => void) | null {
+  let db: DatabaseSync | undefined;
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    db = new DatabaseSync(join(directory, "controller.lock"));
+    db.exec("BEGIN EXCLUSIVE");
+  } catch (error) {
+    db?.close();
+    if (db && (error as { errcode?: number }).errcode === SQLITE_BUSY) return null;
+    const why = error instanceof Error ? error.message : String(error);
+    const message = `the data directory ${directory} cannot be used: ${why}`;
+    throw new BatonError("DATA_UNUSABLE", message, {}, { cause: error });
   }
-
-  /** Null while another process has it. */
-  static take(directory: string): DataLock | null {
-    let db: DatabaseSync;
-    try {
-      mkdirSync(directory, { recursive: true, mode: 0o700 });
-      db = new DatabaseSync(join(directory, "controller.lock"));
-    } catch (error) {
-      throw unusable(directory, error);
-    }
-    try {
-      db.exec("BEGIN EXCLUSIVE");
-      return new DataLock(db);
-    } catch (error) {
-      db.close();
-      if ((error as { errcode?: number }).errcode === SQLITE_BUSY) return null;
-      throw unusable(directory, error);
-    }
-  }
-
-  release(): void {
-    if (this.#db.isOpen) this.#db.close();
-  }
-}
-
-function unusable(directory: string, error: unknown): BatonError {
-  const why = error instanceof Error ? error.message : String(error);
-  return new BatonError(
-    "DATA_UNUSABLE",
-    `the data directory ${directory} cannot be used: ${why}`,
-    {},
-    { cause: error },
-  );
+  const held = db;
+  return () => {
+    if (held.isOpen) held.close();
+  };
 }

@@ -67,10 +67,8 @@ export class Sentinel extends Lifecycle {
     const lost = (error?: Error): void => {
       if (this.#shell !== shell) return;
       this.#shell = null;
-      this.#platform.log.warn(
-        { err: error },
-        "the shell that ends the children after a kill -9 is gone; starting another",
-      );
+      const message = "the shell that ends the children after a kill -9 is gone; starting another";
+      this.#platform.log.warn({ err: error }, message);
       this.#cancelAgain = this.#platform.clock.after(AGAIN_MS, () => this.#spawn());
     };
     shell.once("error", lost);

@@ -142,10 +142,8 @@ export class SupervisedChild {
   /** Ends a process that is of no use any more; another takes its place. */
   replace(reason: string): void {
     if (!this.#process || this.#ending !== null) return;
-    this.#platform.log.error(
-      { child: this.#o.name, pid: this.pid, reason },
-      "a child is wedged; it is killed",
-    );
+    const fields = { child: this.#o.name, pid: this.pid, reason };
+    this.#platform.log.error(fields, "a child is wedged; it is killed");
     // Asking is for those who can hear.
     this.#end({ cause: "wedged", reason: `wedged: ${reason}` }, { hurryMs: 0, killMs: 0 });
   }
@@ -260,10 +258,8 @@ export class SupervisedChild {
     this.#become("stopping");
     const kill = (): void => {
       if (killMs > 0) {
-        log.warn(
-          { child: name, pid: this.pid, afterMs: killMs },
-          "a child did not end when asked; it is killed",
-        );
+        const fields = { child: name, pid: this.pid, afterMs: killMs };
+        log.warn(fields, "a child did not end when asked; it is killed");
         const reason = `${ending.reason} and killed, because it did not end within ${killMs} ms`;
         this.#ending = { cause: ending.cause, reason };
       }

@@ -6,7 +6,7 @@
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Role } from "../core/leadership/role.ts";
-import { DataLock } from "./data-folder-lock.ts";
+import { lockDataFolder } from "./data-folder-lock.ts";
 import type { ExitCause, SupervisedChild } from "./supervised-child.ts";
 
 export interface ChildReport {
@@ -31,7 +31,7 @@ export interface SupervisorReport {
   /** Of this life of the node-controller. */
   readonly incarnation: string;
   readonly started_at: string;
-  /** Null before the controller has told. */
+  /** Null before the first report of the controller. */
   readonly role: Role | null;
   readonly leader_epoch: number | null;
   readonly url: string | null;
@@ -59,7 +59,7 @@ export function writeReport(directory: string, report: SupervisorReport): void {
   renameSync(`${path}.new`, path);
 }
 
-/** Null if there never was a node-controller. One that was killed could not say so: its lock tells. */
+/** Null if there never was a node-controller. One that was killed could not say so: its lock shows it. */
 export function readReport(directory: string): SupervisorReport | null {
   let report: SupervisorReport;
   try {
@@ -68,9 +68,9 @@ export function readReport(directory: string): SupervisorReport | null {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
     throw error;
   }
-  const lock = DataLock.take(directory);
-  if (!lock) return report;
-  lock.release();
+  const unlock = lockDataFolder(directory);
+  if (!unlock) return report;
+  unlock();
   const { controller, agent } = report;
   return {
     ...report,

@@ -22,7 +22,7 @@ import {
   type WaitPolicy,
   type ControllerState,
 } from "../core/supervision.ts";
-import { Mutex } from "../platform/loop.ts";
+import { Mutex, within } from "../platform/loop.ts";
 import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
 import {
@@ -32,7 +32,7 @@ import {
   noAgentBecause,
   type ChildCommandOptions,
 } from "./child-commands.ts";
-import { DataLock } from "./data-folder-lock.ts";
+import { lockDataFolder } from "./data-folder-lock.ts";
 import { messageOf, type FromController, type ToChild } from "./messages.ts";
 import { ControllerClient } from "./controller-client.ts";
 import { childReport, readReport, writeReport, type SupervisorReport } from "./supervisor-report.ts";
@@ -51,7 +51,7 @@ type SupervisorPlatform = Pick<Platform, "clock" | "random" | "log">;
 
 /** What a child does after its drain: closing listeners and files. Its own limit is a little shorter. */
 const STOP_SLACK_MS = 8_000;
-/** For a child that was told to hurry; both of them fit into what the command line grants for it. */
+/** For a child that must hurry; both of them fit into what the command line grants for it. */
 const HURRY: WaitPolicy = { hurryMs: 300, killMs: 2_000 };
 /** A node on the same machine that needs longer for a small answer is in trouble. */
 const CALL_MS_MAX = 2_000;
@@ -73,7 +73,7 @@ export class Supervisor extends Lifecycle {
   readonly #noAgent: string | null;
   /** Null where the agent needs none, or has one of its own. */
   readonly #agentToken: string | null;
-  #lock: DataLock | null = null;
+  #unlock: (() => void) | null = null;
   #url: string | null = null;
   #standing: ControllerState | null = null;
   #stopping = false;
@@ -165,7 +165,7 @@ export class Supervisor extends Lifecycle {
     return exitCodeOf(ends.filter(({ at, cause }) => at >= this.#stoppingAt && cause === "stop"));
   }
 
-  /** With `hurry`, also while a gentle stop is under way, the children are told to hurry. */
+  /** With `hurry`, also while a gentle stop is under way, the children must hurry. */
   override stop(options: { readonly hurry?: boolean } = {}): Promise<void> {
     if (options.hurry) {
       this.#hurry = true;
@@ -177,8 +177,8 @@ export class Supervisor extends Lifecycle {
 
   protected override async onStart(): Promise<void> {
     const { data } = this.#o.settings;
-    this.#lock = DataLock.take(data);
-    if (!this.#lock) throw inUse(data);
+    this.#unlock = lockDataFolder(data);
+    if (!this.#unlock) throw inUse(data);
     this.#stopping = this.#stopped = this.#hurry = false;
     await this.#sentinel.start();
     await this.#watch.start();
@@ -199,7 +199,7 @@ export class Supervisor extends Lifecycle {
     await this.#sentinel.stop();
     this.#stopped = true;
     this.#changed();
-    this.#lock?.release();
+    this.#unlock?.();
   }
 
   /** The agent's token is of no use any more; it ends by itself too, so this is not waited for long. */
@@ -207,10 +207,8 @@ export class Supervisor extends Lifecycle {
     if (this.#agentToken === null || this.#hurry || this.#controller.state !== "running") return;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#retired = resolve;
-    const callOff = this.#platform.clock.after(RETIRE_MS, resolve);
     this.#controller.send({ baton: "retire" } satisfies ToChild);
-    await promise;
-    callOff();
+    await within(this.#platform.clock, RETIRE_MS, promise);
   }
 
   #gentle(): WaitPolicy {
@@ -253,10 +251,8 @@ export class Supervisor extends Lifecycle {
     const { settings } = this.#o;
     const askedAt = clock.monotonic();
     await this.#agent.turnOff(beforeLeading(settings.controller.agentOffMs), "make_way");
-    log.info(
-      { epoch, tookMs: Math.round(clock.monotonic() - askedAt) },
-      "the agent is off; the controller may lead",
-    );
+    const fields = { epoch, tookMs: Math.round(clock.monotonic() - askedAt) };
+    log.info(fields, "the agent is off; the controller may lead");
     // One that died by itself is another matter: what it ran may be why.
     const ended = isRequested(this.#agent.lastExit) ? [agentName(settings)] : [];
     this.#controller.send({ baton: "agent_off", epoch, ended } satisfies ToChild);

@@ -15,6 +15,7 @@ import type { Log } from "../../src/platform/log.ts";
 import type { Random } from "../../src/platform/random.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { PeerHandler, Transport } from "../../src/transport/transport.ts";
+import { quickScrypt } from "../support/fake-platform.ts";
 import { seededRandom } from "../support/seeded-random.ts";
 import type { Served } from "./client.ts";
 import { SimDisk } from "./disk.ts";
@@ -77,7 +78,7 @@ export class SimNode {
       clock,
       random: timedBy(dice, clock),
       files: this.disk.files(clock),
-      machine: { hostname: this.name, cpuMs: () => 0, memoryShare: () => 0 },
+      machine: { hostname: this.name, cpuMs: () => 0, memoryShare: () => 0, scrypt: quickScrypt },
       log: this.#log(lives),
       fabric,
     });

@@ -128,6 +128,10 @@ export class FakeControllers {
     );
   }
 
+  get urls(): readonly string[] {
+    return this.nodes.map(({ url }) => url);
+  }
+
   /** Calls of this kind so far. */
   calls(path: string): Asked[] {
     return this.asked.filter((asked) => asked.path === path);

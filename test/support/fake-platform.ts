@@ -1,11 +1,12 @@
 /** A platform that a test controls: time moves on request, chance repeats, files are in memory, nothing is logged. */
 
+import { scryptSync } from "node:crypto";
 import type { NodeName } from "../../src/core/ids.ts";
 import type { AppendFile, Files } from "../../src/platform/files.ts";
 import { silentLog } from "../../src/platform/log.ts";
 import { NodeEvents } from "../../src/platform/node-events.ts";
 import { NodeState } from "../../src/platform/node-state.ts";
-import type { Platform } from "../../src/platform/platform.ts";
+import type { Machine, Platform } from "../../src/platform/platform.ts";
 import { ManualClock } from "./manual-clock.ts";
 import { seededRandom } from "./seeded-random.ts";
 
@@ -24,7 +25,7 @@ export function fakePlatform<Time extends Platform["clock"] = ManualClock>(
   const log = parts.log ?? silentLog;
   return {
     files: new MemoryFiles(),
-    machine: { hostname: `${name}.example`, cpuMs: () => 0, memoryShare: () => 0 },
+    machine: { hostname: `${name}.example`, cpuMs: () => 0, memoryShare: () => 0, scrypt: quickScrypt },
     identity: { name: name as NodeName, incarnation: random.uuid() },
     state: new NodeState(),
     events: new NodeEvents(log),
@@ -34,6 +35,10 @@ export function fakePlatform<Time extends Platform["clock"] = ManualClock>(
     clock: parts.clock ?? (new ManualClock() as Platform["clock"] as Time),
   };
 }
+
+/** Without the work that makes passwords hard to guess: a quarter of a second each. */
+export const quickScrypt: Machine["scrypt"] = async (password, salt, bytes) =>
+  scryptSync(password, salt, bytes, { N: 2, r: 1, p: 1 });
 
 /** Files of one disk. They survive the node that wrote them if its successor gets the same object. */
 export class MemoryFiles implements Files {

@@ -10,6 +10,8 @@ import { isFinal } from "../../src/core/jobs/job.ts";
 import type { Job } from "../../src/core/jobs/job.ts";
 import { createNode } from "../../src/node/baton-node.ts";
 import type { BatonNode, NodeOptions } from "../../src/node/baton-node.ts";
+import { SYSTEM } from "../../src/platform/platform.ts";
+import { quickScrypt } from "./fake-platform.ts";
 import { atEnd, type Scope } from "./node-cleanup.ts";
 
 export interface NodeHereOptions extends Omit<NodeOptions, "settings"> {
@@ -25,7 +27,8 @@ export async function nodeHere(t: Scope, options: NodeHereOptions = {}): Promise
     Object.entries(given).map(([key, value]) => [`BATON_${key}`, value]),
   );
   const loaded = loadSettings({ environment, cwd: tmpdir() });
-  const node = await createNode({ http: false, settings: loaded.settings, ...rest });
+  const machine = { ...SYSTEM.machine, scrypt: quickScrypt };
+  const node = await createNode({ http: false, settings: loaded.settings, machine, ...rest });
   await node.start();
   atEnd(t, () => node.stop({ hurry: true }));
   return node;

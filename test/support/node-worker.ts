@@ -288,13 +288,16 @@ export class HeldRuns {
   }
 }
 
-/** A world with one task, whose runs end when the test says so: at an abort too (`polite`), or not (`stubborn`). */
+/** A task whose runs are so short that a worker claims ahead. */
+export const QUICK: WorkerWorldOptions["tasks"] = [["quick", () => {}]];
+
+/** A world with a task whose runs end when the test says so: at an abort too (`polite`), or not (`stubborn`). */
 export async function heldWorld(
   t: TestContext,
   task: string,
   how: "polite" | "stubborn",
-  options: Omit<WorkerWorldOptions, "tasks"> = {},
+  { tasks = [], ...options }: Partial<WorkerWorldOptions> = {},
 ): Promise<{ readonly held: HeldRuns; readonly world: WorkerWorld }> {
   const held = new HeldRuns();
-  return { held, world: await WorkerWorld.open(t, { tasks: [[task, held[how]]], ...options }) };
+  return { held, world: await WorkerWorld.open(t, { tasks: [[task, held[how]], ...tasks], ...options }) };
 }

@@ -171,9 +171,9 @@ export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
       "/peer/retractions": retractions.handle,
     };
     const limits = { host: "127.0.0.1", bodyLimitBytes: 1_048_576 };
-    const executor = new OperationExecutor({ services, inFlight });
-    const requests = new PeerRequestHandler({ executor, mounts, log });
-    const app = await buildApp({ executor, ...limits, log, clock, peers: requests });
+    const executor = new OperationExecutor(services, { services, inFlight });
+    const requests = new PeerRequestHandler({ clock, log }, { executor, mounts });
+    const app = await buildApp({ clock, log }, { executor, ...limits, peers: requests });
     let kill: () => Promise<void>;
     if (network) {
       const { handle } = requests;

@@ -1,4 +1,10 @@
-/** Server-sent events with fetch: unlike EventSource it tells why it was refused, and sends where to go on. */
+/**
+ * Server-sent events with fetch: unlike EventSource it tells why it was refused, and sends where to go on.
+ *
+ * It is not `resumed` of the client, which ends at a refusal and reads event by event. A page shows when a connection opens
+ * and breaks, waits for somebody to sign in, retries on request, takes all events of one piece together, and asks for a log
+ * from time to time when it has no connection left to stream it.
+ */
 
 import { createParser } from "eventsource-parser";
 import { problemIn } from "../api/problem.ts";

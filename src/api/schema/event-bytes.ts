@@ -1,43 +1,67 @@
-/** Server-sent events as text, with a comment at intervals as a keep-alive. */
+/** Server-sent events as bytes: the one place that writes them, for readers over HTTP and for other nodes. */
 
+import { Readable } from "node:stream";
 import type { ServerEvent } from "../../core/server-event.ts";
 import type { Clock } from "../../platform/clock.ts";
+import type { EventReply } from "../operation.ts";
 
 /** Below the shortest idle time-outs of proxies (30 s); a reader's own may be longer. */
 export const HEARTBEAT_MS = 15_000;
-export const HEARTBEAT = ":\n\n";
+const HEARTBEAT = ":\n\n";
+
+export const EVENT_HEADERS = {
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-cache, no-transform",
+} as const;
 
 /** JSON has no raw line breaks, so one data line holds it. */
-export function format(event: ServerEvent): string {
+function format(event: ServerEvent): string {
   const id = event.id === undefined ? "" : `id: ${event.id}\n`;
   return `${id}event: ${event.event}\ndata: ${JSON.stringify(event.data)}\n\n`;
 }
 
-/** For a reader that is not on a socket of ours. Ends with the signal, with the events, or when it is returned. */
-export async function* eventBytes(
-  events: AsyncIterable<ServerEvent>,
+/**
+ * Events that come while the reader is busy are read as one piece, and no more of them are taken than one piece holds. A
+ * comment keeps the connection alive. Ends with the events, with `stop`, or when it is returned. It stops a reader that
+ * has left something unread at a heartbeat: it is gone or stuck, and would hold memory.
+ */
+export function eventBytes(
+  events: EventReply["events"],
   clock: Clock,
-  signal: AbortSignal,
-  onEnd: () => void,
-): AsyncGenerator<Buffer, void> {
-  const iterator = events[Symbol.asyncIterator]();
-  try {
-    for (let next = iterator.next(); !signal.aborted;) {
-      next.catch(() => {}); // seen below, unless the reader leaves first
-      const waited = new AbortController();
-      const beat = clock.sleep(HEARTBEAT_MS, AbortSignal.any([signal, waited.signal])).then(() => null);
-      const come = await Promise.race([next, beat]).finally(() => waited.abort());
-      if (signal.aborted) return;
-      if (come === null) yield Buffer.from(HEARTBEAT);
-      else if (come.done) return;
-      else {
-        yield Buffer.from(format(come.value));
-        next = iterator.next();
-      }
+  stop: AbortController,
+): AsyncIterableIterator<Buffer> {
+  const { signal } = stop;
+  async function* texts(): AsyncGenerator<string> {
+    let callOff = clock.after(HEARTBEAT_MS, beat);
+    function beat(): void {
+      if (bytes.readableLength > 0) return stop.abort(new StuckReader());
+      bytes.push(HEARTBEAT);
+      callOff = clock.after(HEARTBEAT_MS, beat);
     }
-  } finally {
-    onEnd();
-    // Not waited for: it ends with its signal.
-    void Promise.resolve(iterator.return?.()).catch(() => {});
+    try {
+      for await (const event of events(signal)) {
+        if (signal.aborted) return;
+        yield format(event);
+      }
+    } finally {
+      callOff();
+    }
   }
+  const bytes = Readable.from(texts(), { objectMode: false });
+  const pieces = bytes[Symbol.asyncIterator]() as AsyncIterableIterator<Buffer>;
+  return {
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    next: () => pieces.next(),
+    // A read may be waiting for an event that never comes: the events are ended first.
+    return: () => {
+      stop.abort();
+      return pieces.return!();
+    },
+  };
+}
+
+class StuckReader extends Error {
+  override readonly message = `nothing was read for ${HEARTBEAT_MS} ms`;
 }

@@ -57,10 +57,7 @@ export class MemoryChannels extends BaseChannels<QueueSource> {
 
   #queue(name: string): MemoryQueue {
     let queue = this.#queues.get(name);
-    if (!queue) {
-      queue = new MemoryQueue(this.#clock);
-      this.#queues.set(name, queue);
-    }
+    if (!queue) this.#queues.set(name, (queue = new MemoryQueue(this.#clock)));
     return queue;
   }
 }

@@ -84,11 +84,8 @@ export class Listener extends Lifecycle {
   #listening(): void {
     this.#listens += 1;
     if (this.#listens === 1) return;
-    this.counters.gaps += 1;
-    this.#o.log?.info(
-      { gaps: this.counters.gaps },
-      "notifications are heard again; some may have been missed",
-    );
+    const gaps = ++this.counters.gaps;
+    this.#o.log?.info({ gaps }, "notifications are heard again; some may have been missed");
     this.#o.onGap();
   }
 
@@ -111,11 +108,8 @@ export class Listener extends Lifecycle {
     const number = await publisher.probe().catch(() => null);
     if (number === null || (await this.#comesBack(number, signal))) return;
     if (signal.aborted || this.#listens !== listens) return;
-    this.counters.deaf += 1;
-    log?.warn(
-      { waitedMs: answerMs, deaf: this.counters.deaf },
-      "the connection for notifications is deaf; opening another",
-    );
+    const fields = { waitedMs: answerMs, deaf: ++this.counters.deaf };
+    log?.warn(fields, "the connection for notifications is deaf; opening another");
     this.#session.reset(`a notification of our own was not heard within ${answerMs} ms`);
   }
 
@@ -159,18 +153,12 @@ export class Listener extends Lifecycle {
     if (ids.length === 0) return new Map();
     try {
       const rows = await this.#o.sender.query<{ id: string; body: string }>(FETCH, [uuids(ids)]);
-      if (rows.length < ids.length) {
-        this.#o.log?.warn(
-          { messages: ids.length - rows.length },
-          "large messages were gone before they were read",
-        );
-      }
+      const gone = { messages: ids.length - rows.length };
+      if (gone.messages > 0) this.#o.log?.warn(gone, "large messages were gone before they were read");
       return new Map(rows.map(({ id, body }) => [id, body]));
     } catch (err) {
-      this.#o.log?.warn(
-        { err, messages: ids.length },
-        "large messages could not be read; they are lost here",
-      );
+      const fields = { err, messages: ids.length };
+      this.#o.log?.warn(fields, "large messages could not be read; they are lost here");
       return new Map();
     }
   }

@@ -187,11 +187,10 @@ export class RedisChannels extends BaseChannels<RedisSource> {
     await this.#commands.start();
     try {
       const { evicts: policy } = await checkRedis(this.#commands, this.#redis.shown);
-      if (policy !== null)
-        this.#o.log?.warn(
-          { policy },
-          "Redis may evict what is not handled yet: set maxmemory-policy to noeviction",
-        );
+      if (policy !== null) {
+        const message = "Redis may evict what is not handled yet: set maxmemory-policy to noeviction";
+        this.#o.log?.warn({ policy }, message);
+      }
       await this.#reading.start();
     } catch (error) {
       await this.#commands.stop();

@@ -188,10 +188,8 @@ export class ConsumerHeartbeat {
     const { name } = this.speaker;
     this.#incarnation += 1;
     await this.#hello(session, false);
-    this.#o.log?.info(
-      { was: name, is: this.speaker.name },
-      "Redis has forgotten this consumer; it is known again",
-    );
+    const fields = { was: name, is: this.speaker.name };
+    this.#o.log?.info(fields, "Redis has forgotten this consumer; it is known again");
     // Our own reader waits for wake-ups under the old name: this ends its wait, and then the stream expires.
     const stream = this.#o.key("wake", name);
     await Promise.all([

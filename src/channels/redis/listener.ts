@@ -7,6 +7,7 @@
  */
 
 import type { Clock } from "../../platform/clock.ts";
+import { Pause } from "../../platform/loop.ts";
 import type { RedisSession } from "../../platform/drivers/redis/session.ts";
 import type { Log } from "../../platform/log.ts";
 import type { EncodedMessage } from "../message-encoding.ts";
@@ -49,10 +50,11 @@ export class Listener {
   #behind = 0;
   #over = true;
   #reading: Promise<void> = Promise.resolve();
-  #opened: () => void = () => {};
+  readonly #pause: Pause;
 
   constructor(options: ListenerOptions) {
     this.#o = options;
+    this.#pause = new Pause(options.clock);
   }
 
   /** The wake-ups up to this one are not needed any more. */
@@ -69,13 +71,13 @@ export class Listener {
 
   /** The connection is there (again). */
   opened(): void {
-    this.#opened();
+    this.#pause.wake();
   }
 
   /** Its session ends before, or is ended now. */
   async stop(): Promise<void> {
     this.#over = true;
-    this.#opened();
+    this.#pause.wake();
     await this.#reading;
   }
 
@@ -111,20 +113,11 @@ export class Listener {
         if (this.#topicsId === topicsId) await this.#hear(streams[topics] ?? []);
       } catch (err) {
         if (session.open) log?.warn({ err }, "topics cannot be read at the moment");
-        await this.#again();
+        // When the connection is there again; soon, when it has never gone.
+        if (session.open) this.#pause.clear();
+        if (!this.#over) await this.#pause.sleep(session.open ? RETRY_MS : Infinity);
       }
     }
-  }
-
-  /** When the connection is there again; soon, when it has never gone. */
-  async #again(): Promise<void> {
-    if (this.#over) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#opened = resolve;
-    const callOff = this.#o.session.open ? this.#o.clock.after(RETRY_MS, resolve) : null;
-    await promise;
-    callOff?.();
-    this.#opened = () => {};
   }
 
   #wake(entries: Streams[string]): void {

@@ -256,11 +256,10 @@ export class RedisSource implements QueueSource<TakenEntries> {
       }
       this.#joined = true;
       this.#lost = false;
-      if (lost)
-        log?.warn(
-          { queue, messages: finished!.ids.length },
-          "this node was taken for dead; a batch went to another consumer",
-        );
+      if (lost) {
+        const fields = { queue, messages: finished!.ids.length };
+        log?.warn(fields, "this node was taken for dead; a batch went to another consumer");
+      }
       finished = null;
       if (reply.length === 0) continue; // too much for one command
       const taken = entriesOf(name, reply);

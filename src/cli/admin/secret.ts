@@ -26,11 +26,9 @@ function write(terminal: Terminal, file: string): void {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "EEXIST") {
-      throw new CliFailure(
-        EXIT.failure,
-        `${file} is there already, and its secret may be in use`,
-        "give another --file; to change a secret, nodes take two: the new one first, then the old one",
-      );
+      const hint =
+        "give another --file; to change a secret, nodes take two: the new one first, then the old one";
+      throw new CliFailure(EXIT.failure, `${file} is there already, and its secret may be in use`, hint);
     }
     const why = code === "ENOENT" ? "there is no such directory" : String(code);
     throw new CliFailure(EXIT.failure, `${file} cannot be written: ${why}`);

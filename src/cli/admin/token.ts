@@ -79,11 +79,8 @@ function idOf(which: string, { tokens }: Tokens): string {
     throw new CliFailure(EXIT.notFound, `there is no token ${which}`, "see them with `baton token list`");
   }
   const ids = found.map(({ id }) => id).join(", ");
-  throw new CliFailure(
-    EXIT.usage,
-    `${found.length} tokens have the name ${which}`,
-    `name one by its id: ${ids}`,
-  );
+  const message = `${found.length} tokens have the name ${which}`;
+  throw new CliFailure(EXIT.usage, message, `name one by its id: ${ids}`);
 }
 
 export function permissionOption(about: string): Option {
@@ -105,10 +102,8 @@ async function create(terminal: Terminal, options: CreateOptions): Promise<void>
   // Only the token on stdout, so that it can go straight into a file or a variable.
   print(terminal, options.output, made, () => made.token);
   const until = options.expires === undefined ? "" : ", until it expires";
-  say(
-    terminal,
-    `${made.name} may ${made.permission}${until}; keep the token, it is not shown again (BATON_TOKEN, --token)`,
-  );
+  const text = `${made.name} may ${made.permission}${until}; keep the token, it is not shown again (BATON_TOKEN, --token)`;
+  say(terminal, text);
 }
 
 async function createAtNode(terminal: Terminal, { name, permission, expires, ...options }: CreateOptions) {
@@ -134,11 +129,8 @@ async function createInStore(terminal: Terminal, options: CreateOptions) {
   if (settings.store === "memory")
     throw new CliFailure(EXIT.usage, "a store in memory belongs to its node; call the node, with --url");
   if (settings.store === "sqlite" && !existsSync(join(settings.data, "baton.db"))) {
-    throw new CliFailure(
-      EXIT.notFound,
-      `there is no store in ${settings.data}`,
-      "name the data directory of a node with --data",
-    );
+    const message = `there is no store in ${settings.data}`;
+    throw new CliFailure(EXIT.notFound, message, "name the data directory of a node with --data");
   }
   const { createTokenIn } = await import("./direct-token.ts");
   return createTokenIn(settings, {

@@ -61,7 +61,7 @@ export async function* journalFeed(options: JournalFeedOptions): AsyncGenerator<
   }
 }
 
-/** Oldest first. Entries of one instant may be told again, and are known again. */
+/** Oldest first. Entries of one instant may come again, and are recognized. */
 async function entriesBack(
   client: BatonClient,
   since: string | null,

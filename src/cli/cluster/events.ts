@@ -61,10 +61,8 @@ export function addEventsCommand(program: Command, terminal: Terminal): void {
 async function events(terminal: Terminal, options: EventsOptions): Promise<void> {
   const { only, after, since, last } = options;
   if (after !== undefined && !/^\d{1,15}-\d{1,15}$/.test(after)) {
-    throw new CliFailure(
-      EXIT.usage,
-      `--after must be the id of an event such as 7-120, not ${JSON.stringify(after)}`,
-    );
+    const message = `--after must be the id of an event such as 7-120, not ${JSON.stringify(after)}`;
+    throw new CliFailure(EXIT.usage, message);
   }
   await using client = await connectForLong(terminal, options);
   // One call that fails at once where no node is; the streams would go on trying.

@@ -91,11 +91,8 @@ async function drain(terminal: Terminal, name: string, options: DrainOptions): P
     print(terminal, options.output, node ?? asked, () => `${name} ${ended}${handed}`);
     const left = (drain?.released ?? 0) + (drain?.orphaned ?? 0);
     if (left > 0) {
-      throw new CliFailure(
-        EXIT.released,
-        `${left} jobs of ${name} found no other owner in time`,
-        "they are not lost and run on; the leader gives them an owner as soon as there is one",
-      );
+      const hint = "they are not lost and run on; the leader gives them an owner as soon as there is one";
+      throw new CliFailure(EXIT.released, `${left} jobs of ${name} found no other owner in time`, hint);
     }
   } finally {
     bar.clear();
@@ -132,11 +129,8 @@ async function untilDrained(
     });
     if (node === null) return { node, drain };
     if (node.status === "dead") {
-      throw new CliFailure(
-        EXIT.failure,
-        `${name} died before it was drained`,
-        "other nodes take its jobs over: baton nodes list",
-      );
+      const message = `${name} died before it was drained`;
+      throw new CliFailure(EXIT.failure, message, "other nodes take its jobs over: baton nodes list");
     }
     if (node.status === "draining") {
       const seen = node.last_seen ?? "";
@@ -151,11 +145,8 @@ async function untilDrained(
     } else if (drainingSince === null) show(`${name} was asked to drain and is ${node.status}`);
     else throw new CliFailure(EXIT.failure, `${name} is ${node.status} again: somebody has resumed it`);
     if (clock.monotonic() >= until) {
-      throw new CliFailure(
-        EXIT.timeout,
-        `${name} is not drained after ${formatDuration(timeoutMs!)}: ${jobsText(node.load.jobs)}`,
-        "it goes on draining: look with `baton nodes list`",
-      );
+      const text = `${name} is not drained after ${formatDuration(timeoutMs!)}: ${jobsText(node.load.jobs)}`;
+      throw new CliFailure(EXIT.timeout, text, "it goes on draining: look with `baton nodes list`");
     }
     await clock.sleep(LOOK_MS);
   }

@@ -93,10 +93,8 @@ async function run(
   const bin = fileURLToPath(new URL("../../../bin/baton.mjs", import.meta.url));
   const ended = (plan: DemoNodePlan, how: string): void => {
     if (answered.has(plan.name)) {
-      return note(
-        terminal,
-        `${plan.name} ended (${how}) and is started again in ${DEMO_RESTART_MS / 1_000}s`,
-      );
+      const soon = `is started again in ${DEMO_RESTART_MS / 1_000}s`;
+      return note(terminal, `${plan.name} ended (${how}) and ${soon}`);
     }
     failed.reject(new CliFailure(EXIT.failure, `${plan.name} ended at its start (${how})${logTail(plan)}`));
   };
@@ -245,8 +243,8 @@ function logTail(plan: DemoNodePlan): string {
     const lines = readFileSync(plan.log, "utf8").trimEnd().split("\n");
     // Where it says what went wrong, and not the end of a stack.
     const from = lines.findLastIndex((line) => line.startsWith("error:"));
-    const told = from < 0 ? lines.slice(-LOG_LINES) : lines.slice(from, from + LOG_LINES);
-    return `:\n${told.join("\n")}`;
+    const shown = from < 0 ? lines.slice(-LOG_LINES) : lines.slice(from, from + LOG_LINES);
+    return `:\n${shown.join("\n")}`;
   } catch {
     return "";
   }

@@ -14,6 +14,7 @@ import { isPostgresUrl } from "../../config/values/secret-url.ts";
 import type { BatonError } from "../../core/errors.ts";
 import { span } from "../../core/figures.ts";
 import type { Clock } from "../../platform/clock.ts";
+import { within } from "../../platform/loop.ts";
 import { mistakesOf } from "../failure.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { judgeClocks } from "./clocks.ts";
@@ -245,20 +246,11 @@ async function inTime(
   deadlineMs: number,
   run: () => Promise<readonly Judgement[]>,
 ): Promise<readonly Judgement[]> {
-  const late = Promise.withResolvers<readonly Judgement[]>();
-  const callOff = clock.after(deadlineMs, () =>
-    late.resolve([
-      failed(
-        `no answer within ${span(deadlineMs)}`,
-        "something in between swallows it; look longer with --timeout",
-      ),
-    ]),
-  );
+  const remedy = "something in between swallows it; look longer with --timeout";
   try {
-    return await Promise.race([run(), late.promise]);
+    const judgements = await within(clock, deadlineMs, run());
+    return judgements ?? [failed(`no answer within ${span(deadlineMs)}`, remedy)];
   } catch (error) {
     return [failed(`the check itself broke: ${String(error)}`, "please report it with this text")];
-  } finally {
-    callOff();
   }
 }

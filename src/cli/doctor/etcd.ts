@@ -1,5 +1,6 @@
 /** Reads and judges an etcd that elects the leader: a majority of its members must be available. */
 
+import { Deadline } from "../../platform/loop.ts";
 import { parseEtcdUrl } from "../../platform/drivers/server-url.ts";
 import { failed, isAtLeast, judged, type Judgement, type Question, warning } from "./findings.ts";
 
@@ -46,8 +47,7 @@ export function askEtcd(question: Question): Promise<EtcdMember[]> {
 
 async function askMember(endpoint: string, { clock, deadlineMs }: Question): Promise<EtcdMember> {
   const { request } = await import("undici");
-  const late = new AbortController();
-  const callOff = clock.after(deadlineMs, () => late.abort());
+  using late = new Deadline(clock, deadlineMs);
   const get = async (path: string): Promise<unknown> => {
     const { body } = await request(`${endpoint}${path}`, { signal: late.signal });
     return JSON.parse(await body.text());
@@ -64,9 +64,7 @@ async function askMember(endpoint: string, { clock, deadlineMs }: Question): Pro
     };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    const why = late.signal.aborted ? "not in time" : (code ?? message);
+    const why = late.expired ? "not in time" : (code ?? message);
     return { endpoint, version: null, healthy: false, reason: `does not answer (${why})` };
-  } finally {
-    callOff();
   }
 }

@@ -19,21 +19,14 @@ export interface Finding extends Judgement {
   readonly check: string;
 }
 
-export function ok(message: string): Judgement {
-  return { verdict: "ok", message, remedy: null };
-}
+type Judge = (message: string, remedy: string) => Judgement;
 
-export function warning(message: string, remedy: string): Judgement {
-  return { verdict: "warning", message, remedy };
-}
-
-export function failed(message: string, remedy: string): Judgement {
-  return { verdict: "failed", message, remedy };
-}
-
-export function skipped(message: string, remedy: string | null = null): Judgement {
+export const ok = (message: string): Judgement => ({ verdict: "ok", message, remedy: null });
+export const warning: Judge = (message, remedy) => ({ verdict: "warning", message, remedy });
+export const failed: Judge = (message, remedy) => ({ verdict: "failed", message, remedy });
+export const skipped = (message: string, remedy: string | null = null): Judgement => {
   return { verdict: "skipped", message, remedy };
-}
+};
 
 /** A row of a table of rules: what is wrong, or false where the rule is kept. */
 export type Rule = Judgement | false;
@@ -86,10 +79,8 @@ export function reportText(terminal: Terminal, all: readonly Finding[]): string 
 
 /** Checks that were skipped for one reason need one line. */
 function joined(all: readonly Finding[]): Finding[] {
-  const groups = Map.groupBy(
-    all.filter(({ verdict }) => verdict === "skipped"),
-    ({ message }) => message,
-  );
+  const skips = all.filter(({ verdict }) => verdict === "skipped");
+  const groups = Map.groupBy(skips, ({ message }) => message);
   return [...groups.values()].map((group) => {
     const names = [...new Set(group.map(({ check }) => check))];
     if (names.length === 1) return group[0]!;

@@ -95,7 +95,7 @@ function switchOn(name: string): string {
   return `ALTER SYSTEM SET ${name} = on; SELECT pg_reload_conf();`;
 }
 
-/** Whether the nodes get their connections: the tightest limit is told. */
+/** Whether the nodes get their connections; only the tightest limit is reported. */
 function room(facts: PostgresFacts, { nodes, connections }: PostgresNeeds): Rule {
   const { settings, otherSessions: others, roleLimit, databaseLimit, user } = facts;
   const needed = nodes * (connections + SESSIONS_MORE);

@@ -96,12 +96,8 @@ async function control(
   const picked = action === "retry" ? { status: "failed" as const, ...filter } : filter;
   const { errorCode: code, reason } = options;
   const wanted = { ...picked, ...(code !== undefined && { error_code: code }) };
-  await changeMany(
-    terminal,
-    client,
-    { action, what: filterText(wanted), filters: [wanted], reason },
-    options,
-  );
+  const request = { action, what: filterText(wanted), filters: [wanted], reason };
+  await changeMany(terminal, client, request, options);
 }
 
 /** More than that is asked for on a terminal. */

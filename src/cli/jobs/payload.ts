@@ -48,11 +48,9 @@ export function parseTypedJson(text: string, what: string): unknown {
       at >= text.length
         ? "it ends too early"
         : `unexpected ${JSON.stringify(String.fromCodePoint(text.codePointAt(at)!))}`;
-    throw new CliFailure(
-      EXIT.usage,
-      `${what} is not valid JSON at line ${line}, column ${column}: ${found}\n${excerpt(text, at)}`,
-      text.trim() === "" ? null : 'in a shell, put it in single quotes: \'{"name": "value"}\'',
-    );
+    const message = `${what} is not valid JSON at line ${line}, column ${column}: ${found}\n${excerpt(text, at)}`;
+    const hint = text.trim() === "" ? null : 'in a shell, put it in single quotes: \'{"name": "value"}\'';
+    throw new CliFailure(EXIT.usage, message, hint);
   }
 }
 

@@ -108,10 +108,7 @@ async function submit(
   say(terminal, statusText(terminal, submitted.status));
   // Mostly a slip of the finger, which somebody who sits there wants to know now and not after an hour.
   if (!isAttended(terminal) || submitted.status !== "queued") return;
-  const waits = await client.job(submitted.job_id).then(
-    (job) => job.waiting_for,
-    () => null,
-  );
+  const waits = (await client.job(submitted.job_id).catch(() => null))?.waiting_for;
   if (waits?.code === "no_worker" || waits?.code === "unknown_task") say(terminal, `note: ${waits.message}`);
 }
 

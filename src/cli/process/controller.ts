@@ -78,10 +78,8 @@ async function control(terminal: Terminal, options: Options): Promise<void> {
     drainTimeoutMs: 2 * (settings.drain.timeoutMs + CHILD_SLACK_MS),
   });
   await supervisor.start();
-  say(
-    terminal,
-    `node-controller of ${settings.name} (pid ${process.pid}); its state: baton controller status`,
-  );
+  const text = `node-controller of ${settings.name} (pid ${process.pid}); its state: baton controller status`;
+  say(terminal, text);
   process.exit((await code) || supervisor.exitCode);
 }
 
@@ -99,11 +97,8 @@ async function showStatus(terminal: Terminal, options: Options): Promise<void> {
   const { readReport } = await import("../../supervisor/supervisor-report.ts");
   const report = readReport(settings.data);
   if (report === null) {
-    throw new CliFailure(
-      EXIT.notFound,
-      `no node-controller has run in ${settings.data}`,
-      "name its directory with --data, or start one with `baton controller`",
-    );
+    const hint = "name its directory with --data, or start one with `baton controller`";
+    throw new CliFailure(EXIT.notFound, `no node-controller has run in ${settings.data}`, hint);
   }
   print(terminal, options["output"] as OutputFormat, report, () => statusTables(terminal, report));
   if (report.status === "degraded")

@@ -24,11 +24,9 @@ export async function choosePort({ host, port, explicit }: PortRequest): Promise
 }
 
 export function portInUse(host: string, port: number, explicit: boolean): CliFailure {
-  return new CliFailure(
-    EXIT.config,
-    `http.port: port ${port} on ${host} is in use${explicit ? "" : `, and so are the ${PORTS_TRIED} after it`}`,
-    "stop what listens there, choose another with --port, or take any free one with --port 0",
-  );
+  const message = `http.port: port ${port} on ${host} is in use${explicit ? "" : `, and so are the ${PORTS_TRIED} after it`}`;
+  const hint = "stop what listens there, choose another with --port, or take any free one with --port 0";
+  return new CliFailure(EXIT.config, message, hint);
 }
 
 function isFree(host: string, port: number): Promise<boolean> {

@@ -26,7 +26,7 @@ export const STOP_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK"] as const
 const ECHO_MS = 250;
 /** What closing listeners and files may take after the drain. Smaller, and a slow disk looks like a hang. */
 const SLACK_MS = 7_000;
-/** How often a drain is told of. More often, and a log is full of it. */
+/** How often the progress of a drain is reported. More often, and it fills the log. */
 const PROGRESS_MS = 1_000;
 /** How long a hurried stop may take: no waiting for jobs, only giving them back. */
 const HURRY_MS = 5_000;
@@ -81,11 +81,11 @@ export function untilSignalled(options: ShutdownOptions): Promise<number> {
         },
       );
     };
-    let told = "";
+    let reported = "";
     const tellProgress = (): void => {
       const text = options.progress?.() ?? "";
-      if (text !== told && text !== "") say(text);
-      told = text;
+      if (text !== reported && text !== "") say(text);
+      reported = text;
     };
     const followProgress = (): void => {
       tellProgress();
@@ -97,9 +97,8 @@ export function untilSignalled(options: ShutdownOptions): Promise<number> {
       lastSignalAt = now;
       if (phase === "running") {
         phase = "draining";
-        say(
-          `${signal}: finishing what runs, for at most ${options.drainTimeoutMs / 1_000} s (signal again to stop now)`,
-        );
+        const message = `${signal}: finishing what runs, for at most ${options.drainTimeoutMs / 1_000} s (signal again to stop now)`;
+        say(message);
         stop(false, options.drainTimeoutMs + SLACK_MS);
         followProgress();
       } else if (phase === "draining") {
@@ -137,16 +136,12 @@ export function leftoverText(running: Running): string | null {
  */
 export function reportUncaught(log: Log, running: () => Running): void {
   process.on("unhandledRejection", (reason) => {
-    log.error(
-      { err: reason, running: running() },
-      "a promise was rejected and nobody was waiting for it; is an await missing in a task?",
-    );
+    const fields = { err: reason, running: running() };
+    log.error(fields, "a promise was rejected and nobody was waiting for it; is an await missing in a task?");
   });
   process.on("uncaughtException", (error) => {
-    log.error(
-      { err: error, running: running() },
-      "an exception was not caught; the process ends, and what runs is counted as crashed",
-    );
+    const fields = { err: error, running: running() };
+    log.error(fields, "an exception was not caught; the process ends, and what runs is counted as crashed");
     process.exit(EXIT.failure);
   });
 }

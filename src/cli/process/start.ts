@@ -1,6 +1,8 @@
 /** `baton start`: runs a node in this process, until a signal. */
 
 import { join } from "node:path";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import type { Command } from "commander";
 import type { NodeServices } from "../../api/node-services.ts";
 import { fabricOf, isPushed } from "../../config/fabric.ts";
@@ -10,9 +12,9 @@ import { insecurities } from "../../config/secrets/cluster-secret.ts";
 import type { Settings } from "../../config/settings.ts";
 import { maskedUrl } from "../../config/values/secret-url.ts";
 import type { DrainProgress } from "../../core/node.ts";
+import type { Clock } from "../../platform/clock.ts";
 import type { Guarantees } from "../../store/store.ts";
 import { invocation, showBanner } from "./banner.ts";
-import { trimMemoryWhenIdle } from "./memory-trimmer.ts";
 import { below } from "../terminal/help-layout.ts";
 import { drainText } from "../cluster/node-text.ts";
 import { choosePort, portInUse } from "./port.ts";
@@ -46,6 +48,7 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
     supervised: line?.supervised,
   });
   reportUncaught(log, () => node.runningJobs());
+  const handoffMs = isPushed(settings) ? settings.handoff.hardTimeoutMs : 0;
   let unwanted = false;
   // Before the start: a signal that comes early must find us listening.
   const code = untilStopped(terminal, {
@@ -56,10 +59,7 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
     leftovers: () => leftoverText(node.runningJobs()),
     released: () => node.released > 0,
     progress: () => handoverText(node.drainProgress()),
-    drainTimeoutMs: Math.max(
-      settings.drain.timeoutMs,
-      isPushed(settings) ? settings.handoff.hardTimeoutMs : 0,
-    ),
+    drainTimeoutMs: Math.max(settings.drain.timeoutMs, handoffMs),
   });
   try {
     await node.start();
@@ -133,4 +133,38 @@ function peersText({ name, nodes, join, discover, manager }: Settings): string {
   if (join.length > 0) return `joins through ${join.join(", ")}`;
   if (discover !== "") return `with the nodes at ${discover}`;
   return manager.addr === "" ? "of this node alone" : `others join at ${manager.addr}`;
+}
+
+/** How often a node checks whether it is idle. Shorter, and a quiet moment between two bursts counts as idle. */
+const IDLE_CHECK_MS = 5_000;
+/** A process that uses less of one core than this is idle. */
+const IDLE_SHARE = 0.1;
+/** Less than this is not worth a pause of about a tenth of a second. */
+const GAIN_BYTES_MIN = 24 * 2 ** 20;
+
+type Collect = (options: { type: "major"; execution: "sync"; flavor: "last-resort" }) => void;
+
+/**
+ * Returns memory that the start, or a burst of work, has left behind: the runtime keeps it for the next burst, which for an idle node
+ * may be tomorrow. Once after each burst.
+ */
+function trimMemoryWhenIdle(clock: Clock): void {
+  // Not by a flag of the process: it would be one for people to set, and for every child.
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as Collect;
+  let cpu = process.cpuUsage();
+  let checkedAt = clock.monotonic();
+  let kept = 0;
+  const check = (): void => {
+    const spent = process.cpuUsage(cpu);
+    const share = (spent.user + spent.system) / 1_000 / (clock.monotonic() - checkedAt);
+    if (share < IDLE_SHARE && process.memoryUsage().heapTotal - kept > GAIN_BYTES_MIN) {
+      collect({ type: "major", execution: "sync", flavor: "last-resort" });
+      kept = process.memoryUsage().heapTotal;
+    }
+    cpu = process.cpuUsage();
+    checkedAt = clock.monotonic();
+    clock.after(IDLE_CHECK_MS, check);
+  };
+  clock.after(IDLE_CHECK_MS, check);
 }

@@ -20,11 +20,8 @@ export async function confirm(
   if (yes) return;
   if (!isAttended(terminal)) {
     if (!many) return;
-    throw new CliFailure(
-      EXIT.usage,
-      `${question.replace(/\?$/, "")}: confirmation needed`,
-      "pass --yes, or run it on a terminal; --dry-run only counts",
-    );
+    const message = `${question.replace(/\?$/, "")}: confirmation needed`;
+    throw new CliFailure(EXIT.usage, message, "pass --yes, or run it on a terminal; --dry-run only counts");
   }
   const { confirm: ask } = await import("@clack/prompts");
   const answer = await ask({ message: question, initialValue: false, ...questionStreams(terminal) });

@@ -126,8 +126,6 @@ export function sayPartial(
 export function sayUnreachable(terminal: Pick<Terminal, "err">, names: readonly string[]): void {
   if (names.length === 0) return;
   const which = names.join(", ");
-  say(
-    terminal,
-    `${styled(terminal.err, "yellow", "partial:")} ${which} could not be reached, so what ${which} has is missing here`,
-  );
+  const text = `${styled(terminal.err, "yellow", "partial:")} ${which} could not be reached, so what ${which} has is missing here`;
+  say(terminal, text);
 }

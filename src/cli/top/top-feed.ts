@@ -56,7 +56,7 @@ async function lists({ client, clock, signal, tell }: FeedOptions): Promise<void
   }
 }
 
-/** The stream tells of trouble; a list that is missing stays as it was. */
+/** The stream reports failures; a list that could not be read stays as it was. */
 async function quietly<T>(call: Promise<T>): Promise<T | null> {
   try {
     return await call;

@@ -36,10 +36,7 @@ export interface Model extends Lists {
   /** The selected row of each pane, by its key: rows come and go. */
   readonly selected: Readonly<Record<Pane, string | null>>;
   readonly mode:
-    | { readonly kind: "browse" }
-    | { readonly kind: "help" }
-    | { readonly kind: "alerts" }
-    | { readonly kind: "detail" }
+    | { readonly kind: "browse" | "help" | "alerts" | "detail" }
     | { readonly kind: "confirm"; readonly question: string; readonly action: Action };
   readonly message: { readonly text: string; readonly bad: boolean } | null;
   /** Why no data arrives; null while it does. */

@@ -37,11 +37,8 @@ async function top(terminal: Terminal, options: NodeOptions): Promise<void> {
     else await lines(terminal, client, options);
   } catch (error) {
     if (!(error instanceof BatonClientError) || error.status !== 404) throw error;
-    throw new CliFailure(
-      EXIT.refused,
-      "this node is too old for baton top",
-      "look with `baton cluster status --watch`",
-    );
+    const message = "this node is too old for baton top";
+    throw new CliFailure(EXIT.refused, message, "look with `baton cluster status --watch`");
   }
 }
 

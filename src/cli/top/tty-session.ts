@@ -47,7 +47,7 @@ export class TtySession {
     this.#listeners = [
       ...ENDING.map((signal) => [signal, () => this.#endedBy(signal)] as const),
       ["SIGTSTP", () => this.#suspended()],
-      ["SIGCONT", () => this.#continued()],
+      ["SIGCONT", () => this.#enter()],
       ["exit", restore],
       // Before the error is printed: on the other screen it would be gone with it.
       ["uncaughtExceptionMonitor", restore],
@@ -112,10 +112,6 @@ export class TtySession {
     this.#leave();
     this.#o.process.kill(this.#o.process.pid, "SIGSTOP");
   }
-
-  #continued(): void {
-    this.#enter();
-  }
 }
 
 /** Computes the output that updates the screen: only changed lines, in one write, so that nothing flickers. */
@@ -146,26 +142,12 @@ export class Frame {
 
 /** Decodes the keys that a terminal in raw mode sends. */
 
-export type Key =
-  | "up"
-  | "down"
-  | "left"
-  | "right"
-  | "page-up"
-  | "page-down"
-  | "home"
-  | "end"
-  | "tab"
-  | "back-tab"
-  | "enter"
-  | "escape"
-  | "interrupt"
-  | "suspend"
-  | "redraw"
-  /** A letter or a sign, as it was typed. */
-  | { readonly char: string };
+type MoveKey = "up" | "down" | "left" | "right" | "page-up" | "page-down" | "home" | "end";
+type NamedKey = MoveKey | "tab" | "back-tab" | "enter" | "escape" | "interrupt" | "suspend" | "redraw";
+/** By its name, or a letter or a sign as it was typed. */
+export type Key = NamedKey | { readonly char: string };
 
-const SEQUENCES: Readonly<Record<string, Key>> = {
+const SEQUENCES: Readonly<Record<string, NamedKey>> = {
   "[A": "up",
   "[B": "down",
   "[C": "right",
@@ -185,7 +167,7 @@ const SEQUENCES: Readonly<Record<string, Key>> = {
   "[Z": "back-tab",
 };
 
-const CONTROLS: Readonly<Record<string, Key>> = {
+const CONTROLS: Readonly<Record<string, NamedKey>> = {
   "\t": "tab",
   "\r": "enter",
   "\n": "enter",

@@ -1,7 +1,7 @@
 /**
  * Reads a stream of server-sent events across broken connections, and resumes it each time after the last event. A
  * refusal such as 401 ends it; a node that is dead, stops or has trouble means another try, at another node if there is
- * one. Client, command line and dashboard read all their streams with it, so it knows nothing of Node.
+ * one. Client and command line read all their streams with it. It knows nothing of Node.
  */
 
 import { createParser } from "eventsource-parser";

@@ -6,23 +6,9 @@
 import type { NodeMap } from "../values/node-map.ts";
 import type { StoreSetting } from "../values/secret-url.ts";
 
-export type Kind =
-  | "string"
-  | "path"
-  | "paths"
-  | "list"
-  | "map"
-  | "address"
-  | "addresses"
-  | "enum"
-  | "store"
-  | "redis"
-  | "etcd"
-  | "integer"
-  | "number"
-  | "boolean"
-  | "duration"
-  | "size";
+type TextKind = "string" | "path" | "paths" | "list" | "map" | "address" | "addresses" | "enum";
+type ServerKind = "store" | "redis" | "etcd";
+export type Kind = TextKind | ServerKind | "integer" | "number" | "boolean" | "duration" | "size";
 
 interface About {
   readonly about: string;
@@ -89,7 +75,7 @@ export const address = (about: About) => declare<string>("address", "", { defaul
 export const addresses = (about: About) => declare<readonly string[]>("addresses", [], about);
 export const store = (value: StoreSetting, about: About) => declare<StoreSetting>("store", value, about);
 /** A server that need not be there. */
-export const server = (kind: "redis" | "etcd", about: About) =>
+export const server = (kind: Exclude<ServerKind, "store">, about: About) =>
   declare<string>(kind, "", { defaultIs: "none", ...about });
 export const integer = (value: number, [min, max]: Range<number>, about: About) =>
   declare<number>("integer", value, { min, max, ...about });

@@ -181,8 +181,6 @@ function machineSecret(environment: Environment): string {
 }
 
 function bad(file: string, why: string): BatonError {
-  return new BatonError(
-    "BAD_CONFIG",
-    `the secret of this machine's nodes, ${file}, ${why}; remove it, or set BATON_SECRET (\`baton secret create\`)`,
-  );
+  const message = `the secret of this machine's nodes, ${file}, ${why}; remove it, or set BATON_SECRET (\`baton secret create\`)`;
+  return new BatonError("BAD_CONFIG", message);
 }

@@ -13,19 +13,16 @@
 
 import type { ServerEvent } from "../../core/server-event.ts";
 import type { Subscription } from "../../channels/channels.ts";
-import type { Clock } from "../../platform/clock.ts";
+import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import { EventLog, type EventLogOptions, type EventName, type Happened } from "./event-log.ts";
 import type { EventMessage, EventWire } from "./event-wire.ts";
 
 export interface EventFeedOptions extends Omit<EventLogOptions, "leads" | "onReaders"> {
-  /** The life of this node. */
-  readonly life: string;
   /** Null for a node that is alone. */
   readonly wire: EventWire | null;
   /** The epoch of our own term; null while we do not lead. */
   readonly leads: () => number | null;
-  readonly clock: Clock;
 }
 
 /** Whoever reads says so, and three times of four that may be lost. */
@@ -47,6 +44,7 @@ interface Unsent {
 }
 
 export class EventFeed extends Lifecycle {
+  readonly #platform: Pick<Platform, "clock" | "identity">;
   readonly #o: EventFeedOptions;
   readonly #log: EventLog;
   #on = false;
@@ -65,10 +63,11 @@ export class EventFeed extends Lifecycle {
   #cancelForget: (() => void) | null = null;
   #subscription: Subscription | null = null;
 
-  constructor(options: EventFeedOptions) {
+  constructor(platform: Pick<Platform, "clock" | "identity">, options: EventFeedOptions) {
     super();
+    this.#platform = platform;
     this.#o = options;
-    this.#log = new EventLog({
+    this.#log = new EventLog(platform, {
       ...options,
       leads: () => options.leads() !== null,
       onReaders: (readers) => this.#read(readers),
@@ -82,7 +81,7 @@ export class EventFeed extends Lifecycle {
 
   emit(event: EventName, data: Readonly<Record<string, unknown>>): void {
     if (!this.#wanted) return;
-    const happened = { event, data: { ...data, ts: new Date(this.#o.clock.now()).toISOString() } };
+    const happened = { event, data: { ...data, ts: new Date(this.#platform.clock.now()).toISOString() } };
     const epoch = this.#o.leads();
     if (epoch !== null) this.#number(epoch, [happened]);
     else this.#raise(happened);
@@ -119,7 +118,7 @@ export class EventFeed extends Lifecycle {
   }
 
   #remind(): void {
-    const { clock } = this.#o;
+    const { clock } = this.#platform;
     if (!this.#on) return;
     this.#want();
     void this.#send([{ say: "wanted" }]);
@@ -128,7 +127,7 @@ export class EventFeed extends Lifecycle {
   }
 
   #want(): void {
-    const { clock } = this.#o;
+    const { clock } = this.#platform;
     this.#wantedUntil = clock.monotonic() + FORGET_MS;
     if (this.#wanted || !this.#on) return;
     this.#wanted = true;
@@ -137,7 +136,7 @@ export class EventFeed extends Lifecycle {
   }
 
   #forget(): void {
-    const { clock } = this.#o;
+    const { clock } = this.#platform;
     const leftMs = this.#wantedUntil - clock.monotonic();
     this.#wanted = this.#readers > 0 || leftMs > 0;
     if (this.#wanted) this.#cancelForget = clock.after(Math.max(leftMs, REMIND_MS), () => this.#forget());
@@ -215,7 +214,7 @@ export class EventFeed extends Lifecycle {
 
   #flushSoon(): void {
     if (this.#cancelFlush !== null || this.#sending || !this.#on) return;
-    const { clock } = this.#o;
+    const { clock } = this.#platform;
     const waitMs = Math.max(0, this.#flushedAt + FLUSH_MS - clock.monotonic());
     this.#cancelFlush = clock.after(waitMs, () => void this.#flush());
   }
@@ -226,9 +225,9 @@ export class EventFeed extends Lifecycle {
     this.#raised = [];
     this.#unsent = [];
     this.#cancelFlush = null;
-    this.#flushedAt = this.#o.clock.monotonic();
+    this.#flushedAt = this.#platform.clock.monotonic();
     const messages: EventMessage[] = raised.map((events) => {
-      return { say: "raised", from: this.#o.life, seq: ++this.#seq, events };
+      return { say: "raised", from: this.#platform.identity.incarnation, seq: ++this.#seq, events };
     });
     for (const { epoch, first, events: row } of unsent) {
       let at = first;

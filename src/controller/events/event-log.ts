@@ -8,7 +8,8 @@
 
 import type { ServerEvent } from "../../core/server-event.ts";
 import type { Role } from "../../core/leadership/role.ts";
-import type { Clock } from "../../platform/clock.ts";
+import { Feed } from "../../platform/feed.ts";
+import type { Platform } from "../../platform/platform.ts";
 
 export type EventName =
   | "job.submitted"
@@ -39,8 +40,6 @@ export interface Position {
 }
 
 export interface EventLogOptions {
-  readonly node: string;
-  readonly clock: Clock;
   /** As they are now. */
   readonly standing: () => {
     readonly role: Role;
@@ -57,12 +56,6 @@ interface Kept extends ServerEvent, Position {
   readonly id: string;
 }
 
-interface Reader {
-  readonly send: (event: ServerEvent) => void;
-  /** What it has seen elsewhere and is not told again. */
-  readonly after: Position | null;
-}
-
 /** A busy leader writes some ten thousand in a second; longer outages are gaps, and a reader looks at the jobs then. */
 const KEPT_MAX = 5_000;
 /** Of one reader that does not keep up. Smaller, and a burst is a gap for everybody. */
@@ -71,21 +64,26 @@ const UNREAD_MAX = 5_000;
 const WATCH_MS = 250;
 
 export class EventLog {
+  readonly #platform: Pick<Platform, "clock" | "identity">;
   readonly #o: EventLogOptions;
   /** In the order of their numbers; up to twice as many as are given out, so that they are moved rarely. */
   #kept: Kept[] = [];
   #last: Position | null = null;
-  readonly #readers = new Set<Reader>();
+  readonly #feed = new Feed<ServerEvent | Kept>({
+    max: UNREAD_MAX,
+    kept: ([first], next) => [gap(first!.id ?? null, next.id ?? null, "the reader is too slow")],
+  });
   #seen: ReturnType<EventLogOptions["standing"]>;
   #cancelWatch: (() => void) | null = null;
 
-  constructor(options: EventLogOptions) {
+  constructor(platform: Pick<Platform, "clock" | "identity">, options: EventLogOptions) {
+    this.#platform = platform;
     this.#o = options;
     this.#seen = { role: "STANDBY", epoch: null, leader: null };
   }
 
   get readers(): number {
-    return this.#readers.size;
+    return this.#feed.followers;
   }
 
   /** The number that was given out last, as far as it is known here. */
@@ -101,13 +99,13 @@ export class EventLog {
     const from = before?.epoch === epoch ? Math.max(first, before.n + 1) : first;
     if (before !== null && !follows({ epoch, n: from }, before)) {
       const why = epoch === before.epoch ? "they did not get here" : "the leader changed";
-      this.#emit(gap(idOf(before), from <= last.n ? idOf({ epoch, n: from }) : null, why));
+      this.#feed.push(gap(idOf(before), from <= last.n ? idOf({ epoch, n: from }) : null, why));
     }
     for (let n = from; n <= last.n; n++) {
       const { event, data } = happened[n - first]!;
       const kept: Kept = { event, data, epoch, n, id: idOf({ epoch, n }) };
       this.#kept.push(kept);
-      this.#emit(kept, kept);
+      this.#feed.push(kept);
     }
     if (this.#kept.length >= 2 * KEPT_MAX) this.#kept = this.#kept.slice(-KEPT_MAX);
     this.#last = last;
@@ -126,76 +124,62 @@ export class EventLog {
 
   /** First `hello`; then what was missed since, as far as it is kept; then what happens. */
   async *follow(since: string | null, signal: AbortSignal): AsyncGenerator<ServerEvent> {
-    let unread: ServerEvent[] = [];
-    let wake = (): void => {};
-    const end = (): void => wake();
-    const send = (event: ServerEvent): void => {
-      if (unread.length >= UNREAD_MAX)
-        unread = [gap(unread[0]!.id ?? null, event.id ?? null, "the reader is too slow")];
-      unread.push(event);
-      wake();
-    };
-    this.#o.onReaders?.(this.#readers.size + 1);
+    this.#o.onReaders?.(this.#feed.followers + 1);
     const { missed, after } = this.#since(since);
-    const reader: Reader = { send, after };
-    this.#readers.add(reader);
+    const events = this.#feed.follow(signal);
     this.#watch();
-    signal.addEventListener("abort", end, { once: true });
     try {
       yield this.#hello();
       yield* missed;
-      while (!signal.aborted) {
-        const events = unread;
-        unread = [];
-        yield* events;
-        if (unread.length > 0 || signal.aborted) continue;
-        await new Promise<void>((resolve) => (wake = resolve));
-        wake = () => {};
+      for await (const event of events) {
+        // What the reader has seen elsewhere.
+        const isSeen = after !== null && "n" in event && !isLater(event, after);
+        if (!isSeen) yield event;
       }
     } finally {
-      signal.removeEventListener("abort", end);
-      this.#readers.delete(reader);
-      if (this.#readers.size === 0) this.#cancelWatch?.();
-      this.#o.onReaders?.(this.#readers.size);
-    }
-  }
-
-  #emit(event: ServerEvent, at?: Position): void {
-    for (const { send, after } of this.#readers) {
-      if (at === undefined || after === null || isLater(at, after)) send(event);
+      await events.return!();
+      if (this.#feed.followers === 0) this.#cancelWatch?.();
+      this.#o.onReaders?.(this.#feed.followers);
     }
   }
 
   /** Who leads, and whether it is us, is asked for while somebody reads. Of this node alone, so without a number. */
   #watch(): void {
-    if (this.#readers.size !== 1) return;
+    if (this.#feed.followers !== 1) return;
+    this.#cancelWatch?.();
     this.#seen = this.#o.standing();
     const check = (): void => {
-      this.#cancelWatch = this.#o.clock.after(WATCH_MS, check);
+      this.#cancelWatch = this.#platform.clock.after(WATCH_MS, check);
       this.#compare();
     };
-    this.#cancelWatch = this.#o.clock.after(WATCH_MS, check);
+    this.#cancelWatch = this.#platform.clock.after(WATCH_MS, check);
   }
 
   #compare(): void {
     const before = this.#seen;
     const { role, epoch, leader } = (this.#seen = this.#o.standing());
-    const { node } = this.#o;
+    const node = this.#platform.identity.name;
     const ts = this.#now();
     if (epoch !== before.epoch || leader !== before.leader) {
       const data = { node_id: node, leader_id: leader, leader_epoch: epoch, ts };
-      this.#emit({ event: "leader.changed", data });
+      this.#feed.push({ event: "leader.changed", data });
     }
     if (role !== before.role) {
       const data = { node_id: node, role, previous: before.role, leader_epoch: epoch, ts };
-      this.#emit({ event: "role.changed", data });
+      this.#feed.push({ event: "role.changed", data });
     }
   }
 
   #hello(): ServerEvent {
     const { role, epoch } = this.#o.standing();
     const last = this.#last && idOf(this.#last);
-    const data = { node_id: this.#o.node, role, leader_epoch: epoch, last_event_id: last, ts: this.#now() };
+    const data = {
+      node_id: this.#platform.identity.name,
+      role,
+      leader_epoch: epoch,
+      last_event_id: last,
+      ts: this.#now(),
+    };
     return { event: "hello", data };
   }
 
@@ -226,7 +210,7 @@ export class EventLog {
   }
 
   #now(): string {
-    return new Date(this.#o.clock.now()).toISOString();
+    return new Date(this.#platform.clock.now()).toISOString();
   }
 }
 

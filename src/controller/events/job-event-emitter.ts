@@ -6,20 +6,22 @@
 import type { JobId } from "../../core/ids.ts";
 import { isFinal, type JobStatus } from "../../core/jobs/job.ts";
 import type { Followers } from "../../jobs/follow/followers.ts";
+import type { Platform } from "../../platform/platform.ts";
 import type { ClaimedJob, NewJob, Submitted } from "../../store/store.ts";
 import type { EventFeed } from "./event-feed.ts";
 import type { EventName } from "./event-log.ts";
 
 export interface JobEventEmitterOptions {
-  readonly node: string;
   readonly feed: EventFeed;
   readonly followers: Pick<Followers, "changed">;
 }
 
 export class JobEventEmitter {
+  readonly #platform: Pick<Platform, "identity">;
   readonly #o: JobEventEmitterOptions;
 
-  constructor(options: JobEventEmitterOptions) {
+  constructor(platform: Pick<Platform, "identity">, options: JobEventEmitterOptions) {
+    this.#platform = platform;
     this.#o = options;
   }
 
@@ -43,13 +45,18 @@ export class JobEventEmitter {
 
   /** Null: only its logs or its progress. */
   changed(id: JobId, status: JobStatus | null, job?: ClaimedJob): void {
-    const { feed, followers, node } = this.#o;
+    const { feed, followers } = this.#o;
     followers.changed(id);
     if (!feed.wanted) return;
     const data = {
       job_id: id,
       ...(status !== null && { status }),
-      ...(job && { job_epoch: job.jobEpoch, task: job.task, queue: job.queue, worker: node }),
+      ...(job && {
+        job_epoch: job.jobEpoch,
+        task: job.task,
+        queue: job.queue,
+        worker: this.#platform.identity.name,
+      }),
     };
     feed.emit(nameOf(status), data);
   }

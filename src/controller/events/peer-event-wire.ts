@@ -1,17 +1,15 @@
 /** Events among peers, which share no topic: each node is called separately, one after the other. */
 
-import type { EventMessage, EventWire } from "./event-wire.ts";
-import { eventMessage } from "./event-wire.ts";
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeInfo } from "../../core/node.ts";
-import type { Outcome, PeerReply, PeerRequest, ReceivedRequest } from "../../transport/transport.ts";
+import { servePeers, type PeerClient } from "../../peers/rpc/peer-rpc.ts";
+import type { Platform } from "../../platform/platform.ts";
+import type { PeerHandler } from "../../transport/transport.ts";
+import { eventMessage, type EventMessage, type EventWire } from "./event-wire.ts";
 
-export const EVENTS_PATH = "/peer/events";
-
-export interface PeerEventWireOptions {
-  readonly self: NodeName;
+export interface EventPeers {
   readonly nodes: () => readonly NodeInfo[];
-  readonly call: (node: NodeInfo, request: PeerRequest, deadlineMs: number) => Promise<Outcome>;
+  readonly client: Pick<PeerClient, "ask">;
 }
 
 /** A node that takes longer misses what is sent meanwhile. */
@@ -25,18 +23,29 @@ interface Line {
 }
 
 export class PeerEventWire implements EventWire {
-  readonly #o: PeerEventWireOptions;
+  readonly #self: NodeName;
+  readonly #peers: EventPeers;
   readonly #lines = new Map<NodeName, Line>();
   #handler: ((message: EventMessage) => void) | null = null;
+  /** A peer says something. */
+  readonly handle: PeerHandler;
 
-  constructor(options: PeerEventWireOptions) {
-    this.#o = options;
+  constructor(platform: Pick<Platform, "identity" | "log">, peers: EventPeers) {
+    this.#self = platform.identity.name;
+    this.#peers = peers;
+    this.handle = servePeers(platform, {
+      events: ({ messages }) => {
+        for (const message of messages.map(eventMessage)) if (message) this.#handler?.(message);
+        return {};
+      },
+    });
   }
 
   /** Waits for nobody: each node hears as fast as it can. */
   async send(messages: readonly EventMessage[]): Promise<void> {
-    const { self, nodes } = this.#o;
-    const others = nodes().filter(({ name, alive, url }) => name !== self && alive && url !== null);
+    const others = this.#peers
+      .nodes()
+      .filter(({ name, alive, url }) => name !== this.#self && alive && url !== null);
     const names = new Set(others.map(({ name }) => name));
     for (const name of this.#lines.keys()) if (!names.has(name)) this.#lines.delete(name);
     for (const { name } of others) {
@@ -57,34 +66,16 @@ export class PeerEventWire implements EventWire {
     };
   }
 
-  /** A peer says something. */
-  async handle({ body }: ReceivedRequest): Promise<PeerReply> {
-    const messages = parse(body);
-    if (messages === null) return { status: 400 };
-    for (const message of messages.map(eventMessage)) if (message) this.#handler?.(message);
-    return { status: 204 };
-  }
-
   async #work(name: NodeName, line: Line): Promise<void> {
     line.sending = true;
     while (line.unsent.length > 0 && this.#lines.get(name) === line) {
-      const body = JSON.stringify(line.unsent);
+      const messages = line.unsent;
       line.unsent = [];
-      const node = this.#o.nodes().find((each) => each.name === name);
+      const node = this.#peers.nodes().find((each) => each.name === name);
       if (!node?.alive || node.url === null) break;
-      const headers = { "content-type": "application/json" };
       // What does not arrive is a hole in the numbers.
-      await this.#o.call(node, { method: "POST", path: EVENTS_PATH, headers, body }, DEADLINE_MS);
+      await this.#peers.client.ask(node, "events", { messages }, { deadlineMs: DEADLINE_MS });
     }
     line.sending = false;
-  }
-}
-
-function parse(body: string): unknown[] | null {
-  try {
-    const messages: unknown = JSON.parse(body);
-    return Array.isArray(messages) ? messages : null;
-  } catch {
-    return null;
   }
 }

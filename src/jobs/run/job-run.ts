@@ -69,7 +69,7 @@ export class JobRun implements TaskContext {
   }
 
   get log(): TaskLog {
-    return (this.#log ??= this.#makeLog());
+    return (this.#log ??= taskLog((level, message) => this.addLine(level, message)));
   }
 
   get attempt(): number {
@@ -125,17 +125,17 @@ export class JobRun implements TaskContext {
     this.#progress = null;
     return report;
   }
+}
 
-  #makeLog(): TaskLog {
-    // Handlers in plain JavaScript log whatever they have.
-    const log = (message: unknown, level: LogLevel = "info"): void => this.addLine(level, String(message));
-    return Object.assign(log, {
-      debug: (message: string) => log(message, "debug"),
-      info: (message: string) => log(message, "info"),
-      warn: (message: string) => log(message, "warn"),
-      error: (message: string) => log(message, "error"),
-    });
-  }
+export function taskLog(write: (level: LogLevel, message: string) => void): TaskLog {
+  // Handlers in plain JavaScript log whatever they have.
+  const log = (message: unknown, level: LogLevel = "info"): void => write(level, String(message));
+  return Object.assign(log, {
+    debug: (message: string) => log(message, "debug"),
+    info: (message: string) => log(message, "info"),
+    warn: (message: string) => log(message, "warn"),
+    error: (message: string) => log(message, "error"),
+  });
 }
 
 export function taskJob(claimed: ClaimedJob): TaskJob {

@@ -167,10 +167,8 @@ export class ResultWriter {
       const { run, outcome } = settlements[i]!;
       if (verdicts[i] === "stale") {
         this.#o.watch.resultRefused();
-        this.#o.log.warn(
-          { jobId: run.id, jobEpoch: run.jobEpoch, ...traceFields(run.trace) },
-          "a result was refused: the job has moved on (STALE_EPOCH)",
-        );
+        const fields = { jobId: run.id, jobEpoch: run.jobEpoch, ...traceFields(run.trace) };
+        this.#o.log.warn(fields, "a result was refused: the job has moved on (STALE_EPOCH)");
       } else this.#o.onChange(run.id, statusAfter(outcome), run);
     }
   }

@@ -1,11 +1,10 @@
 /** Runs on a worker thread: imports task modules and runs one job at a time. */
 
 import { parentPort } from "node:worker_threads";
-import { JobAborted, progressOf } from "./job-run.ts";
+import { JobAborted, progressOf, taskLog } from "./job-run.ts";
 import { isAbort, mayTryAgain, resultText, toJobError } from "./outcome.ts";
 import type { Handler, Task, TaskContext } from "../tasks/task.ts";
 import type { FromThread, ThreadReport, ToThread } from "./thread-pool.ts";
-import type { LogLevel } from "../../store/store.ts";
 
 type Order = Extract<ToThread, { say: "run" }>;
 
@@ -35,18 +34,9 @@ async function run(order: Order): Promise<void> {
 }
 
 function context(order: Order, signal: AbortSignal, say: (said: ThreadReport) => void): TaskContext {
-  const log = (message: unknown, level: LogLevel = "info"): void =>
-    say({ say: "log", level, message: String(message) });
-  const leveled = (level: LogLevel) => (message: string) => log(message, level);
-  const levels = {
-    debug: leveled("debug"),
-    info: leveled("info"),
-    warn: leveled("warn"),
-    error: leveled("error"),
-  };
   return {
     signal,
-    log: Object.assign(log, levels),
+    log: taskLog((level, message) => say({ say: "log", level, message })),
     progress: (percent: unknown, message?: unknown) =>
       say({ say: "progress", ...progressOf(percent, message) }),
     job: order.job,

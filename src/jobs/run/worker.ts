@@ -346,10 +346,8 @@ export class Worker extends Lifecycle {
   /** The handler did not end in time: its job is settled without it, and its slot is free again. */
   #abandon(run: JobRun): void {
     const { id, task, trace } = run.claimed;
-    this.#o.log.warn(
-      { jobId: id, task, why: run.aborted, ...traceFields(trace) },
-      "the handler did not end in time and was given up",
-    );
+    const fields = { jobId: id, task, why: run.aborted, ...traceFields(trace) };
+    this.#o.log.warn(fields, "the handler did not end in time and was given up");
     this.#end(run, this.#o.tasks.get(task)!, { ended: "abandoned" });
     run.abandoned = true;
   }

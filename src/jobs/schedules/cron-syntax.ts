@@ -54,10 +54,8 @@ export function parseCron(expression: string): CronSyntax {
   if (parts.length !== 5 && parts.length !== 6) {
     const found =
       pattern === "" ? "it is empty" : `it has ${parts.length} field${parts.length === 1 ? "" : "s"}`;
-    throw refuse(
-      expression,
-      `${found}; write minute hour day month weekday, or six with the seconds in front`,
-    );
+    const remedy = "write minute hour day month weekday, or six with the seconds in front";
+    throw refuse(expression, `${found}; ${remedy}`);
   }
   const fields = FIELDS.slice(6 - parts.length);
   let everyHour = false;

@@ -58,11 +58,8 @@ export function compileTiming(timing: Timing): CompiledTiming {
 
 function compileEvery({ everyMs, anchor }: { everyMs: number; anchor: number }): CompiledTiming {
   if (!Number.isSafeInteger(everyMs) || everyMs < EVERY_MS_MIN || everyMs > EVERY_MS_MAX) {
-    throw new BatonError(
-      "BAD_SCHEDULE",
-      `every_ms is ${everyMs}: an interval is a whole number of ms from ${EVERY_MS_MIN} (a second) to ${EVERY_MS_MAX} (366 days)`,
-      { field: "every_ms" },
-    );
+    const message = `every_ms is ${everyMs}: an interval is a whole number of ms from ${EVERY_MS_MIN} (a second) to ${EVERY_MS_MAX} (366 days)`;
+    throw new BatonError("BAD_SCHEDULE", message, { field: "every_ms" });
   }
   return { following: (instant) => anchor + (Math.floor((instant - anchor) / everyMs) + 1) * everyMs };
 }

@@ -194,10 +194,8 @@ class ScheduleTerm {
     const complaint = error instanceof Error ? error.message : String(error);
     if (known.complaint === complaint) return;
     known.complaint = complaint;
-    this.#platform.log.error(
-      { schedule: name, err: error },
-      "this schedule cannot be computed and does not fire; put it anew",
-    );
+    const fields = { schedule: name, err: error };
+    this.#platform.log.error(fields, "this schedule cannot be computed and does not fire; put it anew");
   }
 
   async #fireDue(): Promise<void> {
@@ -264,10 +262,8 @@ class ScheduleTerm {
       }
       const delayMs = this.#tryLater(known);
       sink?.fired("failed", 0);
-      this.#platform.log.warn(
-        { schedule: name, err: error, delayMs },
-        "a schedule could not be fired; trying again",
-      );
+      const fields = { schedule: name, err: error, delayMs };
+      this.#platform.log.warn(fields, "a schedule could not be fired; trying again");
       return;
     }
     if (plan.passedOver) {

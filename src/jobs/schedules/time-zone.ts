@@ -45,8 +45,7 @@ export class TimeZone {
     let offset = this.#startOffsets.get(day);
     if (offset === undefined) {
       if (this.#startOffsets.size >= DAYS_KEPT_MAX) this.#startOffsets.clear();
-      offset = this.#lookUp(day * DAY_MS);
-      this.#startOffsets.set(day, offset);
+      this.#startOffsets.set(day, (offset = this.#lookUp(day * DAY_MS)));
     }
     return offset;
   }
@@ -62,8 +61,7 @@ export class TimeZone {
         if (this.#lookUp(middle) === before) low = middle;
         else high = middle;
       }
-      change = high;
-      this.#changes.set(day, change);
+      this.#changes.set(day, (change = high));
     }
     return change;
   }
@@ -86,15 +84,12 @@ const zones = new Map<string, TimeZone>();
 export function findZone(name: string): TimeZone | null {
   if (!/^(?:UTC|GMT|[A-Za-z_]+\/[A-Za-z0-9_+/-]+)$/.test(name)) return null;
   let zone = zones.get(name);
-  if (!zone) {
-    try {
-      zone = new TimeZone(name);
-    } catch {
-      return null;
-    }
-    zones.set(name, zone);
+  try {
+    if (!zone) zones.set(name, (zone = new TimeZone(name)));
+    return zone;
+  } catch {
+    return null;
   }
-  return zone;
 }
 
 /** The known zone that was probably meant: the same city, or nearly the same spelling. */

@@ -8,7 +8,7 @@ import { BatonError, nearest } from "../../core/errors.ts";
 import { jobId, THING_NAME, type JobId } from "../../core/ids.ts";
 import { mistakeIn, rareIn, type JobInput } from "../../core/jobs/job-fields.ts";
 import type { Term } from "../../core/leadership/term.ts";
-import { Batcher } from "../../platform/batcher.ts";
+import { Batcher, byTerm, type UnderTerm } from "../../platform/batcher.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { Author, Store, NewJob, Submitted, TransactionClient } from "../../store/store.ts";
 import type { JobSpans } from "../job-spans.ts";
@@ -53,12 +53,12 @@ export class Submitter {
   /** Jobs that were handed in and are not stored yet. */
   #unstored = 0;
   /** Of a leader, whose term goes along and is compared. */
-  readonly #fenced: Batcher<{ readonly job: NewJob; readonly term: Term }, Submitted>;
+  readonly #fenced: Batcher<UnderTerm<NewJob, Term>, Submitted>;
 
   constructor({ identity, clock, random, events }: SubmitterPlatform, options: SubmitterOptions) {
     this.#options = { identity, clock, random, events, ...options };
     this.#batcher = new Batcher({ clock, flush: (jobs) => this.#store(jobs) });
-    this.#fenced = new Batcher({ clock, flush: (items) => this.#storeByTerm(items) });
+    this.#fenced = new Batcher({ clock, flush: byTerm((jobs, term: Term) => this.#store(jobs, term)) });
   }
 
   submit(requests: readonly SubmitRequest[], options: SubmitOptions = {}): Promise<readonly Submitted[]> {
@@ -80,7 +80,7 @@ export class Submitter {
   ): Promise<readonly Submitted[]> {
     return this.#traced(requests, options, (jobs) =>
       this.#admit(jobs.length, async () => {
-        if (jobs.length === 1) return [await this.#fenced.add({ job: jobs[0]!, term })];
+        if (jobs.length === 1) return [await this.#fenced.add({ write: jobs[0]!, term })];
         return jobs.length === 0 ? [] : this.#store(jobs, term);
       }),
     );
@@ -115,10 +115,8 @@ export class Submitter {
   async #admit<T>(count: number, store: () => Promise<T>): Promise<T> {
     const { unstoredMax = Infinity } = this.#options;
     if (this.#unstored > 0 && this.#unstored + count > unstoredMax) {
-      throw new BatonError(
-        "TOO_MANY_REQUESTS",
-        `this node has ${this.#unstored} jobs that the store has not taken yet (jobs.unstored_max is ${unstoredMax}); try again in a moment, or at another node`,
-      );
+      const message = `this node has ${this.#unstored} jobs that the store has not taken yet (jobs.unstored_max is ${unstoredMax}); try again in a moment, or at another node`;
+      throw new BatonError("TOO_MANY_REQUESTS", message);
     }
     this.#unstored += count;
     try {
@@ -154,30 +152,13 @@ export class Submitter {
     });
   }
 
-  async #storeByTerm(
-    items: readonly { readonly job: NewJob; readonly term: Term }[],
-  ): Promise<readonly Submitted[]> {
-    const { job: first, term } = items[0]!;
-    if (items.length === 1) return this.#store([first], term);
-    const stored = new Map<NewJob, Submitted>();
-    for (const [each, group] of Map.groupBy(items, (item) => item.term)) {
-      const jobs = group.map(({ job }) => job);
-      const answers = await this.#store(jobs, each);
-      jobs.forEach((job, at) => stored.set(job, answers[at]!));
-    }
-    return items.map(({ job }) => stored.get(job)!);
-  }
-
   /** No worker is woken here: that comes with the caller's commit. */
   #storeWithin(client: TransactionClient, jobs: readonly NewJob[]): Promise<readonly Submitted[]> {
     const { store, author } = this.#options;
     checkClient(client);
     if (!store.jobs.submitWithin) {
-      throw bad(
-        "",
-        "client",
-        "needs a store in PostgreSQL; this node has an embedded one, see the setting `store`",
-      );
+      const remedy = "this node has an embedded one, see the setting `store`";
+      throw bad("", "client", `needs a store in PostgreSQL; ${remedy}`);
     }
     return store.jobs.submitWithin(client, jobs, author());
   }
@@ -230,11 +211,8 @@ function checkClient(client: TransactionClient & { readonly totalCount?: unknown
   }
   // A pool runs each query on a connection of its choice, outside of any transaction of the caller.
   if (typeof client.totalCount === "number") {
-    throw bad(
-      "",
-      "client",
-      "is a pool; give the client from pool.connect() on which the transaction is open",
-    );
+    const remedy = "give the client from pool.connect() on which the transaction is open";
+    throw bad("", "client", `is a pool; ${remedy}`);
   }
 }
 

@@ -22,11 +22,8 @@ export class TaskRegistry {
   add(task: Task): void {
     checkTask(task);
     if (task.isolation === "thread" && !task.module) {
-      throw new BatonError(
-        "BAD_TASK",
-        `task ${task.name} wants a thread: it needs module: import.meta.url, and must be that module's default export`,
-        { field: "module" },
-      );
+      const message = `task ${task.name} wants a thread: it needs module: import.meta.url, and must be that module's default export`;
+      throw new BatonError("BAD_TASK", message, { field: "module" });
     }
     if (this.#tasks.has(task.name)) {
       throw new BatonError("BAD_TASK", `two tasks are named ${task.name}; rename one of them`, {

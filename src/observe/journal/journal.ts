@@ -12,7 +12,7 @@ import { Lifecycle } from "../../platform/service.ts";
 import { JOURNAL_KINDS } from "../../store/journal.ts";
 import type { JournalEntry, JournalKind, JournalQuery, JournalStore, NewEntry } from "../../store/journal.ts";
 
-/** What is told; the rest is known here. */
+/** What a caller gives; the journal adds the rest. */
 export interface Note {
   readonly kind: JournalKind;
   readonly actor?: string | null;
@@ -79,12 +79,12 @@ export class Journal extends Lifecycle {
     return this.#store.list(query);
   }
 
-  /** What this node has told of since its start, by kind: refused writes each by itself, whether they have an entry or not. */
+  /** Events that this node has noted since its start, by kind: refused writes each by itself, whether they have an entry or not. */
   counts(): Readonly<Record<JournalKind, number>> {
     return { ...this.#counts };
   }
 
-  /** Resolves when all that was told so far is written, or could not be. */
+  /** Resolves when all entries so far are written, or could not be. */
   async flush(): Promise<void> {
     await this.#writing;
     await this.#write();

@@ -15,7 +15,7 @@ const CHECK_AFTER_MS = 1_500;
 const CHECKS_MAX = 8;
 const CHECK_ENTRIES = 50;
 
-type Told = Pick<Term, "role" | "epoch" | "leader" | "incarnation">;
+type TermDetail = Pick<Term, "role" | "epoch" | "leader" | "incarnation">;
 
 /** The start of a term, after which the end of those before it is checked. */
 interface Start {
@@ -51,15 +51,15 @@ export class TermJournal {
     this.#checks.delete(role);
     if (change.is === "ended") return this.#ended(change.term, TERM_ENDS[change.reason]);
     const { term, before } = change;
-    this.#journal.note({ kind: "term.started", subject: term.role, detail: { ...told(term) } });
+    this.#journal.note({ kind: "term.started", subject: term.role, detail: { ...detailOf(term) } });
     this.#checkLater({ term, before, since: clock.monotonic(), heardAt: null, checks: 1 });
   }
 
-  #ended(term: Told, reason: string, agoMs = 0): void {
+  #ended(term: TermDetail, reason: string, agoMs = 0): void {
     this.#journal.note({
       kind: "term.ended",
       subject: term.role,
-      detail: { ...told(term), reason },
+      detail: { ...detailOf(term), reason },
       agoMs,
     });
   }
@@ -91,7 +91,7 @@ export class TermJournal {
   }
 
   /** Null while nothing was heard of the node since: it may be dead. */
-  #reason(ended: Told, { heardAt }: Start): string | null {
+  #reason(ended: TermDetail, { heardAt }: Start): string | null {
     const node = this.#membership.nodes().find((each) => each.incarnation === ended.incarnation);
     if (!node || node.status === "dead") return `${ended.leader} died`;
     const before = heardAt?.get(node.incarnation);
@@ -103,22 +103,24 @@ export class TermJournal {
   }
 }
 
-function notRenewed({ leader }: Told): string {
+function notRenewed({ leader }: TermDetail): string {
   return `${leader} did not renew its lease in time`;
 }
 
-function told({ role, epoch, leader, incarnation }: Told): Told {
+function detailOf({ role, epoch, leader, incarnation }: TermDetail): TermDetail {
   return { role, epoch, leader, incarnation };
 }
 
-function openBefore(term: Term, before: Term | null, entries: readonly JournalEntry[]): Told[] {
+function openBefore(term: Term, before: Term | null, entries: readonly JournalEntry[]): TermDetail[] {
   const started = entries
     .filter(({ kind }) => kind === "term.started")
-    .map(({ detail }) => detail as unknown as Told);
-  const earlier = before ? [told(before), ...started.filter(({ epoch }) => epoch !== before.epoch)] : started;
+    .map(({ detail }) => detail as unknown as TermDetail);
+  const earlier = before
+    ? [detailOf(before), ...started.filter(({ epoch }) => epoch !== before.epoch)]
+    : started;
   return earlier.filter((each) => each.epoch < term.epoch && !entries.some((entry) => isEndOf(entry, each)));
 }
 
-function isEndOf({ kind, detail }: JournalEntry, { epoch, incarnation }: Told): boolean {
+function isEndOf({ kind, detail }: JournalEntry, { epoch, incarnation }: TermDetail): boolean {
   return kind === "term.ended" && detail["epoch"] === epoch && detail["incarnation"] === incarnation;
 }

@@ -11,7 +11,7 @@ import { byLabel, type Instruments, type Reading } from "./instruments.ts";
 import { OTHER } from "./job-metrics.ts";
 import { total } from "./metrics-duty.ts";
 
-/** Each is eight lines of every scrape. The fullest are told by name, the others as one. */
+/** Each is eight lines of every scrape. The longest queues have their names, the others are one. */
 const QUEUES_MAX = 100;
 
 interface QueueReading {

@@ -6,6 +6,7 @@
 
 import { z } from "zod";
 import { isUuid, NODE_NAME, type NodeName } from "../../core/ids.ts";
+import { credentialPage } from "./access-messages.ts";
 import * as bully from "./bully-messages.ts";
 import * as schedules from "./schedule-messages.ts";
 
@@ -59,6 +60,13 @@ export const PEER_ROUTES = {
     retractions,
     z.object({ answers: z.record(z.string(), z.enum(["gone", "running", "kept"])) }),
   ),
+
+  /** Store these too. */
+  credentials: route("access", credentialPage, z.object({ kept: count })),
+  credentialsDigest: route("access/digest", nothing, z.object({ digest: z.string() })),
+  credentialsAfter: route("access/page", z.object({ after: z.string() }), credentialPage),
+  /** What happened, for readers at other nodes. Messages of a newer version are passed over. */
+  events: route("events", z.object({ messages: z.array(z.unknown()) }), nothing),
 
   /** To the leader, for the whole cluster. */
   pause: route("schedules/pause", schedules.pauseAsked, nothing),

@@ -51,7 +51,15 @@ export interface PeerTarget {
 
 /** A request to vote is a kilobyte, a thousand members of a long name are a hundred. What carries jobs may be larger. */
 export const MESSAGE_BYTES_MAX = 262_144;
-const LARGE: ReadonlySet<PeerRoute> = new Set(["note", "read", "place", "retract", "retractionsFor"]);
+const LARGE: ReadonlySet<PeerRoute> = new Set([
+  "note",
+  "read",
+  "place",
+  "retract",
+  "retractionsFor",
+  "credentials",
+  "events",
+]);
 
 const node = z.object({ node: identity });
 

@@ -1,4 +1,4 @@
-/** The contract of the channels port. Every keeper runs it; `broken.test.ts` shows that it bites. */
+/** The contract of the channels interface. Every backend runs it; `broken.test.ts` shows that it can fail. */
 
 import type { Channels } from "../../../src/channels/channels.ts";
 import { prove, type Promises, type Skips, type WithWorld } from "../promises.ts";

@@ -85,10 +85,8 @@ describe("memory channels", () => {
     const reader = new Reader();
     channels.consume("q", reader.handle);
     await until("both messages", () => reader.deliveries.length === 2);
-    assert.deepEqual(
-      reader.deliveries.map(({ deliveries }) => deliveries),
-      [3, 3],
-    );
+    const counts = reader.deliveries.map(({ deliveries }) => deliveries);
+    assert.deepEqual(counts, [3, 3]);
     await channels.stop();
   });
 

@@ -1,21 +1,17 @@
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import { after, afterEach, beforeEach, describe, test } from "node:test";
 import type { PostgresChannels, PostgresChannelsOptions } from "../../../src/channels/postgres/channels.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { PostgresWorld } from "./postgres-world.ts";
+import { Watched } from "./served-world.ts";
 import { message, messages, Reader, until } from "./world.ts";
 
-let server: PostgresServer;
-let world: PostgresWorld;
-let proxy: TcpProxy;
-before(async () => {
-  server = await PostgresServer.start();
-  world = await PostgresWorld.open(server);
-  proxy = await TcpProxy.start(world.url);
-});
+const server = await PostgresServer.start();
+const world = await PostgresWorld.open(server);
+const proxy = await TcpProxy.start(world.url);
 after(async () => {
   await proxy.stop();
   await world.close();
@@ -23,40 +19,13 @@ after(async () => {
 beforeEach(() => world.clear());
 afterEach(() => proxy.forward());
 
-/** A keeper behind the proxy that probes often, and what it said. */
-class Watched {
-  readonly channels: PostgresChannels;
-  readonly warned: string[] = [];
-  readonly heard: unknown[] = [];
-  gaps = 0;
-
-  constructor(options: Partial<PostgresChannelsOptions> = {}) {
-    this.channels = world.channels({
-      url: proxy.through(world.url),
-      applicationName: "watched",
-      probeMs: 20,
-      answerMs: 300,
-      statementMs: 1_000,
-      connectMs: 1_000,
-      log: { info() {}, warn: (_, text) => void this.warned.push(text) },
-      onGap: () => this.gaps++,
-      ...options,
-    });
-  }
-
-  async start(): Promise<this> {
-    await this.channels.start();
-    this.channels.subscribe("t", ({ body }) => void this.heard.push(body));
-    return this;
-  }
-
-  /** Publishes from elsewhere until it is heard: the first ones may be published into the gap. */
-  async hears(from: PostgresChannels, body: string): Promise<void> {
-    await until(`to hear ${body}`, () => {
-      void from.publish("t", [message(body)]).catch(() => {});
-      return this.heard.includes(body);
-    });
-  }
+/** Channels behind the proxy that probe often, and what they said. */
+function watched(options: Partial<PostgresChannelsOptions> = {}): Promise<Watched<PostgresChannels>> {
+  const often = { probeMs: 20, answerMs: 300, statementMs: 1_000, connectMs: 1_000 };
+  const url = proxy.through(world.url);
+  return new Watched((watch) =>
+    world.channels({ url, applicationName: "watched", ...often, ...watch, ...options }),
+  ).start();
 }
 
 interface Backend {
@@ -75,7 +44,7 @@ async function listening(): Promise<Backend> {
 describe("a connection for notifications", () => {
   test("that is half open is noticed by the probe, replaced, and the gap is told", async () => {
     const other = await world.started();
-    const node = await new Watched().start();
+    const node = await watched();
     await node.hears(other, "before");
     proxy.freezeOne((await listening()).client_port);
     const lost = systemClock.monotonic();
@@ -92,7 +61,7 @@ describe("a connection for notifications", () => {
 
   test("whose backend is ended is replaced at once, and the gap is told when it hears again", async () => {
     const other = await world.started();
-    const node = await new Watched({ probeMs: 60_000 }).start();
+    const node = await watched({ probeMs: 60_000 });
     for (let round = 1; round <= 3; round++) {
       const { pid } = await listening();
       await world.query(`SELECT pg_terminate_backend(${pid})`);
@@ -107,7 +76,7 @@ describe("a connection for notifications", () => {
 
   test("that works is left alone, also when this process stands still for longer than an answer may take", async () => {
     // Not through the proxy, which stands still with us and needs turns of its own afterwards.
-    const node = await new Watched({ url: world.url, probeMs: 1, answerMs: 300 }).start();
+    const node = await watched({ url: world.url, probeMs: 1, answerMs: 300 });
     const still = new Int32Array(new SharedArrayBuffer(4));
     for (let round = 0; round < 5; round++) {
       const { notifies } = node.channels.counters;
@@ -120,7 +89,7 @@ describe("a connection for notifications", () => {
   });
 
   test("is not blamed when it is the other one that fails", async () => {
-    const node = await new Watched({ probeMs: 5 }).start();
+    const node = await watched({ probeMs: 5 });
     const { pid } = await listening();
     for (let round = 0; round < 5; round++) {
       await world.query(
@@ -137,7 +106,7 @@ describe("a connection for notifications", () => {
 describe("channels whose database is away", () => {
   test("refuse what others could not hear of, tell our own subscribers, and heal by themselves", async () => {
     const other = await world.started();
-    const node = await new Watched().start();
+    const node = await watched();
     const reader = new Reader();
     node.channels.consume("q", reader.handle, { batchMax: 10 });
     await other.send("q", messages(3));
@@ -163,7 +132,7 @@ describe("channels whose database is away", () => {
   });
 
   test("say so within the deadline when the server no longer answers, and can be stopped then", async () => {
-    const node = await new Watched({ statementMs: 200, probeMs: 60_000 }).start();
+    const node = await watched({ statementMs: 200, probeMs: 60_000 });
     await node.channels.send("q", [message(1)]);
     await proxy.freeze("down");
     const from = systemClock.monotonic();

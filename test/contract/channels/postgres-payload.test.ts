@@ -61,15 +61,12 @@ describe("the payloads of notifications", () => {
           assert.ok(payload.isWellFormed() && !payload.includes("\0"));
         }
         const read = payloads.map((payload) => parsePayload(payload)!);
-        assert.deepEqual(
-          read.map(({ origin, number }) => [origin, number]),
-          read.map((_, index) => [ORIGIN, index + 1]),
-        );
+        const found = read.map(({ origin, number }) => [origin, number]);
+        const expected = read.map((_, index) => [ORIGIN, index + 1]);
+        assert.deepEqual(found, expected);
         const travelled = JSON.parse(JSON.stringify(fitting)) as Entry[];
-        assert.deepEqual(
-          read.flatMap((payload) => payload.entries()),
-          travelled,
-        );
+        const listed = read.flatMap((payload) => payload.entries());
+        assert.deepEqual(listed, travelled);
       }),
       { numRuns: 200 },
     );

@@ -1,17 +1,13 @@
 /** What channels do behind a pooler of transactions, where nobody can listen. */
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, test } from "node:test";
 import { TransactionPooler } from "../../support/lock-pooler.ts";
 import { PostgresWorld } from "./postgres-world.ts";
 import { message, Reader, until } from "./world.ts";
 
-let world: PostgresWorld;
-let pooler: TransactionPooler;
-before(async () => {
-  world = await PostgresWorld.open();
-  pooler = await TransactionPooler.start(world.url, { sessions: 3, order: "round" });
-});
+const world = await PostgresWorld.open();
+const pooler = await TransactionPooler.start(world.url, { sessions: 3, order: "round" });
 after(async () => {
   await world.clear();
   await pooler[Symbol.asyncDispose]();
@@ -35,11 +31,8 @@ test("behind a pooler topics reach our own subscribers only, queues work across 
   const read = (): unknown[] => readers.flatMap(({ bodies }) => bodies);
   await until("all of them", () => read().length === sent.length);
   await Promise.all(subscriptions.map((subscription) => subscription.close()));
-  assert.deepEqual(
-    (read() as number[]).sort((a, b) => a - b),
-    sent,
-    "each once",
-  );
+  const found = (read() as number[]).sort((a, b) => a - b);
+  assert.deepEqual(found, sent, "each once");
   assert.deepEqual(await world.query("SELECT id FROM baton.message"), []);
   assert.deepEqual(heard, ["here", "there"], "once, by those who are where it was said");
   const listening =

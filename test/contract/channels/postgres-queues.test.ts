@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import { after, afterEach, beforeEach, describe, test } from "node:test";
 import { Client } from "pg";
 import type { Delivery } from "../../../src/channels/channels.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
@@ -8,12 +8,8 @@ import { PostgresWorld } from "./postgres-world.ts";
 import { onlyOneHasIt, servedQueues } from "./served-queues.ts";
 import { gate, messages, Reader, turn, until } from "./world.ts";
 
-let world: PostgresWorld;
-let proxy: TcpProxy;
-before(async () => {
-  world = await PostgresWorld.open();
-  proxy = await TcpProxy.start(world.url);
-});
+const world = await PostgresWorld.open();
+const proxy = await TcpProxy.start(world.url);
 after(async () => {
   await proxy.stop();
   await world.close();
@@ -122,10 +118,8 @@ describe("queues in a table", () => {
     const reader = new Reader();
     here.consume("q", reader.handle, { batchMax: 1_000 });
     await until("all of them", () => reader.deliveries.length === 1_000);
-    assert.deepEqual(
-      reader.bodies,
-      sent.map(({ body }) => body),
-    );
+    const expected = sent.map(({ body }) => body);
+    assert.deepEqual(reader.bodies, expected);
   });
 
   test("a wake-up is said once for a flood, and a consumer elsewhere does not wait for its poll", async () => {

@@ -1,13 +1,10 @@
 import assert from "node:assert/strict";
-import { after, before, beforeEach, describe, test } from "node:test";
+import { after, beforeEach, describe, test } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { PostgresWorld } from "./postgres-world.ts";
 import { gate, message, messages, until } from "./world.ts";
 
-let world: PostgresWorld;
-before(async () => {
-  world = await PostgresWorld.open();
-});
+const world = await PostgresWorld.open();
 after(() => world.close());
 beforeEach(() => world.clear());
 
@@ -25,10 +22,8 @@ describe("topics over notifications", () => {
     await Promise.all(sent.map((one) => here.publish("t", [one])));
     await until("all of them", () => bodies.length === sent.length);
     const seconds = (systemClock.monotonic() - from) / 1_000;
-    assert.deepEqual(
-      bodies,
-      sent.map(({ body }) => body),
-    );
+    const expected = sent.map(({ body }) => body);
+    assert.deepEqual(bodies, expected);
     const { notifies, payloads } = here.counters;
     assert.ok(notifies <= 5, `${notifies} notifications`);
     assert.ok(payloads <= 60, `${payloads} payloads`);

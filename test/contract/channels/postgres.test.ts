@@ -1,18 +1,15 @@
 import assert from "node:assert/strict";
-import { after, before, beforeEach, describe, test } from "node:test";
+import { after, beforeEach, describe, test } from "node:test";
 import { openChannels } from "../../../src/channels/open-channels.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
-import { lifecycleStress } from "../../support/lifecycle-stress.ts";
 import { channelsContract } from "./contract.ts";
 import { migrated, PostgresWorld } from "./postgres-world.ts";
-import { message, messages, quiet, Reader, until } from "./world.ts";
+import { servedChannels } from "./served-world.ts";
+import { message, messages, Reader, until } from "./world.ts";
 
-let world: PostgresWorld;
-before(async () => {
-  world = await PostgresWorld.open();
-});
+const world = await PostgresWorld.open();
 after(() => world.close());
 
 /** Two nodes on one database. */
@@ -26,32 +23,19 @@ channelsContract("postgres", async () => {
 describe("postgres channels", () => {
   beforeEach(() => world.clear());
 
-  test("two clusters in one database do not hear each other", async () => {
-    // The names of channels are cut at 63 bytes by nobody: the second schema is as long as one may be.
-    const schemas = ["other", `long_${"x".repeat(58)}`];
-    for (const schema of schemas) await migrated(world.url, schema);
-    const clusters = await Promise.all(
-      [undefined, ...schemas].map(async (schema) => {
-        const options = schema === undefined ? {} : { schema };
-        return { here: await world.started(options), there: await world.started(options) };
-      }),
-    );
-    const heard = clusters.map(({ there }) => {
-      const reader = new Reader();
-      const topic: unknown[] = [];
-      there.consume("q", reader.handle);
-      there.subscribe("t", ({ body }) => void topic.push(body));
-      return { reader, topic };
-    });
-    for (const [i, { here }] of clusters.entries()) {
-      await here.send("q", [message(i)]);
-      await here.publish("t", [message(i)]);
-    }
-    for (const cluster of clusters) await quiet(cluster);
-    for (const [i, { reader, topic }] of heard.entries()) {
-      assert.deepEqual([reader.bodies, topic], [[i], [i]]);
-    }
-  });
+  servedChannels(
+    "postgres",
+    () => world.channels(),
+    async () => {
+      // The names of channels are cut at 63 bytes by nobody: the last schema is as long as one may be.
+      const clusters = [];
+      for (const schema of ["baton", "other", `long_${"x".repeat(58)}`]) {
+        await migrated(world.url, schema);
+        clusters.push({ here: await world.started({ schema }), there: await world.started({ schema }) });
+      }
+      return clusters;
+    },
+  );
 
   test("without LISTEN topics reach our own subscribers only, and queues still work across nodes", async () => {
     const here = await world.started({ listen: false, pollMs: 20 });
@@ -106,18 +90,4 @@ describe("postgres channels", () => {
     );
     assert.equal(left.length, 0);
   });
-
-  lifecycleStress("postgres channels", async () => ({
-    service: world.channels(),
-    works: async (channels) => {
-      const reader = new Reader();
-      const heard: unknown[] = [];
-      const consumer = channels.consume("q", reader.handle);
-      const subscriber = channels.subscribe("t", ({ body }) => void heard.push(body));
-      await channels.send("q", messages(1));
-      await channels.publish("t", messages(1));
-      await until("the messages", () => reader.deliveries.length === 1 && heard.length === 1);
-      await Promise.all([consumer.close(), subscriber.close()]);
-    },
-  }));
 });

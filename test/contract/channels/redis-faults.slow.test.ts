@@ -7,40 +7,17 @@ import { hasCode } from "../../../src/core/errors.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { RedisWorld } from "./redis-world.ts";
+import { Watched } from "./served-world.ts";
 import { gate, message, messages, Reader, until } from "./world.ts";
 
 const unavailable = (error: unknown): boolean => hasCode(error, "STORE_UNAVAILABLE");
 
-/** A keeper, what it said, and what its subscriber heard. */
-class Watched {
-  readonly channels: RedisChannels;
-  readonly warned: string[] = [];
-  readonly heard: unknown[] = [];
-  gaps = 0;
-
-  constructor(world: RedisWorld, options: Partial<RedisChannelsOptions> = {}) {
-    this.channels = world.channels({
-      beatMs: 50,
-      commandMs: 1_000,
-      log: { info() {}, warn: (_, text) => void this.warned.push(text) },
-      onGap: () => this.gaps++,
-      ...options,
-    });
-  }
-
-  async start(): Promise<this> {
-    await this.channels.start();
-    this.channels.subscribe("t", ({ body }) => void this.heard.push(body));
-    return this;
-  }
-
-  /** Publishes from elsewhere until it is heard: the first ones may fail. */
-  async hears(from: RedisChannels, body: string): Promise<void> {
-    await until(`to hear ${body}`, () => {
-      void from.publish("t", [message(body)]).catch(() => {});
-      return this.heard.includes(body);
-    });
-  }
+function watched(
+  world: RedisWorld,
+  options: Partial<RedisChannelsOptions> = {},
+): Promise<Watched<RedisChannels>> {
+  const often = { beatMs: 50, commandMs: 1_000 };
+  return new Watched((watch) => world.channels({ ...often, ...watch, ...options })).start();
 }
 
 /** Sends one after the other until told to stop; what it knows to have been sent. */
@@ -83,7 +60,7 @@ describe("a Redis that fails", () => {
 
   test("and cannot be reached refuses what others could not hear of; nothing is missed when it is there again", async () => {
     const other = await world.started({ beatMs: 50 });
-    const node = await new Watched(world, { url: proxy.through(world.url) }).start();
+    const node = await watched(world, { url: proxy.through(world.url) });
     const reader = new Reader();
     node.channels.consume("q", reader.handle, { batchMax: 10 });
     await other.send("q", messages(3));
@@ -106,7 +83,7 @@ describe("a Redis that fails", () => {
   });
 
   test("and is silent is given up within the deadline, and the channels can be stopped then", async () => {
-    const node = await new Watched(world, { url: proxy.through(world.url), commandMs: 200 }).start();
+    const node = await watched(world, { url: proxy.through(world.url), commandMs: 200 });
     await node.channels.send("q", [message(1)]);
     await proxy.freeze("down");
     const from = systemClock.monotonic();
@@ -118,7 +95,7 @@ describe("a Redis that fails", () => {
 
   test("whose topics went on for too long without us is a gap, and it is told", async () => {
     const other = await world.started({ topicEntriesMax: 10 });
-    const node = await new Watched(world, { url: proxy.through(world.url) }).start();
+    const node = await watched(world, { url: proxy.through(world.url) });
     await node.hears(other, "before");
     await proxy.refuse();
     // More than a node of the stream holds: trimming takes whole ones.
@@ -160,10 +137,8 @@ describe("a Redis that fails", () => {
     const seen = readers
       .flatMap(({ deliveries }) => deliveries)
       .filter(({ body }) => body === 0 || body === 1);
-    assert.deepEqual(
-      seen.map(({ deliveries }) => deliveries),
-      [1, 1],
-    );
+    const counts = seen.map(({ deliveries }) => deliveries);
+    assert.deepEqual(counts, [1, 1]);
   });
 
   test("and was away for longer than a lease buries nobody before they had the time to say that they live", async () => {
@@ -246,7 +221,7 @@ describe("a Redis that fails", () => {
   });
 
   test("that is emptied is used again at once: groups, wake-ups and topics are made anew", async () => {
-    const [node, other] = [await new Watched(world).start(), await world.started({ beatMs: 50 })];
+    const [node, other] = [await watched(world), await world.started({ beatMs: 50 })];
     const reader = new Reader();
     const door = gate();
     const busy = new Reader();
@@ -285,16 +260,8 @@ describe("a Redis that fails", () => {
       );
     }
     let n = 0;
-    for (const victim of [
-      "idle:q",
-      "consumers",
-      "consumers:beat",
-      "topics",
-      "topics:count",
-      "consumer",
-      "wake",
-      "uses",
-    ]) {
+    const victims = "idle:q consumers consumers:beat topics topics:count consumer wake uses";
+    for (const victim of victims.split(" ")) {
       const keys = await world.command<string[]>("KEYS", `{baton}:${victim}*`);
       if (keys.length > 0) await world.command("DEL", ...keys);
       for (let i = 0; i < 5; i++) await here.send("q", [message(++n, `key-${i}`)]);
@@ -343,7 +310,7 @@ describe("a Redis that fails", () => {
   });
 
   test("that forgets its scripts is told them again", async () => {
-    const node = await new Watched(world).start();
+    const node = await watched(world);
     const reader = new Reader();
     node.channels.consume("q", reader.handle);
     for (let round = 1; round <= 3; round++) {
@@ -419,7 +386,7 @@ describe("a Redis that ends", () => {
   test("and comes back without its data is used again, and the gap is told", async () => {
     const world = await RedisWorld.open();
     try {
-      const [node, other] = [await new Watched(world).start(), await world.started({ beatMs: 50 })];
+      const [node, other] = [await watched(world), await world.started({ beatMs: 50 })];
       const reader = new Reader();
       node.channels.consume("q", reader.handle);
       await other.send("q", [message("before")]);

@@ -1,18 +1,15 @@
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import { after, afterEach, beforeEach, describe, test } from "node:test";
 import type { Channels } from "../../../src/channels/channels.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { RedisWorld } from "./redis-world.ts";
 import { onlyOneHasIt, servedQueues } from "./served-queues.ts";
-import { gate, message, messages, Reader, until } from "./world.ts";
+import { gate, message, messages, Reader } from "./world.ts";
+import { eventually } from "../../support/wait.ts";
 
-let world: RedisWorld;
-let proxy: TcpProxy;
-before(async () => {
-  world = await RedisWorld.open();
-  proxy = await TcpProxy.start(world.url);
-});
+const world = await RedisWorld.open();
+const proxy = await TcpProxy.start(world.url);
 after(async () => {
   await proxy.stop();
   await world.close();
@@ -58,7 +55,7 @@ describe("queues in streams", () => {
       await door.passed;
     });
     await here.send("q", messages(4, 2));
-    await until("it to be busy", () => first.deliveries.length === 4);
+    await eventually("it to be busy", () => first.deliveries.length === 4);
     await proxy.refuse();
     const second = new Reader();
     here.consume("q", second.handle);
@@ -66,12 +63,10 @@ describe("queues in streams", () => {
     await here.takeOver("node-b.1");
     await here.takeOver("node-a");
     await here.takeOver("node-a.1");
-    await until("all of them again", () => second.deliveries.length === 4);
+    await eventually("all of them again", () => second.deliveries.length === 4);
     assert.ok(systemClock.monotonic() - from < 3_000, "it waited for the lease");
-    assert.deepEqual(
-      second.deliveries.map(({ deliveries }) => deliveries),
-      [2, 2, 2, 2],
-    );
+    const counts = second.deliveries.map(({ deliveries }) => deliveries);
+    assert.deepEqual(counts, [2, 2, 2, 2]);
   });
 
   test("a node that comes back under the name of a dead one has nothing of what that one had, and gets it in its turn", async () => {
@@ -89,16 +84,14 @@ describe("queues in streams", () => {
     });
     const back = world.channels({ consumer: "same", leaseMs: 1_000, beatMs: 50 });
     await dead.send("q", messages(2));
-    await until("it to be busy", () => first.deliveries.length === 2);
+    await eventually("it to be busy", () => first.deliveries.length === 2);
     await proxy.refuse();
     await back.start();
     const second = new Reader();
     back.consume("q", second.handle);
-    await until("them again", () => second.deliveries.length === 2);
-    assert.deepEqual(
-      second.deliveries.map(({ deliveries }) => deliveries),
-      [2, 2],
-    );
+    await eventually("them again", () => second.deliveries.length === 2);
+    const counts = second.deliveries.map(({ deliveries }) => deliveries);
+    assert.deepEqual(counts, [2, 2]);
   });
 
   test("a wake-up for one who has gone goes to another, who does not wait for a look of its own", async () => {
@@ -107,17 +100,17 @@ describe("queues in streams", () => {
     const leaving = gone.consume("q", async () => {});
     const idle = async (count: number): Promise<boolean> =>
       (await world.command<number>("LLEN", "{baton}:idle:q")) === count;
-    await untilAsync("the first to wait", () => idle(1));
+    await eventually("the first to wait", () => idle(1));
     await proxy.refuse();
     await leaving.close(); // Redis does not hear of it
     await proxy.forward();
     const reader = new Reader();
     there.consume("q", reader.handle);
-    await untilAsync("both to wait", () => idle(2));
+    await eventually("both to wait", () => idle(2));
     for (let i = 1; i <= 4; i++) {
       await here.send("q", [message(i)]);
-      await until("the message", () => reader.deliveries.length === i);
-      await untilAsync("it to wait again", async () => !(await idle(0)));
+      await eventually("the message", () => reader.deliveries.length === i);
+      await eventually("it to wait again", async () => !(await idle(0)));
     }
   });
 
@@ -138,11 +131,11 @@ describe("queues in streams", () => {
     await proxy.freeze("down");
     lossy.consume("q", reader.handle);
     await here.send("q", messages(5, 2));
-    await untilAsync("the take to be done", async () => (await pendingOf(stream)) === 5);
+    await eventually("the take to be done", async () => (await pendingOf(stream)) === 5);
     assert.deepEqual(reader.batches, []);
     proxy.reset();
     await proxy.forward();
-    await until("all of them", () => reader.deliveries.length === 5);
+    await eventually("all of them", () => reader.deliveries.length === 5);
     await assertNothingIsLeft(lossy, here);
   });
 
@@ -150,14 +143,14 @@ describe("queues in streams", () => {
     const [here, there] = [await world.started(), await world.started({ beatMs: 3_600_000 })];
     const reader = new Reader();
     there.consume("q", reader.handle);
-    await untilAsync("it to wait", async () => (await world.keys()).includes("{baton}:idle:q"));
+    await eventually("it to wait", async () => (await world.keys()).includes("{baton}:idle:q"));
     await world.command("CONFIG", "RESETSTAT");
     await Promise.all(messages(500, 5).map((one) => here.send("q", [one])));
-    await until("all of them", () => reader.deliveries.length === 500);
+    await eventually("all of them", () => reader.deliveries.length === 500);
     const [, calls] = /cmdstat_evalsha:calls=(\d+)/.exec(await world.command("INFO", "commandstats")) ?? [];
     assert.ok(Number(calls) < 30, `${calls} calls`);
     await here.send("q", [message("lone")]);
-    await until("the lone one", () => reader.deliveries.length === 501);
+    await eventually("the lone one", () => reader.deliveries.length === 501);
   });
 
   test("what somebody else adds to the stream, with or without a key, is a message too", async () => {
@@ -166,7 +159,7 @@ describe("queues in streams", () => {
     here.consume("q", reader.handle);
     await world.command("XADD", stream, "*", "data", '{"by":"hand"}');
     await world.command("XADD", stream, "*", "data", "1", "key", '"k"');
-    await until("both", () => reader.deliveries.length === 2);
+    await eventually("both", () => reader.deliveries.length === 2);
     assert.deepEqual(reader.deliveries, [
       { key: "", body: { by: "hand" }, deliveries: 1 },
       { key: "k", body: 1, deliveries: 1 },
@@ -197,10 +190,10 @@ describe("thousands of queues", () => {
         Array.from({ length: count }, (_, i) => here.send(`job.${i}.status`, [message(round, `${i}`)])),
       );
     }
-    await until("all of them", () => total === 3 * count);
+    await eventually("all of them", () => total === 3 * count);
     for (const bodies of heard.values()) assert.deepEqual(bodies, [0, 1, 2]);
     await Promise.all(subscriptions.map((subscription) => subscription.close()));
-    await untilAsync("the sets of those who wait to be gone", async () =>
+    await eventually("the sets of those who wait to be gone", async () =>
       (await world.keys()).every((key) => !key.includes("job.")),
     );
     await assertNothingIsLeft(here, there);
@@ -211,12 +204,12 @@ describe("thousands of queues", () => {
     const first = new Reader();
     const owned = old.consume("job.1.status", first.handle);
     await worker.send("job.1.status", [message("started", "1")]);
-    await until("the first", () => first.deliveries.length === 1);
+    await eventually("the first", () => first.deliveries.length === 1);
     await owned.close();
     await worker.send("job.1.status", [message("half", "1"), message("done", "1")]);
     const second = new Reader();
     next.consume("job.1.status", second.handle);
-    await until("the rest", () => second.deliveries.length === 2);
+    await eventually("the rest", () => second.deliveries.length === 2);
     assert.deepEqual([first.bodies, second.bodies], [["started"], ["half", "done"]]);
   });
 });
@@ -227,9 +220,4 @@ async function pendingOf(key: string): Promise<number> {
   } catch {
     return 0; // not there yet
   }
-}
-
-async function untilAsync(what: string, condition: () => Promise<boolean>): Promise<void> {
-  const deadline = systemClock.monotonic() + 10_000;
-  while (!(await condition())) assert.ok(systemClock.monotonic() < deadline, `waited in vain: ${what}`);
 }

@@ -1,15 +1,12 @@
 import { RedisChannels, type RedisChannelsOptions } from "../../../src/channels/redis/channels.ts";
-import { systemClock } from "../../../src/platform/clock.ts";
-import { systemRandom } from "../../../src/platform/random.ts";
 import { RedisServer, type RedisServerOptions } from "../../support/redis-server.ts";
-import { openDoors } from "./world.ts";
+import { ServedWorld } from "./served-world.ts";
 
-/** A server, and keepers on it that are stopped whatever happens. */
-export class RedisWorld {
+export class RedisWorld extends ServedWorld<RedisChannels, RedisChannelsOptions> {
   readonly server: RedisServer;
-  readonly #opened = new Set<RedisChannels>();
 
   private constructor(server: RedisServer) {
+    super(RedisChannels);
     this.server = server;
   }
 
@@ -19,24 +16,6 @@ export class RedisWorld {
 
   get url(): string {
     return this.server.url();
-  }
-
-  /** Not started yet. */
-  channels(options: Partial<RedisChannelsOptions> = {}): RedisChannels {
-    const channels = new RedisChannels({
-      url: this.url,
-      clock: systemClock,
-      random: systemRandom,
-      ...options,
-    });
-    this.#opened.add(channels);
-    return channels;
-  }
-
-  async started(options: Partial<RedisChannelsOptions> = {}): Promise<RedisChannels> {
-    const channels = this.channels(options);
-    await channels.start();
-    return channels;
   }
 
   command<Reply>(...args: readonly string[]): Promise<Reply> {
@@ -51,23 +30,17 @@ export class RedisWorld {
     return left.filter((_, i) => timesToLive[i] === -1);
   }
 
-  /** Stops every keeper and empties the server. */
+  /** Stops all channels and empties the server. */
   async clear(): Promise<void> {
-    await this.#stopAll();
+    await this.stopAll();
     await this.command("FLUSHALL");
   }
 
   async close(): Promise<void> {
     try {
-      await this.#stopAll();
+      await this.stopAll();
     } finally {
       await this.server.stop();
     }
-  }
-
-  async #stopAll(): Promise<void> {
-    openDoors();
-    await Promise.all([...this.#opened].map((channels) => channels.stop()));
-    this.#opened.clear();
   }
 }

@@ -81,11 +81,8 @@ export async function onlyOneHasIt({ nodes, rounds, send, disturb }: Turmoil): P
   await until("all of them", () => new Set(handled).size === n);
   assert.deepEqual(mistakes, []);
   const first = [...new Set(handled)];
-  assert.deepEqual(
-    first,
-    first.toSorted((a, b) => a - b),
-    "one was first handled before an older one",
-  );
+  const expected = first.toSorted((a, b) => a - b);
+  assert.deepEqual(first, expected, "one was first handled before an older one");
 }
 
 const promises: Promises<ServedQueues> = {
@@ -109,10 +106,9 @@ const promises: Promises<ServedQueues> = {
       ["key-0", [0, 2, 4]],
       ["key-1", [1, 3, 5]],
     ] as const) {
-      assert.deepEqual(
-        second.deliveries.filter((delivery) => delivery.key === key),
-        bodies.map((body) => ({ key, body, deliveries: 2 })),
-      );
+      const found = second.deliveries.filter((delivery) => delivery.key === key);
+      const expected = bodies.map((body) => ({ key, body, deliveries: 2 }));
+      assert.deepEqual(found, expected);
     }
     // It was only cut off. What it says now about the batch is about messages that are not its any more.
     await here.send("q", [message("next", "key-0")]);
@@ -211,10 +207,9 @@ const promises: Promises<ServedQueues> = {
     const reader = new Reader();
     here.consume("q", reader.handle);
     await until("all of them", () => reader.deliveries.length === 5);
-    assert.deepEqual(
-      reader.deliveries.map(({ body, deliveries }) => [body, deliveries]),
-      [0, 1, 2, 3, 4].map((body) => [body, 1]),
-    );
+    const found = reader.deliveries.map(({ body, deliveries }) => [body, deliveries]);
+    const expected = [0, 1, 2, 3, 4].map((body) => [body, 1]);
+    assert.deepEqual(found, expected);
   },
 
   "a large body is a message like any other": async ({ started }) => {

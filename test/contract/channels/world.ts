@@ -8,7 +8,7 @@ export interface ChannelsWorld {
 }
 
 /**
- * How long a proof waits. Never used up but by a keeper that lost something, also on a machine that is busy with other
+ * How long a proof waits. Used up only by a backend that lost something, also on a machine that is busy with other
  * tests; the broken ones are given less.
  */
 export const patience = { ms: 10_000 };

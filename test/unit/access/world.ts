@@ -11,6 +11,7 @@ import { silentLog } from "../../../src/platform/log.ts";
 import { fakePlatform, type FakePlatform } from "../../support/fake-platform.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
+import { PeerClient } from "../../../src/peers/rpc/peer-rpc.ts";
 import type { AccessStore } from "../../../src/store/access.ts";
 import { memoryStore } from "../../support/memory-store.ts";
 import type { Outcome, PeerRequest, ReceivedRequest } from "../../../src/transport/transport.ts";
@@ -96,7 +97,7 @@ export class PeerAccess {
     const replicas: CredentialReplicas = new CredentialReplicas(platform, credentials, {
       nodes: () =>
         this.nodes.map((each) => ({ name: each.name, url: `http://${each.name}`, alive: true }) as NodeInfo),
-      call: (to, request) => this.#call(name, to.name, request),
+      client: new PeerClient((_url, request, { to }) => this.#call(name, to!, request)),
     });
     const node = await nodeOf(platform, credentials, replicas);
     this.nodes.push(node);
@@ -129,9 +130,7 @@ export class PeerAccess {
     this.calls++;
     const { method, path, body = "" } = request;
     const received: ReceivedRequest = { from, method, path, body, headers: {} };
-    const reply = await node.replicas!.handle(received).catch((error: unknown) => {
-      return { status: 400, headers: {}, body: String(error) };
-    });
+    const reply = await node.replicas!.handle(received);
     return { outcome: "reply", status: reply.status, headers: {}, body: reply.body ?? "" };
   }
 }

@@ -29,10 +29,8 @@ describe("the client of the controller API", () => {
     assert.deepEqual(await controller.logs({ ...run, lines: [{ message: "working" }] }), { accepted: 1 });
     await controller.heartbeat({ agent: "hand", running: 1 });
     const { agents } = await controller.agents();
-    assert.deepEqual(
-      agents.map(({ name, capabilities }) => [name, capabilities]),
-      [["hand", ["by-hand"]]],
-    );
+    const found = agents.map(({ name, capabilities }) => [name, capabilities]);
+    assert.deepEqual(found, [["hand", ["by-hand"]]]);
     const old = controller.result({ ...run, leader_epoch: leader_epoch - 1, status: "succeeded" });
     await assert.rejects(old, { code: "STALE_EPOCH", status: 409 });
     const first = await controller.result({ ...run, status: "succeeded", result: 42 });

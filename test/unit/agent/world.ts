@@ -44,7 +44,7 @@ export function buildAgent(controllers: FakeControllers, options: AgentWorldOpti
   const tasks = new TaskRegistry(options.tasks);
   const platform = fakePlatform({ clock: systemClock, random: systemRandom, log });
   const settings = {
-    urls: options.urls ?? controllers.nodes.map(({ url }) => url),
+    urls: options.urls ?? controllers.urls,
     agent: "test-agent",
     capabilities: [...tasks.names()],
     queues: null,

@@ -33,7 +33,8 @@ export const testClock: Clock = {
   },
 };
 
-export async function runCli(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+/** `args`: also a line without quotes, whose words they are. */
+export async function runCli(args: readonly string[] | string, options: RunOptions = {}): Promise<Ran> {
   const out = caught();
   const err = caught(options.columns);
   const terminal: Terminal = {
@@ -44,7 +45,7 @@ export async function runCli(args: readonly string[], options: RunOptions = {}):
     cwd: options.cwd ?? "/",
     clock: options.clock ?? testClock,
   };
-  const code = await main(args, terminal);
+  const code = await main(typeof args === "string" ? args.split(" ") : args, terminal);
   return { code, out: out.text(), err: err.text() };
 }
 

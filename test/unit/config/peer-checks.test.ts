@@ -184,10 +184,8 @@ describe("looking up nodes", () => {
   it("gives every address once, with the port that was said or our own", async () => {
     const urls = ["http://10.0.0.1:8420", "http://10.0.0.2:8420", "http://[fd00::1]:8420"];
     assert.deepEqual(await look("baton"), urls);
-    assert.deepEqual(
-      await look("baton:81"),
-      urls.map((url) => url.replace("8420", "81")),
-    );
+    const expected = urls.map((url) => url.replace("8420", "81"));
+    assert.deepEqual(await look("baton:81"), expected);
   });
 
   it("takes names and ports from SRV records", async () => {

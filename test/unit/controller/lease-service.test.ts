@@ -209,10 +209,8 @@ describe("the desk at which agents wait", () => {
     world.hold = null;
     release.resolve();
     assert.equal(await waits[0], null);
-    assert.deepEqual(
-      world.released.map(({ run, outcome }) => [run.lease.split("/")[1], outcome.kind]),
-      [["r1", "released"]],
-    );
+    const found = world.released.map(({ run, outcome }) => [run.lease.split("/")[1], outcome.kind]);
+    assert.deepEqual(found, [["r1", "released"]]);
     assert.ok(await waits[2], "another agent's request of that name is another one");
     assert.equal(world.book.size, 1, "what was given back is nobody's run");
     world.add(1);
@@ -283,10 +281,8 @@ describe("the desk at which agents wait", () => {
     world.hold = null;
     assert.equal(await first, null);
     await world.clock.advance(0);
-    assert.deepEqual(
-      world.released.map(({ outcome }) => outcome.kind),
-      ["released"],
-    );
+    const found = world.released.map(({ outcome }) => outcome.kind);
+    assert.deepEqual(found, ["released"]);
     assert.equal(world.book.size, 0);
   });
 

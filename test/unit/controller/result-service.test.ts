@@ -61,14 +61,10 @@ describe("the desk that takes results", () => {
   it("writes results that come at the same time together, under the term", async () => {
     const world = new World();
     const answers = await Promise.all([1, 2, 3].map((n) => world.desk.settle([world.result(n)])));
-    assert.deepEqual(
-      answers.map(([answer]) => answer!.accepted),
-      [true, true, true],
-    );
-    assert.deepEqual(
-      world.settles.map(({ settlements, fence }) => [settlements.length, fence]),
-      [[3, TERM]],
-    );
+    const found = answers.map(([answer]) => answer!.accepted);
+    assert.deepEqual(found, [true, true, true]);
+    const listed = world.settles.map(({ settlements, fence }) => [settlements.length, fence]);
+    assert.deepEqual(listed, [[3, TERM]]);
   });
 
   it("writes an array in one step, and leaves out what is refused", async () => {
@@ -83,10 +79,8 @@ describe("the desk that takes results", () => {
         ["a-3", true],
       ],
     );
-    assert.deepEqual(
-      world.settles.map(({ settlements }) => settlements.map(({ run }) => run.id)),
-      [["a-1", "a-3"]],
-    );
+    const found = world.settles.map(({ settlements }) => settlements.map(({ run }) => run.id));
+    assert.deepEqual(found, [["a-1", "a-3"]]);
   });
 
   it("answers STALE_EPOCH with the field when the store says that the term is over", async () => {

@@ -51,10 +51,8 @@ describe("leases that nobody holds", () => {
     ]);
     await strays.unanswered("ada", [], term(7));
     const names = ["agent:ada/r1", "agent:ada/r2", "agent:bob/r1"];
-    assert.deepEqual(
-      new Set(recovered.flatMap(([which]) => (which.by === "holders" ? which.names : []))),
-      new Set(names),
-    );
+    const found = new Set(recovered.flatMap(([which]) => (which.by === "holders" ? which.names : [])));
+    assert.deepEqual(found, new Set(names));
     assert.ok(recovered.every(([, epoch]) => epoch === 7));
   });
 });

@@ -189,10 +189,8 @@ describe("two controllers on one database", () => {
     const job = (await store.jobs.get(id as never))!;
     assert.deepEqual([job.status, job.leaderEpoch], ["processing", epoch]);
     assert.equal((await store.jobs.list({ limit: 10 })).jobs.length, 1);
-    assert.deepEqual(
-      (await store.agents.list(true)).map(({ name, removedAt }) => [name, removedAt]),
-      [["ada", null]],
-    );
+    const found = (await store.agents.list(true)).map(({ name, removedAt }) => [name, removedAt]);
+    assert.deepEqual(found, [["ada", null]]);
     await obstacle.query("ROLLBACK");
     await eventually("it knows", () => leader.services.leadership.held()?.epoch !== epoch);
   });
@@ -248,10 +246,8 @@ describe("two controllers on one database", () => {
       numbered(told[1]!).flatMap(({ event, data }) => (data.job_id === job ? [event] : []));
     // Of several nodes, one may be heard a moment sooner.
     const ran = ["job.completed", "job.started", "job.submitted"];
-    assert.deepEqual(
-      about(body.job_id).toSorted((a, b) => (a < b ? -1 : 1)),
-      ran,
-    );
+    const found = about(body.job_id).toSorted((a, b) => (a < b ? -1 : 1));
+    assert.deepEqual(found, ran);
     assert.deepEqual(about(id), ["job.submitted", "job.leased", "result.accepted", "job.completed"]);
     const [, second, third] = numbered(told[0]!);
     const resumed = eventsOf(`${standby.url}/v1/events?since=${second.id}`, stop.signal);

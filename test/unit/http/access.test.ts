@@ -5,7 +5,6 @@ import { PeerRequestHandler } from "../../../src/api/peer-request-handler.ts";
 import type { Operation } from "../../../src/api/operation.ts";
 import { OPERATIONS } from "../../../src/api/operation-table.ts";
 import { allows, PERMISSIONS } from "../../../src/core/access/permissions.ts";
-import { buildApp } from "../../../src/http/app.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import { eventually } from "../../support/process-node.ts";
 import { AccessWorld, ADMIN } from "./access-world.ts";
@@ -48,15 +47,13 @@ describe("a node that asks who calls", () => {
 
   it("tells nobody anything without credentials, at whatever route, method and path", async () => {
     const services = new FakeNode();
-    const executor = new OperationExecutor({ services });
+    const executor = new OperationExecutor(services, { services });
     const log = keptLog();
-    const app = await buildApp({
+    const app = await appOf(services, {
       executor,
       host: "10.0.0.1",
-      bodyLimitBytes: 1_048_576,
       log,
-      clock: services.clock,
-      peers: new PeerRequestHandler({ executor, log }),
+      peers: new PeerRequestHandler({ clock: services.clock, log }, { executor }),
       dashboard: { enabled: true },
     });
     try {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { afterEach, beforeEach, describe, it } from "node:test";
+import { after, before, beforeEach, describe, it } from "node:test";
 import type { FastifyInstance } from "fastify";
 import { OperationExecutor } from "../../../src/api/execute.ts";
 import type { Operation } from "../../../src/api/operation.ts";
@@ -24,16 +24,19 @@ const BODIES: Readonly<Record<string, object>> = {
   bulk_jobs: { action: "retry", filter: {} },
 };
 
-let node: FakeNode;
+const node = new FakeNode();
 let inFlight: InFlight;
 let app: FastifyInstance;
 
-beforeEach(async () => {
-  node = new FakeNode();
-  inFlight = new InFlight(node.clock);
-  app = await appOf(node, { executor: new OperationExecutor({ services: node, inFlight }) });
+before(async () => {
+  const current = { enter: () => inFlight.enter() };
+  app = await appOf(node, { executor: new OperationExecutor(node, { services: node, inFlight: current }) });
 });
-afterEach(() => app.close());
+after(() => app.close());
+beforeEach(() => {
+  node.reset();
+  inFlight = new InFlight(node.clock);
+});
 
 async function ask(row: Operation) {
   const url = row.path.replace("{id}", ID).replace("{name}", "node-a").replace("{task}", "hello");

@@ -5,13 +5,12 @@ import type { AddressInfo } from "node:net";
 import { connect } from "node:net";
 import type { Socket } from "node:net";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { OperationExecutor } from "../../../src/api/execute.ts";
 import { BatonClient, BatonClientError } from "../../../src/client/baton-client.ts";
 import type { FollowEvent } from "../../../src/client/baton-client.ts";
 import type { JobId } from "../../../src/core/ids.ts";
-import { HttpServer } from "../../../src/http/http-server.ts";
+import type { HttpServer } from "../../../src/http/http-server.ts";
 import { HEARTBEAT_MS } from "../../../src/api/schema/event-bytes.ts";
-import { FakeNode, keptLog } from "./fake-node.ts";
+import { FakeNode, serverOf } from "./fake-node.ts";
 
 let node: FakeNode;
 let server: HttpServer;
@@ -19,12 +18,7 @@ let client: BatonClient;
 
 beforeEach(async () => {
   node = new FakeNode();
-  server = new HttpServer({
-    executor: new OperationExecutor({ services: node }),
-    port: 0,
-    log: keptLog(),
-    clock: node.clock,
-  });
+  server = serverOf(node);
   await server.start();
   client = new BatonClient({ url: server.url });
 });
@@ -133,12 +127,7 @@ describe("the client", () => {
   });
 
   it("tells a node that is not there from one that does not answer", async () => {
-    const gone = new HttpServer({
-      executor: new OperationExecutor({ services: node }),
-      port: 0,
-      log: keptLog(),
-      clock: node.clock,
-    });
+    const gone = serverOf(node);
     await gone.start();
     const { url } = gone;
     await gone.stop();
@@ -259,12 +248,7 @@ describe("following a job", () => {
     await until(() => seen.length === 1);
     await server.stop();
     node.log(id, "two");
-    server = new HttpServer({
-      executor: new OperationExecutor({ services: node }),
-      port,
-      log: keptLog(),
-      clock: node.clock,
-    });
+    server = serverOf(node, { port });
     await server.start();
     await until(() => seen.length === 2);
     node.log(id, "three");

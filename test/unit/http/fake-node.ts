@@ -4,6 +4,8 @@ import { EventEmitter, on } from "node:events";
 import type { FastifyInstance } from "fastify";
 import { OperationExecutor } from "../../../src/api/execute.ts";
 import { buildApp, type AppOptions } from "../../../src/http/app.ts";
+import { HttpServer, type HttpServerOptions } from "../../../src/http/http-server.ts";
+import type { Platform } from "../../../src/platform/platform.ts";
 import { LiveFeed } from "../../../src/api/live-feed.ts";
 import type { ClusterInfo, LeaderInfo } from "../../../src/observe/cluster-view.ts";
 import type { ClusterSample } from "../../../src/observe/metrics/metrics-duty.ts";
@@ -566,15 +568,29 @@ export function keptLog(): Log & { readonly lines: KeptLine[] } {
 }
 
 /** The HTTP server of a node, without its listener. */
-export function appOf(services: NodeServices, options: Partial<AppOptions> = {}): Promise<FastifyInstance> {
-  return buildApp({
-    executor: new OperationExecutor({ services }),
-    host: "127.0.0.1",
-    bodyLimitBytes: 1_048_576,
-    log: keptLog(),
-    clock: services.clock,
-    ...options,
-  });
+export function appOf(
+  services: NodeServices,
+  { log = keptLog(), ...options }: Partial<AppOptions> & { readonly log?: Log } = {},
+): Promise<FastifyInstance> {
+  return buildApp(
+    { clock: services.clock, log },
+    {
+      executor: new OperationExecutor(services, { services }),
+      host: "127.0.0.1",
+      bodyLimitBytes: 1_048_576,
+      ...options,
+    },
+  );
+}
+
+/** With its listener, on a free port unless another is given. */
+export function serverOf(
+  services: NodeServices,
+  options: Partial<HttpServerOptions> = {},
+  { clock = services.clock, log = keptLog() }: Partial<Pick<Platform, "clock" | "log">> = {},
+): HttpServer {
+  const executor = new OperationExecutor(services, { services });
+  return new HttpServer({ clock, log }, { executor, port: 0, ...options });
 }
 
 export const NO_LOOK: StoreSnapshot = {

@@ -3,12 +3,11 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import type { Socket } from "node:net";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { OperationExecutor } from "../../../src/api/execute.ts";
 import { Agent, request } from "undici";
-import { HttpServer } from "../../../src/http/http-server.ts";
+import type { HttpServer } from "../../../src/http/http-server.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { FakeNode, keptLog } from "./fake-node.ts";
+import { FakeNode, keptLog, serverOf } from "./fake-node.ts";
 
 let node: FakeNode;
 let server: HttpServer;
@@ -19,12 +18,7 @@ beforeEach(async () => {
   node = new FakeNode();
   agent = new Agent();
   sockets = [];
-  server = new HttpServer({
-    executor: new OperationExecutor({ services: node }),
-    port: 0,
-    log: keptLog(),
-    clock: systemClock,
-  });
+  server = serverOf(node, {}, { clock: systemClock });
   await server.start();
 });
 afterEach(async () => {
@@ -196,12 +190,7 @@ describe("a node that does not lead", () => {
 describe("starting and stopping", () => {
   it("names a port that is in use, and starts elsewhere later", async () => {
     const port = Number(new URL(server.url).port);
-    const second = new HttpServer({
-      executor: new OperationExecutor({ services: node }),
-      port,
-      log: keptLog(),
-      clock: systemClock,
-    });
+    const second = serverOf(node, { port }, { clock: systemClock });
     await assert.rejects(second.start(), (error) => {
       assert.ok(hasCode(error, "BAD_CONFIG"));
       assert.match(error.message, new RegExp(`port ${port} .*in use.*another port`));
@@ -214,13 +203,7 @@ describe("starting and stopping", () => {
   });
 
   it("names a host that is none of ours", async () => {
-    const lost = new HttpServer({
-      executor: new OperationExecutor({ services: node }),
-      host: "192.0.2.1",
-      port: 0,
-      log: keptLog(),
-      clock: systemClock,
-    });
+    const lost = serverOf(node, { host: "192.0.2.1" }, { clock: systemClock });
     await assert.rejects(
       lost.start(),
       (error) => hasCode(error, "BAD_CONFIG") && error.details.field === "host",
@@ -228,12 +211,7 @@ describe("starting and stopping", () => {
   });
 
   it("has no address before it starts, may stop before that, twice, and start again", async () => {
-    const another = new HttpServer({
-      executor: new OperationExecutor({ services: node }),
-      port: 0,
-      log: keptLog(),
-      clock: systemClock,
-    });
+    const another = serverOf(node, {}, { clock: systemClock });
     assert.throws(() => another.url, /not been started/);
     await another.stop();
     await another.start();
@@ -295,13 +273,7 @@ describe("starting and stopping", () => {
 
   it("cuts a request that hangs, after a while", async () => {
     const log = keptLog();
-    const hanging = new HttpServer({
-      executor: new OperationExecutor({ services: node }),
-      port: 0,
-      log,
-      clock: node.clock,
-      stopMsMax: 2_000,
-    });
+    const hanging = serverOf(node, { stopMsMax: 2_000 }, { log });
     await hanging.start();
     node.hold = new Promise(() => {});
     const answer = request(`${hanging.url}/jobs`, {

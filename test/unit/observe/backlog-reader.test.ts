@@ -44,10 +44,8 @@ describe("the backlog", () => {
     world.hang = hanging.promise;
     const asked = [backlog.read(25), backlog.read(25)];
     await clock.advance(25);
-    assert.deepEqual(
-      (await Promise.all(asked)).map((known) => known!.ageMs),
-      [5_025, 5_025],
-    );
+    const ageMs = (await Promise.all(asked)).map((known) => known!.ageMs);
+    assert.deepEqual(ageMs, [5_025, 5_025]);
     assert.equal(world.looks, 2);
     hanging.resolve();
     await clock.advance(1);

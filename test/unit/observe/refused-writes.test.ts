@@ -42,7 +42,7 @@ import type { HandoffContext } from "../../../src/push/ownership/owner-context.t
 import { fakePlatform } from "../../support/fake-platform.ts";
 import { memoryStore, type MemoryStore } from "../../support/memory-store.ts";
 import type { ClaimedJob, Store } from "../../../src/store/store.ts";
-import { HeldRuns, WorkerWorld } from "../../support/node-worker.ts";
+import { heldWorld } from "../../support/node-worker.ts";
 
 const NODE = "node-a" as NodeName;
 const identity = { name: NODE, incarnation: "1" };
@@ -121,7 +121,7 @@ class World {
     this.platform.state.forming = null;
     const guard = new TermGuard(this.platform, leadership, { nodes: () => [] });
     const standing = () => ({ role: "LEADER", epoch: 1, leader: NODE }) as const;
-    const feed = new EventFeed({ node: NODE, life: "1", wire: null, leads: () => 1, standing, clock });
+    const feed = new EventFeed(this.platform, { wire: null, leads: () => 1, standing });
     this.controller = new Controller(this.platform, {
       store,
       channels,
@@ -278,10 +278,8 @@ const LEADER_CASES: Readonly<Record<LeaderWrite, (world: World) => Promise<unkno
   },
   "scheduleNotes.write": async (world) => {
     await world.supersede();
-    await world.scheduleHandlers.note(
-      { term: world.term, notes: [], occurrences: [], complete: false },
-      NODE,
-    );
+    const { term } = world;
+    await world.scheduleHandlers.note({ term, notes: [], occurrences: [], complete: false }, NODE);
   },
   "scheduleNotes.read": async (world) => {
     await world.supersede();
@@ -378,10 +376,8 @@ describe("a write of a leader whose term is over", () => {
         if (!(error instanceof BatonError)) throw error;
         assert.ok(["STALE_EPOCH", "NOT_LEADER"].includes(error.code), error.message);
       });
-      assert.deepEqual(
-        world.refusals.map((refusal) => [refusal.write, refusal.carried]),
-        [[write, 1]],
-      );
+      const found = world.refusals.map((refusal) => [refusal.write, refusal.carried]);
+      assert.deepEqual(found, [[write, 1]]);
       const [entry, ...more] = await world.entries();
       assert.deepEqual(more, []);
       const { carried_epoch, count, what } = entry!.detail;
@@ -406,11 +402,8 @@ describe("a write about a run, a lease or an assignment that is another's by now
     }
     assert.equal(entries.length, world.refusals.length);
     const metrics = await world.instruments.text();
-    for (const [writer, refusals] of Map.groupBy(world.refusals, ({ write }) => staleWriter(write)))
-      assert.match(
-        metrics,
-        new RegExp(`baton_stale_writes_total\\{what="${writer}"\\} ${refusals.length}\\b`),
-      );
+    for (const [writer, { length }] of Map.groupBy(world.refusals, ({ write }) => staleWriter(write)))
+      assert.match(metrics, new RegExp(`baton_stale_writes_total\\{what="${writer}"\\} ${length}\\b`));
     return world.refusals.map(({ write }) => write);
   }
   const completed = { kind: "completed", result: "1" } as const;
@@ -475,8 +468,7 @@ describe("a write about a run, a lease or an assignment that is another's by now
   });
 
   it("of a worker that renews its lease", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.stubborn]] });
+    const { world } = await heldWorld(t, "held", "stubborn");
     const refused: Refusal[] = [];
     world.events.on("write.refused", (refusal) => refused.push(refusal));
     const id: JobId = await world.submit("held");
@@ -485,10 +477,8 @@ describe("a write about a run, a lease or an assignment that is another's by now
     const term = await world.store.terms.grant("scheduler", identity);
     await world.store.jobs.recover({ by: "incarnations", incarnations: ["1"] }, DEFAULT_BUDGETS, term);
     await world.advance(5_000);
-    assert.deepEqual(
-      refused.map(({ write, job }) => [write, job]),
-      [["lease.renew", null]],
-    );
+    const found = refused.map(({ write, job }) => [write, job]);
+    assert.deepEqual(found, [["lease.renew", null]]);
     assert.match(describeRefusal(refused[0]!), /^the renewal of lease node-a\/1\/\d+$/);
   });
 });

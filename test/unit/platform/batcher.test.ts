@@ -84,10 +84,8 @@ describe("a batcher", () => {
       },
     });
     const settled = await Promise.allSettled([1, 2, 3].map((item) => batcher.add(item)));
-    assert.deepEqual(
-      settled.map(({ status }) => status),
-      ["rejected", "rejected", "fulfilled"],
-    );
+    const statuses = settled.map(({ status }) => status);
+    assert.deepEqual(statuses, ["rejected", "rejected", "fulfilled"]);
     assert.equal(await batcher.add(4), 4);
   });
 
@@ -128,10 +126,8 @@ describe("a batcher", () => {
             results.push(batcher.add(item));
             for (let i = 0; i < pause; i++) await turn();
           }
-          assert.deepEqual(
-            await Promise.all(results),
-            pauses.map((_, item) => `did ${item}`),
-          );
+          const expected = pauses.map((_, item) => `did ${item}`);
+          assert.deepEqual(await Promise.all(results), expected);
           assert.deepEqual(flushed, [...pauses.keys()]);
         },
       ),

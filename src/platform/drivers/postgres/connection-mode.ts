@@ -83,10 +83,8 @@ export function throughPooler(statementMs: number): ConnectionMode {
     pipelined: false,
     inTurn(connection, send) {
       const sent = (last.get(connection) ?? Promise.resolve()).then(send);
-      last.set(
-        connection,
-        sent.catch(() => {}),
-      );
+      const settled = sent.catch(() => {});
+      last.set(connection, settled);
       return sent;
     },
   };

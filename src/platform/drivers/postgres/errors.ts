@@ -54,12 +54,8 @@ export function translated(error: unknown): unknown {
   const state = sqlState(error);
   const reason = error instanceof Error ? error.message || error.name : String(error);
   if (state !== null && REFUSED.test(state)) {
-    return new BatonError(
-      "BAD_CONFIG",
-      `the database refused the connection: ${reason}; check user, password and database in its URL`,
-      { field: "store" },
-      { cause: error },
-    );
+    const message = `the database refused the connection: ${reason}; check user, password and database in its URL`;
+    return new BatonError("BAD_CONFIG", message, { field: "store" }, { cause: error });
   }
   if (state === null ? isNetworkError(error) || error instanceof AggregateError : PASSING.test(state)) {
     return new BatonError("STORE_UNAVAILABLE", `${trouble(state)}: ${reason}`, {}, { cause: error });

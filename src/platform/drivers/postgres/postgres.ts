@@ -78,11 +78,8 @@ const ABORTED_TRIES = 4;
 
 export function plainSchema(schema = "baton"): string {
   if (/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) return schema;
-  throw new BatonError(
-    "BAD_CONFIG",
-    `postgres.schema "${schema}" is not a plain name; use lower-case letters, digits and _`,
-    { field: "postgres.schema" },
-  );
+  const message = `postgres.schema "${schema}" is not a plain name; use lower-case letters, digits and _`;
+  throw new BatonError("BAD_CONFIG", message, { field: "postgres.schema" });
 }
 
 /** `baton.job` in a statement is the table in whichever schema is in use. */
@@ -139,10 +136,8 @@ export class Postgres extends Lifecycle implements Queryable {
       client.on("error", () => {});
       const socket = socketOf(client);
       const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
-      this.#open.set(
-        client,
-        closed.then(() => void this.#open.delete(client)),
-      );
+      const forgotten = closed.then(() => void this.#open.delete(client));
+      this.#open.set(client, forgotten);
     });
     this.#pool = pool;
     try {
@@ -267,12 +262,8 @@ export class Postgres extends Lifecycle implements Queryable {
       if (!this.running || isLost(error)) throw error;
       // The URL has worked: whatever keeps us out now, also a changed password, may be taken back.
       const reason = error instanceof Error ? error.message : String(error);
-      throw new BatonError(
-        "STORE_UNAVAILABLE",
-        `the database is not available: ${reason}`,
-        {},
-        { cause: error },
-      );
+      const message = `the database is not available: ${reason}`;
+      throw new BatonError("STORE_UNAVAILABLE", message, {}, { cause: error });
     }
   }
 
@@ -298,10 +289,7 @@ export class Postgres extends Lifecycle implements Queryable {
 
   #text(statement: Statement): string {
     let text = this.#texts.get(statement);
-    if (text === undefined) {
-      text = inSchema(statement.text, this.schema);
-      this.#texts.set(statement, text);
-    }
+    if (text === undefined) this.#texts.set(statement, (text = inSchema(statement.text, this.schema)));
     return text;
   }
 }

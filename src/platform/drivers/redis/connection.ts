@@ -118,10 +118,7 @@ export class RedisConnection {
 
   #watch(deadlineMs: number): Watch {
     let watch = this.#watches.get(deadlineMs);
-    if (!watch) {
-      watch = { calls: new Set(), callOff: null };
-      this.#watches.set(deadlineMs, watch);
-    }
+    if (!watch) this.#watches.set(deadlineMs, (watch = { calls: new Set(), callOff: null }));
     if (watch.callOff === null) this.#arm(watch, deadlineMs, deadlineMs);
     return watch;
   }

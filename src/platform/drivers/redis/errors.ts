@@ -52,20 +52,12 @@ export function translated(error: unknown, outcome: RedisOutcome): unknown {
   const reason = error instanceof Error ? error.message || error.name : String(error);
   if (code === null) return unavailable(reason, outcome, error);
   if (REFUSED.has(code)) {
-    return new BatonError(
-      "BAD_CONFIG",
-      `Redis refused: ${reason}; check user and password in its URL, and what that user may do`,
-      { field: "redis" },
-      { cause: error },
-    );
+    const message = `Redis refused: ${reason}; check user and password in its URL, and what that user may do`;
+    return new BatonError("BAD_CONFIG", message, { field: "redis" }, { cause: error });
   }
   if (code === "MOVED" || code === "ASK") {
-    return new BatonError(
-      "BAD_CONFIG",
-      `Redis keeps our keys on another server (${reason}); give the URL of a primary that has them all`,
-      { field: "redis" },
-      { cause: error },
-    );
+    const message = `Redis keeps our keys on another server (${reason}); give the URL of a primary that has them all`;
+    return new BatonError("BAD_CONFIG", message, { field: "redis" }, { cause: error });
   }
   const passing = PASSING[code];
   return passing === undefined ? error : unavailable(`${passing} (${reason})`, "not_done", error);

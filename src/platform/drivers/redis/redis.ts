@@ -91,11 +91,8 @@ export class RedisKeys {
 
   constructor(prefix = "baton", database = 0) {
     if (!PREFIX.test(prefix)) {
-      throw new BatonError(
-        "BAD_CONFIG",
-        `the prefix of Redis keys ${JSON.stringify(prefix)} is not a plain name; use up to 63 letters, digits, ".", "_" and "-"`,
-        { field: "redis.prefix" },
-      );
+      const message = `the prefix of Redis keys ${JSON.stringify(prefix)} is not a plain name; use up to 63 letters, digits, ".", "_" and "-"`;
+      throw new BatonError("BAD_CONFIG", message, { field: "redis.prefix" });
     }
     this.#tag = `{${prefix}}`;
     this.#database = database;

@@ -210,12 +210,8 @@ function unavailable(error: unknown): BatonError {
   if (error instanceof BatonError) return error;
   const reason = error instanceof Error ? error.message : String(error);
   const remedy = sqliteCode(error) === SQLITE_FULL ? "; free some space on the disk and try again" : "";
-  return new BatonError(
-    "STORE_UNAVAILABLE",
-    `the store refused a write: ${reason}${remedy}`,
-    {},
-    { cause: error },
-  );
+  const message = `the store refused a write: ${reason}${remedy}`;
+  return new BatonError("STORE_UNAVAILABLE", message, {}, { cause: error });
 }
 
 /** Why a file cannot be worked with, in words for the operator. Errors of other kinds stay as they are. */
@@ -234,13 +230,10 @@ export function openingError(path: string, cause: unknown): unknown {
   }
   const { message } = cause as Error;
   switch (code & 0xff) {
-    case SQLITE_BUSY:
-      return new BatonError(
-        "DATA_IN_USE",
-        `${path} is in use by another process; stop that node, or ${other}`,
-        about,
-        { cause },
-      );
+    case SQLITE_BUSY: {
+      const text = `${path} is in use by another process; stop that node, or ${other}`;
+      return new BatonError("DATA_IN_USE", text, about, { cause });
+    }
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return unusable(`is damaged (${message}); put back a copy of it, or move it away and start empty`);

@@ -59,28 +59,14 @@ describe("baton schedules", () => {
     await using node = await fakeNode({
       "PUT /schedules/nightly": () => ({ status: 201, body: { ...scheduleBody(), outcome: "created" } }),
     });
-    const args = [
+    const timing = [
       "--cron",
       "0 3 * * *",
-      "--zone",
-      "Europe/Berlin",
-      "--missed",
-      "run_all",
-      "--missed-max",
-      "5",
+      ..."--zone Europe/Berlin --missed run_all --missed-max 5".split(" "),
     ];
-    const more = ["--overlap", "skip", "--queue", "q", "--timeout-job", "1m"];
-    const { code, out, err } = await runCli([
-      "schedules",
-      "add",
-      "nightly",
-      "hello",
-      '{"a":1}',
-      ...args,
-      ...more,
-      "--url",
-      node.url,
-    ]);
+    const more = `--overlap skip --queue q --timeout-job 1m --url ${node.url}`.split(" ");
+    const args = ["schedules", "add", "nightly", "hello", '{"a":1}', ...timing, ...more];
+    const { code, out, err } = await runCli(args);
     assert.equal(code, 0, err);
     assert.equal(out, "nightly created, next at 2026-01-02T02:00:00.000Z\n");
     const { name: _, ...body } = node.asked[0]!.body as Record<string, unknown>;

@@ -372,10 +372,8 @@ describe("baton call", () => {
     await using node = await fakeNode({ [CALL]: { job_id: JOB_ID, result: null } });
     await runCli(["call", "hello", "--payload-file", "-", "--url", node.url], { input: "[1]" });
     await runCli(["call", "hello", "--url", node.url]);
-    assert.deepEqual(
-      node.asked.map(({ body }) => body),
-      [[1], null],
-    );
+    const bodies = node.asked.map(({ body }) => body);
+    assert.deepEqual(bodies, [[1], null]);
   });
 
   it("exits with 1 when the task failed, and tells where its log is", async () => {

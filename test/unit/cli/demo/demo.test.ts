@@ -35,10 +35,8 @@ describe("the files of a demo", () => {
     const secret = newSecret();
     const { folders } = demoTasks(directory);
     const plans = writeDemoFiles({ directory, ports: [9001, 9002, 9003], tasks: folders, secret });
-    assert.deepEqual(
-      plans.map(({ name }) => name),
-      DEMO_NODES,
-    );
+    const names = plans.map(({ name }) => name);
+    assert.deepEqual(names, DEMO_NODES);
     const data = new Set<string>();
     for (const [index, { name, url, config }] of plans.entries()) {
       const { settings } = loadSettings({ cwd: directory, configFile: config, environment: {} });

@@ -76,46 +76,15 @@ describe("baton jobs retry --all", () => {
     const dry = await runCli(["jobs", "retry", "--all", "--dry-run", "--url", node.url]);
     assert.deepEqual([dry.code, dry.out], [0, "1 failed job would be retried\n"]);
     node.routes.set(BULK, many(0) as never);
-    const none = await runCli([
-      "jobs",
-      "cancel",
-      "--all",
-      "--status",
-      "queued",
-      "--queue",
-      "q",
-      "--url",
-      node.url,
-    ]);
+    const none = await runCli(`jobs cancel --all --status queued --queue q --url ${node.url}`);
     assert.deepEqual([none.code, none.out], [0, "no queued jobs in queue q\n"]);
   });
 
   it("passes filters and the reason on, and gives programs the figures", async () => {
     await using node = await fakeNode({ [BULK]: many(2) });
-    const filters = [
-      "--status",
-      "queued",
-      "--queue",
-      "q",
-      "--since",
-      "1h",
-      "--until",
-      "2026-01-01T00:30:00Z",
-    ];
-    const args = [
-      "jobs",
-      "cancel",
-      "--all",
-      ...filters,
-      "--error-code",
-      "E",
-      "--reason",
-      "no",
-      "-y",
-      "-o",
-      "json",
-    ];
-    const { code, out, err } = await runCli([...args, "--url", node.url]);
+    const filters = "--status queued --queue q --since 1h --until 2026-01-01T00:30:00Z --error-code E";
+    const line = `jobs cancel --all ${filters} --reason no -y -o json --url ${node.url}`;
+    const { code, out, err } = await runCli(line);
     assert.equal(code, 0, err);
     assert.deepEqual(JSON.parse(out), {
       action: "cancel",
@@ -170,16 +139,7 @@ describe("baton jobs failures", () => {
 
   it("are shown by error, the number of each before it", async () => {
     await using node = await fakeNode({ "GET /cluster/failures": answer });
-    const { code, out, err } = await runCli([
-      "jobs",
-      "failures",
-      "--task",
-      "resize",
-      "--since",
-      "1h",
-      "--url",
-      node.url,
-    ]);
+    const { code, out, err } = await runCli(`jobs failures --task resize --since 1h --url ${node.url}`);
     assert.equal(code, 0);
     assert.deepEqual(out.split("\n"), [
       "#  COUNT  TASK    CODE   LAST     EXAMPLE                                      MESSAGE",

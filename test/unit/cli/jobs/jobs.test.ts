@@ -27,25 +27,8 @@ describe("baton jobs list", () => {
     });
     const page = { items: [jobBody(), failed], nodes: [], partial: false, next_cursor: "abc" };
     await using node = await fakeNode({ "GET /cluster/jobs": page });
-    const filters = [
-      "--status",
-      "failed",
-      "--queue",
-      "q",
-      "--task",
-      "t",
-      "--tag",
-      "vip",
-      "--since",
-      "2h",
-      "--until",
-      "2026-01-01T00:30:00Z",
-      "--limit",
-      "2",
-      "--cursor",
-      "c",
-    ];
-    const { code, out, err } = await runCli(["jobs", "list", "--url", node.url, ...filters]);
+    const filters = "--status failed --queue q --task t --tag vip --since 2h --until 2026-01-01T00:30:00Z";
+    const { code, out, err } = await runCli(`jobs list --url ${node.url} ${filters} --limit 2 --cursor c`);
     assert.equal(code, 0, err);
     assert.deepEqual(out.split("\n"), [
       "JOB                                          TASK   QUEUE    STATUS     ATTEMPTS  CREATED  ERROR",
@@ -178,10 +161,8 @@ describe("baton jobs logs", () => {
     const { code, out } = await runCli(["jobs", "logs", "-f", JOB_ID, "-o", "json", "--url", node.url]);
     assert.equal(code, 0);
     const lines = out.trimEnd().split("\n");
-    assert.deepEqual(
-      lines.map((line) => (JSON.parse(line) as { message: string }).message),
-      ["one", "two", "three"],
-    );
+    const found = lines.map((line) => (JSON.parse(line) as { message: string }).message);
+    assert.deepEqual(found, ["one", "two", "three"]);
     assert.equal(connections, 2);
     const { query, headers } = node.asked.at(-1)!;
     assert.equal(headers["last-event-id"] ?? query["after"], "2");

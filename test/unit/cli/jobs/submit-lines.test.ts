@@ -25,15 +25,11 @@ describe("baton submit --each-line", () => {
     const args = ["submit", "resize", "--each-line", "jobs.ndjson", "--queue", "q", "--idempotency-key", "k"];
     const { code, out, err } = await runCli([...args, "--url", node.url], { cwd });
     assert.equal(code, 0, err);
-    assert.deepEqual(
-      out.trimEnd().split("\n"),
-      Array.from({ length: 1_201 }, (_, n) => `job-${n}`),
-    );
+    const expected = Array.from({ length: 1_201 }, (_, n) => `job-${n}`);
+    assert.deepEqual(out.trimEnd().split("\n"), expected);
     assert.match(err, /^1,201 jobs submitted in /);
-    assert.deepEqual(
-      node.asked.map(({ body }) => (body as Job[]).length),
-      [500, 500, 201],
-    );
+    const found = node.asked.map(({ body }) => (body as Job[]).length);
+    assert.deepEqual(found, [500, 500, 201]);
     const [first] = node.asked[0]!.body as Job[];
     assert.deepEqual(first, { task: "resize", payload: { n: 0 }, queue: "q", idempotency_key: "k:1" });
     assert.equal(

@@ -67,10 +67,8 @@ describe("baton submit", () => {
     writeFileSync(join(directory, "p.json"), "[1]");
     await runCli(["submit", "t", "--payload-file", "p.json", "--url", node.url], { cwd: directory });
     await runCli(["submit", "t", "--payload-file", "-", "--url", node.url], { input: '"ä"' });
-    assert.deepEqual(
-      node.asked.map(({ body }) => (body as { payload: unknown }).payload),
-      [[1], "ä"],
-    );
+    const found = node.asked.map(({ body }) => (body as { payload: unknown }).payload);
+    assert.deepEqual(found, [[1], "ä"]);
   });
 
   it("shows where the JSON is wrong and submits nothing", async () => {
@@ -192,15 +190,7 @@ describe("baton submit --wait", () => {
         return "handled";
       },
     });
-    const { code, err } = await runCli([
-      "submit",
-      "hello",
-      "--wait",
-      "--timeout",
-      "100ms",
-      "--url",
-      node.url,
-    ]);
+    const { code, err } = await runCli(`submit hello --wait --timeout 100ms --url ${node.url}`);
     assert.equal(code, 124, err);
     assert.match(
       err,

@@ -117,10 +117,8 @@ describe("what baton top hears", () => {
       kind: "journal",
       entries: [newest!, { ...newest!, id: "9", at: "2027-01-01T00:00:00.000Z" }],
     });
-    assert.deepEqual(
-      again.model.events.map(({ id }) => id),
-      ["9", "3", "2", "1"],
-    );
+    const ids = again.model.events.map(({ id }) => id);
+    assert.deepEqual(ids, ["9", "3", "2", "1"]);
   });
 
   it("replaces only the lists that came", () => {

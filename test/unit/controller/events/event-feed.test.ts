@@ -8,7 +8,9 @@ import {
   type EventMessage,
   type EventWire,
 } from "../../../../src/controller/events/event-wire.ts";
+import { fakePlatform } from "../../../support/fake-platform.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
+import { seededRandom } from "../../../support/seeded-random.ts";
 import { atEnd, type Scope } from "../../../support/node-cleanup.ts";
 
 class World {
@@ -19,6 +21,8 @@ class World {
   loses: (message: EventMessage) => boolean = () => false;
   readonly #heard = new Map<string, (message: EventMessage) => void>();
   readonly #t: Scope;
+  /** Shared, so that each node has an incarnation of its own. */
+  readonly #random = seededRandom(1);
 
   constructor(t: Scope) {
     this.#t = t;
@@ -41,13 +45,10 @@ class World {
       },
     };
     const standing = () => ({ role: "STANDBY" as const, epoch: this.epoch, leader: this.leader });
-    const feed = new EventFeed({
-      node: name,
-      life: `life-${name}`,
+    const feed = new EventFeed(fakePlatform({ name, clock: this.clock, random: this.#random }), {
       wire,
       leads,
       standing,
-      clock: this.clock,
     });
     await feed.start();
     atEnd(this.#t, () => feed.stop());

@@ -2,13 +2,14 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { EventLog, type Happened } from "../../../../src/controller/events/event-log.ts";
 import type { Role } from "../../../../src/core/leadership/role.ts";
+import { fakePlatform } from "../../../support/fake-platform.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 
 function open() {
   const clock = new ManualClock();
   const standing = { role: "STANDBY" as Role, epoch: 7 as number | null, leader: "b" as string | null };
   const leads = () => standing.role === "LEADER";
-  const log = new EventLog({ node: "a", clock, standing: () => ({ ...standing }), leads });
+  const log = new EventLog(fakePlatform({ name: "a", clock }), { standing: () => ({ ...standing }), leads });
   return { clock, standing, log };
 }
 

@@ -53,10 +53,8 @@ describe("a task on a thread", () => {
     const result = (await resultOf(node, id)) as { thread: number };
     assert.ok(result.thread > 0, "not on the main thread");
     assert.deepEqual(result, { thread: result.thread, id, created: true, attempt: 1 });
-    assert.deepEqual(
-      await logsOf(node, id),
-      Array.from({ length: 1_000 }, (_, line) => `line ${line}`),
-    );
+    const expected = Array.from({ length: 1_000 }, (_, line) => `line ${line}`);
+    assert.deepEqual(await logsOf(node, id), expected);
     const job = await finished(node, id);
     assert.deepEqual([job.progress, job.progressMessage], [62.5, "from a thread"]);
   });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { JobAborted } from "../../../../src/jobs/run/job-run.ts";
-import { GRACE_MS, HeldRuns, WorkerWorld, heldWorld } from "../../../support/node-worker.ts";
+import { GRACE_MS, heldWorld, QUICK } from "../../../support/node-worker.ts";
 
 describe("a run that takes longer than its timeout", () => {
   it("gets one abort with the reason timeout, and its job is tried again", async (t) => {
@@ -97,12 +97,8 @@ describe("cancelling", () => {
   });
 
   it("ends a job that is claimed and waits for a slot, without running it", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, {
-      tasks: [
-        ["quick", () => {}],
-        ["held", held.polite],
-      ],
+    const { held, world } = await heldWorld(t, "held", "polite", {
+      tasks: QUICK,
       settings: { concurrency: 1 },
     });
     await world.submitMany(50, "quick"); // a rate at which the worker claims ahead
@@ -139,7 +135,7 @@ describe("cancelling", () => {
     assert.equal(await world.result(id), "done before I heard of it");
   });
 
-  it("does not try again a job that failed after the wish", async (t) => {
+  it("does not try again a job that failed after the request", async (t) => {
     const { held, world } = await heldWorld(t, "held", "stubborn");
     const id = await world.running("held");
     await world.jobs.cancel(id, null);
@@ -222,12 +218,8 @@ describe("a lease that is taken away", () => {
   });
 
   it("drops what was claimed ahead under it, and claims it again", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, {
-      tasks: [
-        ["quick", () => {}],
-        ["held", held.polite],
-      ],
+    const { held, world } = await heldWorld(t, "held", "polite", {
+      tasks: QUICK,
       settings: { concurrency: 1 },
     });
     await world.submitMany(50, "quick");

@@ -4,7 +4,7 @@ import type { TestContext } from "node:test";
 import * as fc from "../../../support/fast-check.ts";
 import type { JobId } from "../../../../src/core/ids.ts";
 import type { Handler } from "../../../../src/jobs/tasks/task.ts";
-import { HeldRuns, WorkerWorld, heldWorld } from "../../../support/node-worker.ts";
+import { HeldRuns, WorkerWorld, heldWorld, QUICK } from "../../../support/node-worker.ts";
 
 /** Counts how many run at once; each ends after a number of turns of the event loop. */
 function crowd() {
@@ -33,10 +33,7 @@ describe("concurrency", () => {
           const { seen, run } = crowd();
           const world = await WorkerWorld.open(t, { tasks: [["work", run]], settings: { concurrency } });
           const answers = await world.jobs.submit(turns.map((payload) => ({ task: "work", payload })));
-          await allFinished(
-            world,
-            answers.map(({ id }) => id),
-          );
+          for (const { id } of answers) await world.until(id, "completed");
           assert.ok(seen.most <= concurrency, `${seen.most} ran at once`);
           assert.equal(new Set(seen.order).size, turns.length);
           assert.equal(seen.order.length, turns.length);
@@ -79,12 +76,8 @@ describe("claiming ahead", () => {
   });
 
   it("follows the rate of short jobs, up to its limit, and ends with it", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, {
-      tasks: [
-        ["quick", () => {}],
-        ["held", held.polite],
-      ],
+    const { held, world } = await heldWorld(t, "held", "polite", {
+      tasks: QUICK,
       settings: { concurrency: 1, prefetchMax: 20 },
     });
     await allFinished(world, await world.submitMany(200, "quick"));
@@ -105,12 +98,8 @@ describe("claiming ahead", () => {
 
 describe("jobs that were claimed ahead and turn out slow", () => {
   it("go back to their place in line untouched, so that an urgent one does not wait behind them", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, {
-      tasks: [
-        ["quick", () => null],
-        ["held", held.polite],
-      ],
+    const { held, world } = await heldWorld(t, "held", "polite", {
+      tasks: QUICK,
       settings: { concurrency: 2, prefetchMax: 50 },
     });
     await allFinished(world, await world.submitMany(300, "quick"));
@@ -139,10 +128,8 @@ describe("what runs first", () => {
     await world.store.queues.setPaused("default", false);
     world.worker.wake();
     await allFinished(world, ids);
-    assert.deepEqual(
-      seen.order,
-      [2, 4, 0, 3, 1].map((index) => ids[index]),
-    );
+    const expected = [2, 4, 0, 3, 1].map((index) => ids[index]);
+    assert.deepEqual(seen.order, expected);
   });
 });
 
@@ -216,10 +203,9 @@ describe("jobs that were running when their node died", () => {
   it("all run again at once after a first crash", async (t) => {
     const { world, ids, runs } = await afterCrashes(t, 1);
     await world.rest();
-    assert.deepEqual(
-      runs.started.map(({ job, attempt }) => [job.id, job.crashes, attempt]),
-      ids.map((id) => [id, 1, 2]),
-    );
+    const found = runs.started.map(({ job, attempt }) => [job.id, job.crashes, attempt]);
+    const expected = ids.map((id) => [id, 1, 2]);
+    assert.deepEqual(found, expected);
   });
 
   it("run one at a time on their last chance, beside others that are not under suspicion", async (t) => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { HeldRuns, WorkerWorld, heldWorld } from "../../../support/node-worker.ts";
+import { HeldRuns, WorkerWorld, heldWorld, QUICK } from "../../../support/node-worker.ts";
 
 const LIMITS = { timeoutMs: 10_000, cleanupMs: 2_000 };
 
@@ -80,12 +80,8 @@ describe("a drain", () => {
   });
 
   it("releases what was claimed ahead as if it had never been claimed", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, {
-      tasks: [
-        ["quick", () => {}],
-        ["held", held.polite],
-      ],
+    const { held, world } = await heldWorld(t, "held", "polite", {
+      tasks: QUICK,
       settings: { concurrency: 1 },
     });
     await world.submitMany(50, "quick");

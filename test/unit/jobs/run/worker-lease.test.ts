@@ -112,10 +112,8 @@ describe("a claim whose answer is lost", () => {
     held.finish(0, "claimed before");
     await world.until(before, "completed");
     await world.advance(LEASE_MS + RENEW_MS);
-    assert.deepEqual(
-      (await world.reap()).map((job) => job.id),
-      [stranded],
-    );
+    const ids = (await world.reap()).map((job) => job.id);
+    assert.deepEqual(ids, [stranded]);
     await world.advance(1_000);
     assert.equal((await world.until(stranded, "processing")).attempts, 2);
     assert.deepEqual(held.reasons, []);

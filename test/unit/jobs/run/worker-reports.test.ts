@@ -25,10 +25,8 @@ describe("logs and progress", () => {
     });
     const id = await world.submit("chatty");
     const job = await world.until(id, "completed");
-    assert.deepEqual(
-      await world.logs(id),
-      Array.from({ length: count }, (_, line) => `line ${line}`),
-    );
+    const expected = Array.from({ length: count }, (_, line) => `line ${line}`);
+    assert.deepEqual(await world.logs(id), expected);
     assert.deepEqual([job.progress, job.progressMessage], [100, "done"]);
     const told = world.changes.filter((change) => change.id === id).map(({ status }) => status);
     assert.deepEqual([told[0], told.at(-1)], ["processing", "completed"], "followers hear of the end last");

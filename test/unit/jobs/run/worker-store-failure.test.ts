@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { HeldRuns, WorkerWorld } from "../../../support/node-worker.ts";
+import { WorkerWorld, heldWorld } from "../../../support/node-worker.ts";
 
 describe("while the store refuses results", () => {
   it("keeps them, tells it once, and settles each once when the store is back", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.polite]], settings: { concurrency: 3 } });
+    const { held, world } = await heldWorld(t, "held", "polite", { settings: { concurrency: 3 } });
     const ids = await world.submitMany(3, "held");
     await world.rest();
     world.faults.fail("record");
@@ -52,8 +51,7 @@ describe("while the store refuses results", () => {
   });
 
   it("does not lose log lines that were refused", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.polite]] });
+    const { held, world } = await heldWorld(t, "held", "polite");
     const id = await world.submit("held");
     await world.until(id, "processing");
     world.faults.fail("record");
@@ -67,8 +65,7 @@ describe("while the store refuses results", () => {
   });
 
   it("keeps the lease of runs that have ended, so that their results are still taken", async (t) => {
-    const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.polite]] });
+    const { held, world } = await heldWorld(t, "held", "polite");
     const id = await world.submit("held");
     await world.until(id, "processing");
     world.faults.fail("record");

@@ -25,10 +25,9 @@ describe("DueQueue", () => {
           } else {
             const due = [...model].filter(([, at]) => at <= one.now);
             const taken = queue.take(one.now);
-            assert.deepEqual(
-              taken.map((name) => model.get(name)),
-              due.map(([, at]) => at).sort((a, b) => a - b),
-            );
+            const found = taken.map((name) => model.get(name));
+            const expected = due.map(([, at]) => at).sort((a, b) => a - b);
+            assert.deepEqual(found, expected);
             assert.deepEqual(new Set(taken), new Set(due.map(([name]) => name)));
             for (const name of taken) model.delete(name);
           }

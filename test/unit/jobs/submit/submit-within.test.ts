@@ -138,14 +138,12 @@ describe("submitting with a client of the caller", () => {
     const answers = await submitter.submit(requests, { client });
     await client.query("COMMIT");
     const claimed = await world.claim("work");
-    assert.deepEqual(
-      claimed.map(({ id }) => id),
-      answers.map(({ id }) => id),
-    );
-    assert.deepEqual(
-      claimed.map(({ payload }) => payload),
-      requests.map(({ payload }) => String(payload)),
-    );
+    const ids = claimed.map(({ id }) => id);
+    const expected = answers.map(({ id }) => id);
+    assert.deepEqual(ids, expected);
+    const payloads = claimed.map(({ payload }) => payload);
+    const wanted = requests.map(({ payload }) => String(payload));
+    assert.deepEqual(payloads, wanted);
   });
 
   it("holds nobody up, not even with the first job ever of its kind", async (t) => {

@@ -1,17 +1,13 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, test } from "node:test";
 import * as fc from "../../../../support/fast-check.ts";
 import { Client } from "pg";
 import { float8s, int4s, int8s, texts, uuids } from "../../../../../src/platform/drivers/postgres/arrays.ts";
-import { PostgresServer, type SharedPostgres } from "../../../../support/postgres-server.ts";
+import { PostgresServer } from "../../../../support/postgres-server.ts";
 
-let server: SharedPostgres;
-let client: Client;
-before(async () => {
-  server = await PostgresServer.shared();
-  client = new Client({ connectionString: server.url("postgres") });
-  await client.connect();
-});
+const server = await PostgresServer.shared();
+const client = new Client({ connectionString: server.url("postgres") });
+await client.connect();
 after(async () => {
   await client.end();
   await server.stop();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Socket } from "node:net";
-import { after, before, test } from "node:test";
+import { after, test } from "node:test";
 import { systemClock } from "../../../../../src/platform/clock.ts";
 import { Postgres, read } from "../../../../../src/platform/drivers/postgres/postgres.ts";
 import { PostgresServer } from "../../../../support/postgres-server.ts";
@@ -8,10 +8,7 @@ import { PostgresServer } from "../../../../support/postgres-server.ts";
 const SHORT = read("postgres-test-short", "SELECT pg_sleep(0.05)");
 const LONG = read("postgres-test-long", "SELECT pg_sleep(60)");
 
-let server: PostgresServer;
-before(async () => {
-  server = await PostgresServer.start();
-});
+const server = await PostgresServer.start();
 after(() => server.stop());
 
 /** Connections to this test's server that this process has open. Other tests of the process have servers of their own. */

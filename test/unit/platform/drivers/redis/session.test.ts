@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, afterEach, before, describe, test } from "node:test";
+import { after, afterEach, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { BatonError, hasCode } from "../../../../../src/core/errors.ts";
 import { systemClock } from "../../../../../src/platform/clock.ts";
@@ -23,12 +23,8 @@ import { RedisServer } from "../../../../support/redis-server.ts";
 import { TcpProxy } from "../../../../support/tcp-proxy.ts";
 import { eventually } from "../../../../support/wait.ts";
 
-let server: RedisServer;
-let proxy: TcpProxy;
-before(async () => {
-  server = await RedisServer.start();
-  proxy = await TcpProxy.start(server.url());
-});
+const server = await RedisServer.start();
+const proxy = await TcpProxy.start(server.url());
 after(async () => {
   await proxy.stop();
   await server.stop();
@@ -76,15 +72,15 @@ const outcomeOf = async (work: Promise<unknown>): Promise<unknown> => {
   return error.details["outcome"];
 };
 
-void describe("a session of Redis", () => {
-  void test("answers come as RESP3 has them", async () => {
+describe("a session of Redis", () => {
+  test("answers come as RESP3 has them", async () => {
     const session = await open();
     assert.equal(await session.send(["GET", "nothing"]), null);
     await session.send(["HSET", "map", "a", "1"]);
     assert.deepEqual({ ...(await session.send<object>(["HGETALL", "map"])) }, { a: "1" });
   });
 
-  void test("a command that is not answered in time is rejected as unknown, and the connection is another one afterwards", async () => {
+  test("a command that is not answered in time is rejected as unknown, and the connection is another one afterwards", async () => {
     const lost: unknown[] = [];
     const session = await open({ url: through(), commandMs: 100, onLost: (reason) => lost.push(reason) });
     const first = await session.send<number>(["CLIENT", "ID"]);
@@ -102,7 +98,7 @@ void describe("a session of Redis", () => {
     assert.notEqual(await session.send<number>(["CLIENT", "ID"]), first);
   });
 
-  void test("a blocking read may take longer than other commands", async () => {
+  test("a blocking read may take longer than other commands", async () => {
     const session = await open({ commandMs: 50 });
     const started = systemClock.monotonic();
     assert.equal(await session.send(["BLPOP", "no-such-list", "0.3"], { deadlineMs: 2_000 }), null);
@@ -110,7 +106,7 @@ void describe("a session of Redis", () => {
     assert.equal(await session.send(["PING"]), "PONG");
   });
 
-  void test("nothing is sent twice, nor kept for later", async () => {
+  test("nothing is sent twice, nor kept for later", async () => {
     const session = await open({ url: through(), commandMs: 10_000 });
     await server.command("DEL", "counter");
     await proxy.freeze("down");
@@ -125,7 +121,7 @@ void describe("a session of Redis", () => {
     assert.equal(await server.command("GET", "counter"), "1");
   });
 
-  void test("subscriptions and what onOpen set up are there again on each new connection, before it counts as open", async () => {
+  test("subscriptions and what onOpen set up are there again on each new connection, before it counts as open", async () => {
     const heard: string[] = [];
     const openWhileSettingUp: boolean[] = [];
     let ready = 0;
@@ -152,7 +148,7 @@ void describe("a session of Redis", () => {
     assert.ok(openWhileSettingUp.every((open) => !open));
   });
 
-  void test("a connection whose set-up fails is given up, and the start says why", async () => {
+  test("a connection whose set-up fails is given up, and the start says why", async () => {
     const failing = create({ onOpen: () => Promise.reject(new Error("no")) });
     assert.match((await failure(failing.start())).message, /no/);
     const name = `fails-${systemRandom.uuid()}`;
@@ -164,20 +160,18 @@ void describe("a session of Redis", () => {
     });
   });
 
-  void test("a script is sent by its digest, and in full to a server that does not know it", async () => {
+  test("a script is sent by its digest, and in full to a server that does not know it", async () => {
     const session = await open();
     const sum = redisScript("sum", `return tonumber(ARGV[1]) + tonumber(ARGV[2]) -- ${systemRandom.uuid()}`);
     assert.equal(await session.run(sum, [], [1, "2"]), 3);
     assert.deepEqual(await session.send(["SCRIPT", "EXISTS", sum.digest]), [1]);
     await server.command("SCRIPT", "FLUSH");
     const all = await Promise.all(Array.from({ length: 20 }, (_, i) => session.run(sum, [], [i, i])));
-    assert.deepEqual(
-      all,
-      Array.from({ length: 20 }, (_, i) => 2 * i),
-    );
+    const expected = Array.from({ length: 20 }, (_, i) => 2 * i);
+    assert.deepEqual(all, expected);
   });
 
-  void test("what the server refuses is passed on as it is, or as what it means", async () => {
+  test("what the server refuses is passed on as it is, or as what it means", async () => {
     const session = await open();
     await session.send(["SET", "text", "x"]);
     await assert.rejects(session.send(["INCR", "text"]), /not an integer/);
@@ -185,7 +179,7 @@ void describe("a session of Redis", () => {
     assert.equal(session.open, true);
   });
 
-  void test("a server that became a replica is left, and the command was not done", async () => {
+  test("a server that became a replica is left, and the command was not done", async () => {
     const own = await RedisServer.start();
     try {
       let lost = 0;
@@ -203,7 +197,7 @@ void describe("a session of Redis", () => {
     }
   });
 
-  void test("a restart of the server is survived, also one that takes a while", async () => {
+  test("a restart of the server is survived, also one that takes a while", async () => {
     const own = await RedisServer.start({ persistent: true });
     try {
       const session = await open({ url: own.url() });
@@ -219,7 +213,7 @@ void describe("a session of Redis", () => {
     }
   });
 
-  void test("a stop does not wait for a silent server, nor for one that is being connected to", async () => {
+  test("a stop does not wait for a silent server, nor for one that is being connected to", async () => {
     const deaf = createServer(() => {});
     await new Promise<void>((resolve) => deaf.listen(0, "127.0.0.1", resolve));
     const { port } = deaf.address() as { port: number };
@@ -238,14 +232,14 @@ void describe("a session of Redis", () => {
     deaf.unref();
   });
 
-  void test("nobody listens there: the start says so, and is tried again by whoever wants", async () => {
+  test("nobody listens there: the start says so, and is tried again by whoever wants", async () => {
     const session = create({ url: "redis://127.0.0.1:1" });
     const error = await failure(session.start());
     assert.equal(error.code, "STORE_UNAVAILABLE");
     assert.match(error.message, /ECONNREFUSED/);
   });
 
-  void test("deadlines are the given clock's", async () => {
+  test("deadlines are the given clock's", async () => {
     const clock = new ManualClock();
     const session = await open({ url: through(), clock, commandMs: 30_000 });
     await proxy.freeze();
@@ -264,7 +258,7 @@ void describe("a session of Redis", () => {
   }));
 });
 
-void describe("Redis as a cluster uses it", () => {
+describe("Redis as a cluster uses it", () => {
   const client = (options: Partial<RedisOptions> = {}): RedisSession => {
     const redis = new Redis({ url: server.url(), clock: systemClock, random: systemRandom, ...options });
     const session = redis.session();
@@ -272,7 +266,7 @@ void describe("Redis as a cluster uses it", () => {
     return session;
   };
 
-  void test("password and database of the URL are used", async () => {
+  test("password and database of the URL are used", async () => {
     const own = await RedisServer.start({ password: "p@ss w%rd" });
     try {
       const redis = client({ url: own.url(5), name: "baton/one/ada" });
@@ -288,7 +282,7 @@ void describe("Redis as a cluster uses it", () => {
     }
   });
 
-  void test("rediss speaks TLS, and believes only certificates that the machine trusts", async (t) => {
+  test("rediss speaks TLS, and believes only certificates that the machine trusts", async (t) => {
     const dir = mkdtempSync(join(tmpdir(), "baton-tls-"));
     t.after(() => rmSync(dir, { recursive: true, force: true }));
     const [key, cert] = [join(dir, "key.pem"), join(dir, "cert.pem")];

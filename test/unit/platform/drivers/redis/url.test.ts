@@ -4,8 +4,8 @@ import { hasCode } from "../../../../../src/core/errors.ts";
 import { RedisKeys } from "../../../../../src/platform/drivers/redis/redis.ts";
 import { parseRedisUrl, shownAddress } from "../../../../../src/platform/drivers/server-url.ts";
 
-void describe("the URL of Redis", () => {
-  void test("host, port, user, password, database and TLS are read", () => {
+describe("the URL of Redis", () => {
+  test("host, port, user, password, database and TLS are read", () => {
     assert.deepEqual(parseRedisUrl("redis://cache.example"), {
       host: "cache.example",
       port: 6_379,
@@ -25,7 +25,7 @@ void describe("the URL of Redis", () => {
     assert.equal(parseRedisUrl("redis://:secret@h/").password, "secret");
   });
 
-  void test("it is shown without user and password", () => {
+  test("it is shown without user and password", () => {
     assert.equal(shownAddress(parseRedisUrl("rediss://ada:secret@[::1]:7000/3")), "rediss://[::1]:7000/3");
     assert.equal(shownAddress(parseRedisUrl("redis://ada:secret@h")), "redis://h:6379");
   });
@@ -42,7 +42,7 @@ void describe("the URL of Redis", () => {
     ["redis://ada:sec%ZZret@h", /% as %25/],
   ];
   for (const [url, says] of wrong) {
-    void test(`${url} is refused with the remedy, and nothing of a password`, () => {
+    test(`${url} is refused with the remedy, and nothing of a password`, () => {
       assert.throws(
         () => parseRedisUrl(url),
         (error: unknown) => {
@@ -57,8 +57,8 @@ void describe("the URL of Redis", () => {
   }
 });
 
-void describe("names on Redis", () => {
-  void test("keys of one cluster share a hash tag, and channels tell databases apart", () => {
+describe("names on Redis", () => {
+  test("keys of one cluster share a hash tag, and channels tell databases apart", () => {
     const keys = new RedisKeys("orchestrix", 3);
     assert.equal(keys.key("coordinator", "leader"), "{orchestrix}:coordinator:leader");
     assert.equal(keys.channel("coordinator", "told"), "{orchestrix}:3:coordinator:told");
@@ -66,11 +66,9 @@ void describe("names on Redis", () => {
   });
 
   for (const prefix of ["", "a b", "{a}", "a:", "-a", "a".repeat(64)]) {
-    void test(`the prefix ${JSON.stringify(prefix)} is refused`, () => {
-      assert.throws(
-        () => new RedisKeys(prefix),
-        (error: unknown) => hasCode(error, "BAD_CONFIG") && error.details.field === "redis.prefix",
-      );
+    test(`the prefix ${JSON.stringify(prefix)} is refused`, () => {
+      const details = { field: "redis.prefix" };
+      assert.throws(() => new RedisKeys(prefix), { code: "BAD_CONFIG", details });
     });
   }
 });

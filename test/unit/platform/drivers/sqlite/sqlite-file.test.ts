@@ -95,10 +95,8 @@ describe("a SQLite file", () => {
   });
 
   it("belongs to one process at a time, and names the remedy to the second", () => {
-    assert.throws(
-      () => new SqliteFile(file.path, systemClock),
-      (error) => hasCode(error, "DATA_IN_USE") && /--data/.test(error.message),
-    );
+    const refused = { code: "DATA_IN_USE", message: /--data/ };
+    assert.throws(() => new SqliteFile(file.path, systemClock), refused);
   });
 
   it("commits what waits when it is closed, and refuses afterwards", async () => {

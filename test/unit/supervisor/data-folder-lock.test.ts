@@ -3,28 +3,28 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { DataLock } from "../../../src/supervisor/data-folder-lock.ts";
+import { lockDataFolder } from "../../../src/supervisor/data-folder-lock.ts";
 import { readReport } from "../../../src/supervisor/supervisor-report.ts";
 
-describe("DataLock", () => {
+describe("lockDataFolder", () => {
   it("is had by one at a time, and is free again after its release", (t) => {
     const directory = mkdtempSync(join(tmpdir(), "baton-lock-"));
     t.after(() => rmSync(directory, { recursive: true, force: true }));
-    const first = DataLock.take(directory);
+    const first = lockDataFolder(directory);
     assert.ok(first);
-    assert.equal(DataLock.take(directory), null);
-    first.release();
-    first.release();
-    const second = DataLock.take(directory);
+    assert.equal(lockDataFolder(directory), null);
+    first();
+    first();
+    const second = lockDataFolder(directory);
     assert.ok(second);
-    second.release();
+    second();
   });
 
   it("says what is wrong with a directory that cannot be used", (t) => {
     const directory = mkdtempSync(join(tmpdir(), "baton-lock-"));
     t.after(() => rmSync(directory, { recursive: true, force: true }));
     writeFileSync(join(directory, "file"), "");
-    assert.throws(() => DataLock.take(join(directory, "file")), { code: "DATA_UNUSABLE" });
+    assert.throws(() => lockDataFolder(join(directory, "file")), { code: "DATA_UNUSABLE" });
     assert.equal(readReport(directory), null);
   });
 });
