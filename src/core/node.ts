@@ -2,7 +2,7 @@
 
 import type { NodeName } from "./ids.ts";
 
-/** A name may be used again after a restart; the incarnation tells the two lives apart. */
+/** A name may be used again after a restart; every process has another incarnation. */
 export interface NodeIdentity {
   readonly name: NodeName;
   readonly incarnation: string;

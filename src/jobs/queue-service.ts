@@ -2,10 +2,9 @@ import { Cached } from "../platform/cached.ts";
 import type { Platform } from "../platform/platform.ts";
 import type { QueueInfo, QueueStore, Store } from "../store/store.ts";
 
-export type Queues = Pick<QueueService, "list" | "waitingSince" | "setPaused">;
+export type Queues = Pick<QueueService, "list" | "setPaused">;
 
 export class QueueService {
-  readonly #queues: Store["queues"];
   readonly #pauses: Pick<QueueStore, "setPaused">;
   readonly #onReady: () => void;
   /** Counting many jobs takes a database a while, and all who have the page open ask at the same time. */
@@ -21,7 +20,6 @@ export class QueueService {
     pauses: Pick<QueueStore, "setPaused">,
     onReady: () => void,
   ) {
-    this.#queues = queues;
     this.#pauses = pauses;
     this.#onReady = onReady;
     this.#counts = new Cached(clock, 0, () => queues.list());
@@ -29,11 +27,6 @@ export class QueueService {
 
   list(): Promise<readonly QueueInfo[]> {
     return this.#counts.next();
-  }
-
-  /** Since when the oldest due job of each queue waits. */
-  waitingSince(): Promise<ReadonlyMap<string, number>> {
-    return this.#queues.waitingSince();
   }
 
   async setPaused(queue: string, paused: boolean): Promise<void> {

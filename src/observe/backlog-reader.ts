@@ -8,13 +8,8 @@ import type { Agent } from "../store/agents.ts";
 import type { QueueInfo, Store } from "../store/store.ts";
 import { Cached } from "../platform/cached.ts";
 
-export interface QueueBacklog extends QueueInfo {
-  /** Wall time of the store: since when the longest wait lasts; null when nothing waits. */
-  readonly oldestAt: number | null;
-}
-
 export interface Backlog {
-  readonly queues: readonly QueueBacklog[];
+  readonly queues: readonly QueueInfo[];
   readonly agents: readonly Agent[];
   /** How old this is. */
   readonly ageMs: number;
@@ -28,15 +23,8 @@ export class BacklogReader {
 
   constructor({ clock }: Pick<Platform, "clock">, store: Pick<Store, "queues" | "agents">) {
     this.#counted = new Cached(clock, FRESH_MS, async () => {
-      const [queues, oldest, agents] = await Promise.all([
-        store.queues.list(),
-        store.queues.waitingSince(),
-        store.agents.list(false),
-      ]);
-      return {
-        queues: queues.map((queue) => ({ ...queue, oldestAt: oldest.get(queue.name) ?? null })),
-        agents,
-      };
+      const [queues, agents] = await Promise.all([store.queues.list(), store.agents.list(false)]);
+      return { queues, agents };
     });
   }
 

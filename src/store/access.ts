@@ -11,16 +11,16 @@ import { type Credential, isSame, merge } from "../core/access/credential.ts";
 import { each, query, type Script, type Scripts, sql } from "./script.ts";
 
 export interface AccessStore {
-  /** Those that were written behind this revision (0: all of them), tombstones too, and the newest revision. */
+  /** Credentials written after this revision (0 for all), including tombstones, and the newest revision. */
   changes(after: number): Promise<AccessChanges>;
 
   /**
-   * Keeps what `merge` makes of each and what is there; all of them or nothing. Answers what is there now, in the order given, or
-   * null when the condition did not hold and nothing was written.
+   * Merges each credential with the stored one (`merge`) and stores the result; all of them or none. Returns what is
+   * stored now, in the order given, or null if the condition did not hold and nothing was written.
    */
   put(credentials: readonly Credential[], only?: PutCondition): Promise<readonly Credential[] | null>;
 
-  /** Removes them without a trace. Only for those that `isForgotten`. */
+  /** Removes credentials and leaves no tombstone. Only for those that `isForgotten`. */
   forget(ids: readonly string[]): Promise<void>;
 }
 
@@ -30,8 +30,8 @@ export interface AccessChanges {
 }
 
 /**
- * `first_admin`: only where nothing has the permission `admin`, not even a tombstone. `free_name`: only if nothing else alive has the kind and name of any
- * of them.
+ * `first_admin`: only if no credential, not even a tombstone, has the permission `admin`. `free_name`: only if no other
+ * credential that is not removed has the same kind and name.
  */
 export type PutCondition = "first_admin" | "free_name";
 
@@ -54,15 +54,15 @@ const columnOf = (field: string): string =>
   field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 const COLUMNS = FIELDS.map((field) => `c.${columnOf(field)} AS "${field}"`).join(", ");
 
-/** One statement, so that the number and the rows are of the same instant. */
+/** One statement, so that the revision and the rows belong to the same snapshot. */
 const CHANGES = sql(
   "credential-changes",
   `SELECT r.n AS revision, ${COLUMNS} FROM baton.credential_revision r
    LEFT JOIN baton.credential c ON c.revision > $1::bigint ORDER BY c.revision, c.id`,
 );
 /**
- * A writer holds this row until its commit: writers come one after the other, so that revisions become visible in their
- * order, and what a condition found is still so when it is acted on.
+ * A writer locks this row until it commits. So writers run one after the other, revisions become visible in order, and
+ * a condition still holds when the write is made.
  */
 const LOCK = sql("credential-lock", "SELECT n FROM baton.credential_revision FOR UPDATE");
 const RAISE = sql("credential-raise", "UPDATE baton.credential_revision SET n = n + 1 RETURNING n");

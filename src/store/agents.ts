@@ -11,11 +11,11 @@ import type { Term } from "../core/leadership/term.ts";
 import { each, query, type Script, type Scripts, sql } from "./script.ts";
 
 export interface AgentStore {
-  /** Creates or refreshes; one that was removed is back. */
+  /** Creates or updates agents. A removed agent is active again. */
   seen(agents: readonly AgentSeen[], fence: Term): Promise<void>;
-  /** Leaves a tombstone. False when there is none of that name, or it is removed already. */
+  /** Leaves a tombstone. False if there is no agent of that name, or it is removed already. */
   remove(name: string, fence: Term): Promise<boolean>;
-  /** By name; those that were removed only when asked for. */
+  /** In the order of names. */
   list(withRemoved: boolean): Promise<readonly Agent[]>;
 }
 
@@ -23,11 +23,11 @@ export interface AgentSeen {
   readonly name: string;
   /** The tasks that it can run. */
   readonly capabilities: readonly string[];
-  /** Of its software; null if it does not tell. */
+  /** Of its software; null if unknown. */
   readonly version: string | null;
-  /** A plain JSON object of its own making, as text. */
+  /** A JSON object that the agent defines, as text. */
   readonly labels: string;
-  /** Jobs that it runs now, as it says. */
+  /** The number of jobs that it runs, as reported by the agent. */
   readonly running: number;
 }
 
@@ -66,7 +66,7 @@ type Row = Omit<Agent, "capabilities"> & { readonly capabilities: string };
 export function agentStore(scripts: Scripts): AgentStore {
   return {
     seen: (agents, fence) => {
-      // In the order of names, so that two batches with the same agents do not wait for each other crosswise.
+      // In the order of names, so that two batches with the same agents cannot deadlock.
       const sorted = agents.toSorted((a, b) => (a.name === b.name ? 0 : a.name < b.name ? -1 : 1));
       const rows = sorted.map(({ name, capabilities, version, labels, running }) => {
         return [name, JSON.stringify(capabilities), version, labels, running, fence.epoch];
@@ -85,7 +85,7 @@ export function agentStore(scripts: Scripts): AgentStore {
   };
 }
 
-/** Forgets those that have not been seen, and tombstones that have stood, for so long. */
+/** Removes agents that have not been seen for so long, and tombstones that are as old. */
 export function* purgeAgents(ageMs: number): Script<number> {
   return (yield* query(PURGE, ageMs)).length;
 }

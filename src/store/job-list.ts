@@ -2,7 +2,7 @@
  * One page of a list of jobs, for both stores: the matching jobs may be anywhere among millions, so a page walks a
  * bounded number of rows from the newest on, a small piece first. A short page has a cursor to continue with.
  *
- * Which rows are walked, and how, each store knows by itself.
+ * Each store decides which rows are walked, and how.
  */
 
 import { BatonError } from "../core/errors.ts";
@@ -10,28 +10,28 @@ import type { JobRow } from "./job-row.ts";
 import type { JobQuery } from "./jobs.ts";
 import { call, type Script } from "./script.ts";
 
-/** Rows that one page may look at. */
+/** Rows that one page may read. */
 const SCAN_MAX = 10_000;
-/** How far apart the order of arrival and `created_at` may be: submits at one moment, a clock that was set back a little. */
+/** How much the order of arrival and `created_at` may differ: concurrent submits, or a clock that was set back a little. */
 export const SEEK_MARGIN_MS = 2_000;
 
 export interface Piece {
   /** Only rows with a lower number. */
   readonly before: number;
-  /** Rows to look at, and most that are wanted. */
+  /** Rows to read, and the maximum number of matches. */
   readonly scan: number;
   readonly limit: number;
 }
 
 export interface PageWalk {
   readonly before: number;
-  /** Rows to look at first. */
+  /** Rows to read in the first piece. */
   readonly scanFirst: number;
-  /** Without a filter every row fits, and the page is as long as the walk. */
+  /** Without a filter every row matches, and the page is as long as the walk. */
   readonly filtered: boolean;
   /**
-   * Rows in their order with `seq`, and in each of them as `walked` the last row that was looked at, if there may be more behind it. Where
-   * none fits, one row without `seq`.
+   * Matching rows in order, with `seq`. Each has in `walked` the last row that was read, if there may be more after it.
+   * If none matches, one row without `seq`.
    */
   readonly read: (piece: Piece) => readonly JobRow[] | Promise<readonly JobRow[]>;
 }
@@ -58,7 +58,7 @@ export function* walkPage(limit: number, walk: PageWalk): Script<FoundRows> {
   }
 }
 
-/** The number before which a page begins. */
+/** The page contains jobs with lower numbers than this. */
 export function cursorSeq({ cursor }: JobQuery): number {
   if (cursor === undefined) return Number.MAX_SAFE_INTEGER;
   if (/^[1-9][0-9]{0,15}$/.test(cursor)) return Number(cursor);

@@ -1,15 +1,29 @@
 /**
- * Jobs as rows, for both stores. Rows have columns with the names of the fields of a job, so that one function reads
- * them. What is stored in another form (error, killed nodes, lists of texts) is JSON text, or an array on PostgreSQL.
+ * Jobs as rows, for both stores. The columns have the names of a job's fields, so that one function reads them. Errors,
+ * killed nodes and lists of texts are stored as JSON text, or as an array on PostgreSQL.
  */
 
-import type { Job, JobError } from "../core/jobs/job.ts";
+import { type Job, type JobError, JOB_STATUSES, type JobStatus } from "../core/jobs/job.ts";
 import { COLUMN_FIELDS, type RareFields } from "../core/jobs/job-fields.ts";
 import type { BriefJob } from "./jobs.ts";
 
 /** A row of our own tables: each column has the type that its reader expects. */
 // oxlint-disable-next-line typescript/no-explicit-any -- the schema is the type
 export type JobRow = Record<string, any>;
+
+/** The numbers of statuses in the tables of both stores. */
+export const STATUS = {
+  scheduled: 0,
+  queued: 1,
+  processing: 2,
+  completed: 3,
+  failed: 4,
+  cancelled: 5,
+} as const;
+
+export function statusName(code: number): JobStatus {
+  return JOB_STATUSES[code]!;
+}
 
 /** Fields with a column in `live` and in `done`. */
 const STATE: Readonly<Record<string, string>> = {
@@ -27,7 +41,7 @@ const STATE: Readonly<Record<string, string>> = {
   killed: "killed",
 };
 
-/** Of `job j`, `live l` and `done d`: what both stores keep in the same columns. `fresh` has values for a job without `live` and `done`. */
+/** The columns of `job j`, `live l` and `done d` that both stores have. `fresh`: values for a job without `live` and `done`. */
 export function jobColumns(fresh: Readonly<Record<string, string>> = {}): string {
   const state = Object.entries(STATE).map(([name, column]) => {
     const otherwise = fresh[name] === undefined ? "" : `, ${fresh[name]}`;

@@ -17,8 +17,8 @@ export type { Abandoned, Outcome, Recovered } from "../core/jobs/run-end.ts";
 
 export interface JobStore {
   /**
-   * Same idempotency key, same job: the one that is there already is answered with `existed`. With `wakes`, a shared store also
-   * sends the hint `jobs.ready` to all nodes with its commit: a way less than telling them afterwards.
+   * If a job with the same idempotency key exists, that job is returned with `existed`. With `wakes`, a shared store also
+   * sends the hint `jobs.ready` to all nodes when it commits, which saves the caller a round trip.
    */
   submit(
     jobs: readonly NewJob[],
@@ -28,9 +28,9 @@ export interface JobStore {
   ): Promise<readonly Submitted[]>;
 
   /**
-   * The same inside a transaction of the caller, with which the jobs are stored and the workers woken, or not. Left out by
-   * a keeper that callers have no connection to. What the database says against it is passed on as it is, for the caller
-   * to roll back or to try again.
+   * The same inside a transaction of the caller: the jobs are stored, and the workers woken, when it commits. Left out by
+   * a store to which callers cannot connect. Errors of the database are passed on unchanged, so that the caller can roll
+   * back or try again.
    */
   submitWithin?(
     client: TransactionClient,
@@ -42,21 +42,22 @@ export interface JobStore {
   claim(request: ClaimRequest): Promise<Claimed>;
 
   /**
-   * Writes logs and progress of runs, and then ends runs, in one transaction. Every verdict is about one run; a stale run does not
-   * hold up the others. A settlement does not overtake reports that were sent before it, also if nobody waits in between.
+   * Writes logs and progress of runs, and then ends runs, in one transaction. Every verdict is about one run; a stale run
+   * does not affect the others. A settlement is written after reports that were sent before it, also if the caller did
+   * not wait for them.
    */
   record(batch: RunBatch, fence?: Term): Promise<Recorded>;
 
-  /** Prolongs a lease. A lease that was given away or has run out is not held and cannot be revived. */
+  /** Extends a lease. A lease that was taken over or has expired is not held and cannot be revived. */
   renew(lease: LeaseId, ttlMs: number, fence?: Term): Promise<Renewal>;
 
   /**
-   * Puts jobs of claimants that are gone back into their place in the queue, under the next epoch, and ends their leases; those whose
-   * budget is spent have failed. Of an overdue run only the job is taken: it runs again at once if it has attempts left.
+   * Returns the jobs of claimants that are gone to their place in the queue, under the next epoch, and ends their leases;
+   * jobs whose budget is spent fail. Of an overdue run only the job is taken: it runs again at once if it has attempts left.
    */
   recover(which: Abandoned, budgets: Budgets, fence: Term): Promise<readonly Recovered[]>;
 
-  /** Waiting: cancelled at once. Running: the wish is recorded, and `renew` tells the claimant. */
+  /** A waiting job is cancelled at once. For a running job the request is stored, and `renew` returns it to the claimant. */
   cancel(id: JobId, reason: string | null): Promise<CancelAnswer>;
 
   /** A failed or cancelled job returns to the queue with fresh budgets. */
@@ -70,21 +71,21 @@ export interface JobStore {
   /** The result as JSON text; null while there is none. */
   result(id: JobId): Promise<string | null>;
 
-  /** Newest first. `brief` has no more of a job than what lists of many need. */
+  /** Newest first. With `brief`, only the fields that long lists show. */
   list(query: JobQuery): Promise<JobPage>;
   list(query: JobQuery, brief: true): Promise<JobPage<BriefJob>>;
 
-  /** Runs that did not end the job, and where it was dispatched. Empty for a job that is not there. */
+  /** Runs that did not end the job, and its assignments. Empty if there is no such job. */
   runs(id: JobId): Promise<JobRuns>;
 
-  /** How long jobs waited and ran that ended in the last `withinMs`; of the newest `limit` finished ones. */
+  /** How long recent jobs waited and ran: those of the newest `limit` finished jobs that ended in the last `withinMs`. */
   timings(limit: number, withinMs: number): Promise<readonly JobTiming[]>;
 
-  /** Log lines with a sequence number above `after`, oldest first. Empty for a job that is not there. */
+  /** Log lines with a sequence number above `after`, oldest first. Empty if there is no such job. */
   logs(id: JobId, after: number, limit: number): Promise<readonly LogLine[]>;
 }
 
-/** Somebody's own connection, on which their transaction is open: a client of node-postgres, or what looks like one. */
+/** A connection of the caller with an open transaction: a client of node-postgres, or an object with the same `query`. */
 export interface TransactionClient {
   query(text: string, values: unknown[]): Promise<{ readonly rows: readonly unknown[] }>;
 }
@@ -102,7 +103,7 @@ export interface NewJob extends Partial<RareFields> {
   readonly maxAttempts: number;
   readonly timeoutMs: number | null;
   readonly idempotencyKey: string | null;
-  /** Kept with the job and given to whoever runs it (core/trace.ts); left out when there is none. */
+  /** Stored with the job and passed to its worker (core/trace.ts); left out if there is none. */
   readonly trace?: string | null;
 }
 
@@ -114,25 +115,25 @@ export interface Submitted {
 
 export interface ClaimRequest {
   readonly author: Author;
-  /** Shown as the job's worker, and named when it dies while it runs the job. */
+  /** Shown as the job's worker, and recorded if it dies while it runs the job. */
   readonly worker: string;
   readonly lease: LeaseId;
   readonly leaseMs: number;
   readonly limit: number;
-  /** Only jobs of these tasks; others stay in the queue for somebody who knows them. */
+  /** Only jobs of these tasks; others stay in the queue for another worker. */
   readonly tasks: ReadonlySet<string>;
-  /** Only these queues; null for all. Paused ones are always left alone. */
+  /** Only these queues; null for all. Paused queues are always skipped. */
   readonly queues: ReadonlySet<string> | null;
-  /** Never these, whatever `queues` says. */
+  /** Never these, even if they are in `queues`. */
   readonly exceptQueues: ReadonlySet<string>;
   /**
-   * Whether the claim may open the lease, which is for a claimant that holds nothing. Otherwise the lease must be there: one
-   * that was ended is not revived, and the claimant learns that it has lost what it runs.
+   * Whether the claim may open the lease: only for a claimant that holds nothing. Otherwise the lease must exist. One that
+   * was ended is not revived, and the claimant learns that it has lost its runs.
    */
   readonly opens: boolean;
   /**
-   * Whether one suspect (core/jobs/job.ts: a job that one more crash would put into quarantine) may be among them. A claimant
-   * asks for one at a time and runs no other beside it.
+   * Whether one suspect (core/jobs/job.ts: a job that one more crash would put into quarantine) may be among them. A
+   * claimant asks for one at a time and runs no other at the same time.
    */
   readonly suspect: boolean;
   readonly fence?: Term;
@@ -140,13 +141,13 @@ export interface ClaimRequest {
 
 export interface Claimed {
   readonly jobs: readonly ClaimedJob[];
-  /** False: the lease is not ours any more, and nothing was claimed under it. */
+  /** False: the claimant no longer holds the lease, and nothing was claimed. */
   readonly held: boolean;
   /** When the next scheduled job is due, from now; null if none is known. */
   readonly nextDueInMs: number | null;
 }
 
-/** Names one run: this job under this epoch. `ref` is the keeper's own short cut; outsiders leave it out. */
+/** Identifies one run: this job under this epoch. `ref` is a shortcut that the store itself sets; others leave it out. */
 export interface Run {
   readonly id: JobId;
   readonly jobEpoch: number;
@@ -171,7 +172,7 @@ export interface ClaimedJob extends Run {
   readonly leaderEpoch: number;
   /** Left out by a node of an earlier version that dispatched it. */
   readonly trace?: string | null;
-  /** The one that it was dispatched in; left out for a job that its worker took by itself. */
+  /** The assignment in which it was dispatched; left out for a job that its worker claimed itself. */
   readonly assignment?: number;
 }
 
@@ -181,8 +182,8 @@ export interface Settlement {
 }
 
 /**
- * `replayed`: this very run was settled before; nothing changed, and the first answer stands.
- * `stale`: the job has moved on under a higher epoch, or the lease is not the one that holds it.
+ * `replayed`: this run was settled before; nothing changed, and the first result stands.
+ * `stale`: the job has a higher epoch, or another lease holds it.
  */
 export type Verdict = "accepted" | "replayed" | "stale" | "missing";
 
@@ -196,12 +197,12 @@ export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export interface LogLine extends NewLogLine {
-  /** From 1, without gaps, across all runs of the job: a reader resumes behind the last one it saw. */
+  /** From 1, without gaps, across all runs of the job: a reader resumes after the last line it has read. */
   readonly seq: number;
   readonly jobEpoch: number;
 }
 
-/** Lines a job may have. The last one says so, and what comes after is dropped. */
+/** Log lines that a job may have. The last one says that the limit is reached; later lines are dropped. */
 export const LOG_LINES_MAX = 10_000;
 export const LOG_LIMIT_REACHED = `the limit of ${LOG_LINES_MAX} log lines is reached; later lines are dropped`;
 
@@ -211,7 +212,7 @@ export interface Report {
   readonly progress: { readonly value: number; readonly message: string | null } | null;
 }
 
-/** What runs say: reports, and the outcomes of those that end after them. */
+/** Reports of runs, and the outcomes of runs that end after them. */
 export interface RunBatch {
   readonly reports: readonly Report[];
   readonly settlements: readonly Settlement[];
@@ -243,7 +244,7 @@ export interface JobQuery extends FieldFilters {
   readonly since?: number;
   /** Created before this instant. */
   readonly until?: number;
-  /** Of the error that it ended with, or failed with last. */
+  /** Of its final or most recent error. */
   readonly errorCode?: string;
   readonly limit: number;
   readonly cursor?: string;
@@ -252,21 +253,21 @@ export interface JobQuery extends FieldFilters {
 export type BriefJob = Pick<Job, "id" | "task" | "queue" | "status" | "createdAt" | "finishedAt" | "error">;
 
 export interface JobTiming {
-  /** From when it was due to the start of its last run. */
+  /** From the time at which it was due to the start of its last run. */
   readonly waitMs: number;
   readonly runMs: number;
 }
 
 export interface JobPage<Listed = Job> {
   readonly jobs: readonly Listed[];
-  /** Give it back to go on; null at the end. */
+  /** Pass it on to read the next page; null at the end. */
   readonly cursor: string | null;
 }
 
 /**
- * Runs that did not end their job: failed and retried, interrupted, lost with their node, taken from a worker after they
- * ran for too long, or of a job that was retried by hand. A job that succeeds at once has none, and they cost it nothing.
- * The current or last run is part of the job itself.
+ * Runs that did not end their job: failed and retried, interrupted, lost with their node, taken from a worker because
+ * they were overdue, or of a job that was retried by hand. A job that succeeds at once has none and pays nothing for
+ * them. The current or last run is part of the job itself.
  */
 export interface PastRun {
   readonly jobEpoch: number;
@@ -278,15 +279,15 @@ export interface PastRun {
   readonly error: JobError | null;
 }
 
-/** Of one job; older ones are forgotten. */
+/** Of one job; older ones are removed. */
 export const PAST_RUNS_MAX = 20;
-/** An epoch is raised once or twice for each run: so many epochs have more runs than are shown. */
+/** An epoch is raised once or twice for each run, so this many epochs contain at least `PAST_RUNS_MAX` runs. */
 export const PAST_EPOCHS_KEPT = 3 * PAST_RUNS_MAX;
 
 export interface JobRuns {
   /** Oldest first. */
   readonly past: readonly PastRun[];
-  /** Those that it was dispatched in, as far as they are known. */
+  /** Those in which it was dispatched, as far as they are known. */
   readonly assignments: readonly number[];
 }
 

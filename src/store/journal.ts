@@ -12,7 +12,7 @@ export const JOURNAL_KINDS = [
   /** `detail`: role, epoch, leader; with the end also the reason. `subject`: the role. */
   "term.started",
   "term.ended",
-  /** A write under a number that is not the newest. `detail`: what, carried_epoch, current_epoch, count. `subject`: the job, if it is about one. */
+  /** A write under an old epoch. `detail`: what, carried_epoch, current_epoch, count. `subject`: the job, if there is one. */
   "write.refused",
   /** `subject`: the node. */
   "node.joined",
@@ -21,9 +21,9 @@ export const JOURNAL_KINDS = [
   "node.draining",
   "node.drained",
   "node.resumed",
-  /** The events of some jobs are another node's business now. `detail`: from, to, jobs, owner_epoch, reason. `subject`: the assignment. */
+  /** Another node owns an assignment now. `detail`: from, to, jobs, owner_epoch, reason. `subject`: the assignment. */
   "handoff",
-  /** `actor`: who. `subject`: what was changed. `detail`: operation, params, status. */
+  /** `actor`: the user. `subject`: what was changed. `detail`: operation, params, status. */
   "audit",
 ] as const;
 export type JournalKind = (typeof JOURNAL_KINDS)[number];
@@ -45,11 +45,11 @@ export interface JournalQuery {
 }
 
 export interface JournalEntry {
-  /** Digits; the greater, the later it was written. */
+  /** Digits. Later entries have greater ids. */
   readonly id: string;
   readonly at: number;
   readonly kind: JournalKind;
-  /** Who has written it down. */
+  /** The node that wrote the entry. */
   readonly node: string;
   readonly actor: string | null;
   readonly subject: string | null;
@@ -57,11 +57,11 @@ export interface JournalEntry {
 }
 
 export interface NewEntry extends Omit<JournalEntry, "id" | "at"> {
-  /** How long ago it happened: a store that was away hears of it later. */
+  /** How long ago it happened: entries wait while the store is unavailable. */
   readonly agoMs: number;
 }
 
-/** Of an assignment, which several jobs share. */
+/** The subject of entries about an assignment, which several jobs share. */
 export function assignmentSubject(assignment: number): string {
   return `assignment/${assignment}`;
 }
@@ -73,7 +73,7 @@ const APPEND = sql(
 const COLUMNS = "n, at, kind, node, actor, subject, detail";
 const NEWEST = "ORDER BY n DESC LIMIT $2";
 const LIST = sql("journal-list", `SELECT ${COLUMNS} FROM baton.journal WHERE n < $1::bigint ${NEWEST}`);
-/** Each kind by its index: the few entries of one are not searched among all the others. */
+/** One query for each kind, by its index: a rare kind is not searched among all entries. */
 const OF_KIND = sql(
   "journal-of-kind",
   `SELECT ${COLUMNS} FROM baton.journal WHERE n < $1::bigint AND kind = $3 ${NEWEST}`,
@@ -126,7 +126,7 @@ function* list({ kinds, subject, before, limit }: JournalQuery): Script<readonly
   }));
 }
 
-/** Removes those older than this, of the `limit` oldest. */
+/** Removes entries of this age or older, among the `limit` oldest. */
 export function* purgeJournal(ageMs: number, limit: number): Script<number> {
   return (yield* query(PURGE, ageMs, limit)).length;
 }

@@ -14,9 +14,8 @@
  *                  ^                |
  *                  '-- release, disown (orphan_pending: found and offered again by the leader)
  *
- * - A mark is no claim: it raises no epoch and uses no attempt. Accepting is a compare-and-set on the mark, so that a
- *   dispatch that
- *   was published twice, late or to two workers starts one run.
+ * - A mark is not a claim: it raises no epoch and uses no attempt. Accepting is a compare-and-set on the mark, so that a
+ *   dispatch that was published twice, late or to two workers starts one run.
  * - `own` compares the owner epoch and raises it. `record` compares owner and epoch in the transaction of the write.
  * - A job that leaves its run (ends, is recovered, returns to the queue) leaves its assignment.
  */
@@ -26,55 +25,55 @@ import type { NodeIdentity } from "../core/node.ts";
 import type { Term } from "../core/leadership/term.ts";
 import type { Author, ClaimedJob, Recorded, RunBatch } from "./store.ts";
 
-/** Unique for ever, and never given twice. */
+/** Unique, and never reused. */
 export type AssignmentId = number;
 
 export interface OwnershipStore {
   /**
-   * A leader's mark on due jobs, in the order in which a claim would take them, in assignments of at most `size`. Skips what is
-   * marked, runs, is paused, or that no task and queue of the request fits.
+   * Marks due jobs for a leader, in the order in which a claim would take them, in assignments of at most `size`. Skips
+   * jobs that are marked, running, paused, or of other tasks and queues than those of the request.
    */
   dispatch(request: DispatchRequest, fence: Term): Promise<Dispatched>;
 
-  /** A worker's claim on jobs that were dispatched. Those whose mark is gone, or that somebody else has accepted, are left out. */
+  /** A worker's claim on dispatched jobs. A job whose mark is gone, or that another worker has accepted, is not accepted. */
   accept(request: AcceptRequest): Promise<Accepted>;
 
-  /** Takes marks off that nobody has accepted for so long, and counts those that are left. */
+  /** Removes marks that no worker has accepted for so long, and counts the remaining ones. */
   undispatch(olderThanMs: number, fence: Term): Promise<Undispatched>;
 
-  /** Takes assignments over: only those whose epoch is still this one. Answers with the new epoch, or null. */
+  /** Takes over those assignments that still have the given epoch. Returns the new epoch of each, or null. */
   own(
     claims: readonly { readonly assignment: AssignmentId; readonly ownerEpoch: number }[],
     owner: NodeIdentity,
   ): Promise<readonly (number | null)[]>;
 
   /**
-   * As `record` of jobs, by the owner of assignments instead of the holder of leases; all batches in one transaction. Null for an
-   * assignment that is not ours under this epoch.
+   * As `record` of jobs, but for the owner of assignments instead of the holder of leases; all batches in one transaction.
+   * Null for an assignment that the caller does not own under this epoch.
    */
   record(batches: readonly OwnedBatch[], owner: NodeIdentity): Promise<readonly (Recorded | null)[]>;
 
   /**
-   * Gives assignments up: they have no owner, and the leader offers them. Those that are `finished` (all of their jobs have
-   * ended) are removed. Those that are not ours are left alone.
+   * Gives up assignments: they have no owner, and the leader offers them. `finished` assignments (all jobs have ended) are
+   * removed. Assignments of other owners are not changed.
    */
   release(held: readonly Held[], owner: NodeIdentity, state: Released): Promise<void>;
 
   /**
-   * The owner of each, as it is now; null for one that is gone. `counted` adds how many of their jobs still run or wait for a
-   * worker, which reads each of the jobs: not for every event.
+   * The current owner of each; null for an assignment that does not exist. `counted` adds how many of its jobs are
+   * unfinished, which reads every job: not for frequent calls.
    */
   read(assignments: readonly AssignmentId[]): Promise<readonly (Ownership | null)[]>;
   read(assignments: readonly AssignmentId[], counted: true): Promise<readonly (CountedOwnership | null)[]>;
 
-  /** The lives that own anything. */
+  /** The incarnations that own any assignment. */
   owners(): Promise<readonly NodeIdentity[]>;
 
-  /** Everything that these lives owned belongs to nobody now, and is orphan_pending. Answers how many assignments. */
+  /** Makes all assignments of these incarnations orphan_pending, without an owner. Returns how many. */
   disown(incarnations: readonly string[], fence: Term): Promise<number>;
 
   /**
-   * A leader's look for assignments without an owner: those that are orphan_pending, and those that have been unowned for
+   * Finds assignments without an owner for a leader: those that are orphan_pending, and those that have been unowned for
    * `unownedForMs`, unless this call has found them in the last `offeredBeforeMs`. Removes those without jobs.
    */
   orphans(query: OrphanQuery, fence: Term): Promise<readonly Orphan[]>;
@@ -103,7 +102,7 @@ export interface DispatchedAssignment {
   readonly jobs: readonly DispatchedJob[];
 }
 
-/** As it will be claimed: epoch and attempts are those of the run that an accept begins. */
+/** Epoch and attempts are those of the run that an accept starts. */
 export type DispatchedJob = Omit<ClaimedJob, "lease" | "leaderEpoch">;
 
 /** Jobs by queue. */
@@ -129,7 +128,7 @@ export interface AcceptRequest {
 }
 
 export interface Accepted {
-  /** False: the lease is not ours any more, and nothing was accepted. */
+  /** False: the worker no longer holds the lease, and nothing was accepted. */
   readonly held: boolean;
   /** For each run of the request. */
   readonly accepted: readonly boolean[];
@@ -150,7 +149,7 @@ export interface OrphanQuery {
 
 /** An assignment without an owner. */
 export interface Orphan extends Held {
-  /** Who owned it last; null if nobody has yet. */
+  /** The last owner; null if it never had one. */
   readonly last: NodeName | null;
 }
 

@@ -6,16 +6,17 @@ export interface QueueStore {
   setPaused(queue: string, paused: boolean): Promise<void>;
   /** Cheap, however many jobs wait. */
   isPaused(queue: string): Promise<boolean>;
+  /** In the order of names. Counts the unfinished jobs, so a store with many of them needs some time. */
   list(): Promise<readonly QueueInfo[]>;
-  /**
-   * For each queue with due jobs that nobody runs: since when the oldest of them waits. Cheap, however many wait; in a store that has
-   * no line for each queue, one of those that have waited longest.
-   */
-  waitingSince(): Promise<ReadonlyMap<string, number>>;
 }
 
 export interface QueueInfo {
   readonly name: string;
   readonly paused: boolean;
   readonly counts: Readonly<Record<JobStatus, number>>;
+  /**
+   * Since when the oldest due job waits that no worker runs, by the store's clock; null if none waits. An estimate in a
+   * store without an index for each queue: one of the jobs that have waited longest.
+   */
+  readonly oldestAt: number | null;
 }

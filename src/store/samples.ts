@@ -4,7 +4,7 @@ import type { Term } from "../core/leadership/term.ts";
 import { query, type Script, type Scripts, sql } from "./script.ts";
 
 export interface SampleStore {
-  /** Notes a sample (JSON text) at this instant. */
+  /** Stores a sample (JSON text) with the current time. */
   note(sample: string, fence: Term): Promise<void>;
   /** Newest first. */
   list(limit: number): Promise<readonly Sample[]>;

@@ -1,10 +1,10 @@
 /**
  * Replicated schedules and pauses of queues in the store of one node, for clusters without a shared store: the notes of
- * leaders (core/schedules/schedule-register.ts). The node's own `ScheduleStore` and `QueueStore` show what these notes
- * say.
+ * leaders (core/schedules/schedule-register.ts). The node's own `ScheduleStore` and `QueueStore` show the content of
+ * these notes.
  *
- * Every call but a plain read names the term of the leader that makes it. The term is admitted in the same transaction,
- * so that no older term can write afterwards; a term older than the highest known one is refused with STALE_EPOCH.
+ * A call of a leader carries its term. The term is admitted in the same transaction, so that no older term can write
+ * afterwards; a term older than the highest known one is refused with STALE_EPOCH.
  */
 
 import { BatonError } from "../core/errors.ts";
@@ -14,46 +14,46 @@ import type { Term } from "../core/leadership/term.ts";
 import type { NewJob, NotedOccurrence } from "./store.ts";
 
 export interface ScheduleNotes {
-  /** Keeps the notes that are newer than what it has, and the occurrences. */
+  /** Stores the notes that are newer than the known ones, and the occurrences. */
   write(batch: NoteBatch, term: Term): Promise<NoteState>;
 
-  /** In the order of names. A schedule that was put, or a queue that was paused, before there was a cluster comes as a note of version 0. */
-  read(page: NotePage, term: Term): Promise<readonly ScheduleNote[]>;
+  /** The note of this name, or those of all queues, including resumed ones. Needs no term. */
+  read(which: { readonly name: string } | "pauses"): Promise<FoundNotes>;
+  /** For a leader, in the order of names. A schedule or a pause from before there was a cluster has version 0. */
+  read(page: NotePage, term: Term): Promise<FoundNotes>;
+
+  /** Stores those notes of queues that are newer than the known ones. They come from another member, without a term. */
+  learn(pauses: readonly ScheduleNote[]): Promise<void>;
 
   /**
-   * Submits the jobs of runs, each once for all times until a leader's notes say that the run is done with, whatever becomes
-   * of the job. With `takes` false nothing is submitted: what is not there yet is answered with "absent", and so is from
-   * then on whatever else is asked under that version or a lower one.
+   * Submits the jobs of runs. Each is submitted once, also if its job is removed, until a leader's notes close the run. With
+   * `takes` false nothing is submitted: a run without a job is answered "absent", and every later request for it under
+   * the same or a lower version as well.
    */
   place(runs: readonly Placing[], by: Placer, term: Term): Promise<readonly PlaceVerdict[]>;
 
   /** Removes tombstones of exactly these versions. */
   forget(names: readonly { readonly name: string; readonly version: Version }[], term: Term): Promise<void>;
-
-  /** Whether no leader has brought this node up to date since its store was made. */
-  blank(): Promise<boolean>;
-  get(name: string): Promise<ScheduleNote | null>;
-  /** The notes of queues, also of those that were resumed. */
-  pauses(): Promise<readonly ScheduleNote[]>;
-  /** Keeps those notes of queues that are newer than what it has. Another member has them from a leader. */
-  learn(pauses: readonly ScheduleNote[]): Promise<void>;
-  /** Those of these occurrences that are noted here. */
-  noted(schedule: string, instants: readonly number[]): Promise<readonly NotedOccurrence[]>;
 }
 
 export interface NoteBatch {
   readonly notes: readonly ScheduleNote[];
   readonly occurrences: readonly NotedOccurrence[];
-  /** With this batch the node has all that the leader has. */
+  /** After this batch the node has everything that the leader has. */
   readonly complete: boolean;
 }
 
 export interface NoteState {
+  /** No leader has brought this node up to date since its store was created. */
   readonly blank: boolean;
 }
 
+export interface FoundNotes extends NoteState {
+  readonly notes: readonly ScheduleNote[];
+}
+
 export interface NotePage {
-  /** Names behind this one; null from the first. */
+  /** Names after this one; null for the first page. */
   readonly after: string | null;
   readonly limit: number;
 }
@@ -62,7 +62,7 @@ export interface Placing {
   readonly schedule: string;
   readonly at: number;
   readonly job: NewJob;
-  /** Of the note in which the run is open. */
+  /** The version of the note in which the run is open. */
   readonly version: Version;
 }
 

@@ -23,17 +23,17 @@ export interface ScheduleStore {
   get(name: string): Promise<Schedule | null>;
   list(): Promise<readonly Schedule[]>;
   remove(name: string): Promise<boolean>;
-  /** Resuming counts on from `nextAt`. */
+  /** A resumed schedule continues at `nextAt`. */
   setPaused(name: string, paused: boolean, nextAt: number | null): Promise<Schedule | null>;
 
   /**
-   * Notes occurrences and submits their jobs, each pair in the same transaction, and moves `nextAt` on. An
-   * occurrence that is noted already is answered "already" and makes no job.
+   * Notes occurrences, submits their jobs and advances `nextAt`, in one transaction. An occurrence that is noted already
+   * is answered "already" and submits no job.
    */
   fire(firing: Firing, author: Author, fence: Term): Promise<readonly FireVerdict[]>;
 
-  /** Newest first. */
-  history(name: string, limit: number): Promise<readonly NotedOccurrence[]>;
+  /** The newest occurrences, newest first; or those of the given instants that are noted. */
+  history(name: string, limitOrInstants: number | readonly number[]): Promise<readonly NotedOccurrence[]>;
 }
 
 export interface PutSchedule {
@@ -43,11 +43,11 @@ export interface PutSchedule {
 
 export interface Firing {
   readonly schedule: string;
-  /** With the job to submit, for those that fire. */
+  /** Those that fire have the job to submit. */
   readonly occurrences: readonly (Occurrence & { readonly job: NewJob | null })[];
   /** The schedule's next occurrence afterwards. */
   readonly nextAt: number | null;
-  /** Guards against a schedule that was replaced since it was read: fires only if `nextAt` is still this. */
+  /** Fires only if `nextAt` is still this one: the schedule may have been replaced since it was read. */
   readonly expectedNextAt: number | null;
   /** With `skip`, an occurrence whose predecessor's job is unfinished is noted as skipped. */
   readonly overlap: "allow" | "skip";
@@ -60,11 +60,11 @@ export interface NotedOccurrence extends Occurrence {
   readonly job: JobId | null;
   readonly leaderEpoch: number;
   readonly notedAt: number;
-  /** The node that has not confirmed the job yet, where every node has a store of its own. */
+  /** Where every node has its own store: the node that has not confirmed the job yet. */
   readonly awaits?: NodeName;
 }
 
-/** What each store does with jobs in its own way, inside the transaction of a firing. */
+/** How a store handles jobs inside the transaction of a firing. */
 export interface FiringJobs {
   isUnfinished(job: JobId): boolean | Promise<boolean>;
   submit(jobs: readonly NewJob[]): unknown;
@@ -115,7 +115,7 @@ interface Row extends Omit<Schedule, keyof ScheduleDefinition | "paused"> {
   readonly paused: number;
 }
 
-/** All but `fire`, which each store completes with its own way to submit jobs. */
+/** Everything but `fire`, which needs the store's own way to submit jobs. */
 export function scheduleStore(scripts: Scripts, fire: ScheduleStore["fire"]): ScheduleStore {
   return {
     put: (definition, nextAt) => scripts.write(() => put(definition, nextAt)),
@@ -134,16 +134,18 @@ export function scheduleStore(scripts: Scripts, fire: ScheduleStore["fire"]): Sc
         return row ? toSchedule(row) : null;
       }),
     fire,
-    history: (name, limit) =>
-      scripts.read(function* () {
-        return (yield* query<NotedOccurrence>(HISTORY, name, limit)).map((row) => ({ ...row }));
-      }),
+    history: (name, which) =>
+      scripts.read(() => (typeof which === "number" ? newest(name, which) : readOccurrences(name, which))),
   };
 }
 
 export function* readSchedule(name: string): Script<Schedule | null> {
   const [row] = yield* query<Row>(ONE, name);
   return row ? toSchedule(row) : null;
+}
+
+function* newest(schedule: string, limit: number): Script<readonly NotedOccurrence[]> {
+  return (yield* query<NotedOccurrence>(HISTORY, schedule, limit)).map((row) => ({ ...row }));
 }
 
 /** Those of these instants that are noted. */
@@ -168,7 +170,7 @@ function* put(definition: ScheduleDefinition, nextAt: number | null): Script<Put
   return { schedule: toSchedule(written!), outcome: known ? "replaced" : "created" };
 }
 
-/** Inside the transaction of a leader's write, after the comparison of its term. */
+/** Runs inside the transaction of a leader's write, after the check of its term. */
 export function* fireSchedule(
   firing: Firing,
   { epoch }: Term,

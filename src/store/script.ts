@@ -24,14 +24,14 @@ interface Statement {
   readonly values: readonly Value[];
 }
 
-/** A statement, or what a store does in its own way inside the transaction: a promise only on PostgreSQL. */
+/** A statement, or other work inside the transaction, which may return a promise on PostgreSQL only. */
 type Step = Statement | (() => unknown);
 
 type Rows = readonly unknown[];
-/** A statement is answered with its rows, other work with what it returned. */
+/** A statement yields its rows, other work its return value. */
 export type Script<T> = Generator<readonly Step[], T, readonly unknown[]>;
 
-/** Runs scripts. Under a fence, only for the newest term of its role, which stays the newest until the end. */
+/** Runs scripts. With a fence, only under the newest term of its role, which stays the newest until the commit. */
 export interface Scripts {
   read<T>(script: () => Script<T>): Promise<T>;
   write<T>(script: () => Script<T>, fence?: Term): Promise<T>;

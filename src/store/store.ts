@@ -1,18 +1,19 @@
 /**
- * The store: jobs, leases, schedules, queues, terms and what else must outlive a process, one interface for each subject.
+ * The store: jobs, leases, schedules, queues, terms and all other data that must survive a process, one interface for
+ * each subject.
  *
- * What a backend promises:
- * - A write has been made durable when its promise resolves. A promise that rejects with STORE_UNAVAILABLE leaves
- *   the outcome unknown on a remote store; a second try with the same ids or keys is then harmless.
- * - Every call takes a batch and applies it in one transaction, all of it or nothing.
+ * What a backend guarantees:
+ * - A write is durable when its promise resolves. If it rejects with STORE_UNAVAILABLE, the outcome is unknown on a remote
+ *   store; a second try with the same ids or keys is harmless.
+ * - A call that takes a batch applies it in one transaction, all of it or nothing.
  * - Leader writes carry a `Term` and are refused with STALE_EPOCH unless it is the newest term of its role, compared
- *   in the transaction of the write. Writes that any node may make take one too (`fence`), for the controller API, where only
- *   the leader writes; the epoch of that term is then the one that is recorded. Writes about a run carry its `jobEpoch` and
- *   answer "stale" in the same way.
- * - One clock decides: the backend's own (for a database, the database's). Callers pass durations, not instants.
+ *   in the transaction of the write. Writes that any node may make accept one too (`fence`), for the controller API, where
+ *   only the leader writes; the epoch of that term is then recorded. Writes about a run carry its `jobEpoch`, and
+ *   an old one is answered "stale".
+ * - Only one clock counts: that of the backend (for a database, the database's). Callers pass durations, not instants.
  *
- * `openStore` (open-store.ts) returns an open store. Its subjects are the same objects until and after `close`, and refuse with STOPPED
- * from then on.
+ * `openStore` (open-store.ts) returns an open store. Its subjects are the same objects before and after `close`; after it
+ * they reject with STOPPED.
  */
 
 import type { NodeName } from "../core/ids.ts";
@@ -36,12 +37,12 @@ export type { TermStore } from "./terms.ts";
 
 export interface Store extends AsyncDisposable {
   readonly guarantees: Guarantees;
-  /** Why no write will succeed before the store is opened anew; null while all is well. */
+  /** Why no write can succeed until the store is opened again; null if it works. */
   readonly problem: string | null;
   readonly jobs: JobStore;
   readonly queues: QueueStore;
   readonly schedules: ScheduleStore;
-  /** For a cluster of such stores. Left out by a backend that the nodes share. */
+  /** For a cluster in which every node has its own store. Left out by a shared backend. */
   readonly scheduleNotes?: ScheduleNotes;
   readonly terms: TermStore;
   readonly samples: SampleStore;
@@ -50,13 +51,13 @@ export interface Store extends AsyncDisposable {
   readonly access: AccessStore;
   /** For push dispatch. Left out by a backend that only one process can open. */
   readonly ownership?: OwnershipStore;
-  /** A leader's removal of what is too old; answers how many. */
+  /** Removal of old data by a leader. Returns how many rows were removed. */
   readonly purge: (what: Purge, fence: Term) => Promise<number>;
-  /** Waits for what is under way. Closing twice is harmless. */
+  /** Waits for calls in progress. Closing twice is harmless. */
   close(): Promise<void>;
 }
 
-/** What the backend in use gives. Code above the store asks for these values and never for the name, which is only shown. */
+/** What the backend guarantees. Code above the store uses these values and never the name, which is only shown. */
 export interface Guarantees {
   readonly name: string;
   /** What an acknowledged job survives. */
@@ -67,7 +68,7 @@ export interface Guarantees {
   readonly keepsTokenFile: boolean;
 }
 
-/** Under which numbers a write is made. Every stored change records them. */
+/** The node and the epochs under which a write is made. Every stored change records them. */
 export interface Author {
   readonly node: NodeName;
   readonly ownerEpoch: number;

@@ -9,11 +9,11 @@ import { sameTerm, type LeaderRole, type Term } from "../core/leadership/term.ts
 import type { NodeIdentity } from "../core/node.ts";
 import { query, type Script, type Scripts, sql } from "./script.ts";
 
-/** Remembers the highest epoch of every leader role for ever, whatever grants it. */
+/** Keeps the highest epoch of every leader role for ever, independent of what grants it. */
 export interface TermStore {
   /** Grants the next epoch of the role to the candidate: highest ever + 1, in one step. */
   grant(role: LeaderRole, candidate: NodeIdentity): Promise<Term>;
-  /** Takes over a term granted elsewhere (by Redis, by peers). False when a higher or another equal one is known. */
+  /** Stores a term granted elsewhere (by Redis, by peers). False if a higher epoch, or another term of the same epoch, is known. */
   admit(term: Term): Promise<boolean>;
   read(role: LeaderRole): Promise<Term | null>;
 }
@@ -32,9 +32,8 @@ const ADMIT = sql(
    WHERE t.epoch < excluded.epoch RETURNING epoch`,
 );
 /**
- * Shared with other writes of the leader, and in the way of a grant: the candidate for the next term waits until this
- * transaction has ended, and this one sees a grant that was faster. Without the lock, an old leader could commit after
- * the grant.
+ * A shared lock: other writes of the leader do not wait, but a grant does until this transaction has ended, and this
+ * transaction sees a grant that came first. Without the lock, an old leader could commit after the grant.
  */
 const HOLD = sql(
   "term-hold",

@@ -1,6 +1,8 @@
 /** Bugs that are planted into the nodes of a simulated world, to prove that it can fail: each breaks one promise. */
 
 import { hasCode } from "../../src/core/errors.ts";
+import type { Term } from "../../src/core/leadership/term.ts";
+import type { FoundNotes, NotePage } from "../../src/store/schedule-notes.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { Bug } from "./node.ts";
 import type { WorldOptions } from "./world.ts";
@@ -71,7 +73,14 @@ export const BUGS: Readonly<Record<string, PlantedBug>> = {
   },
   "nodes conceal their schedules from a new leader": {
     fabric: "peers",
-    store: (store) => withNotes(store, { read: async () => [] }),
+    store: (store) => {
+      const notes = store.scheduleNotes!;
+      const read = async (page: NotePage, term?: Term): Promise<FoundNotes> => {
+        const found = await (term ? notes.read(page, term) : notes.read(page as never));
+        return term ? { ...found, notes: [] } : found;
+      };
+      return withNotes(store, { read: read as typeof notes.read });
+    },
     found: /has no job|has 2 jobs|do not agree on|is gone/,
   },
   "jobs of a dead node are not recovered": {

@@ -24,11 +24,11 @@ import type {
   Released,
   Undispatched,
 } from "../../src/store/ownership.ts";
-import { endsBy, statusName, type StoreCache } from "../../src/store/sqlite/jobs/store-cache.ts";
+import { endsBy, type StoreCache } from "../../src/store/sqlite/jobs/store-cache.ts";
 import { Read } from "../../src/store/sqlite/jobs/read.ts";
-import { STATUS } from "../../src/store/sqlite/schema.ts";
 import { openCache, sqliteStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
 import type { JobStore, Recorded, Run, RunBatch, Verdict } from "../../src/store/store.ts";
+import { STATUS, statusName } from "../../src/store/job-row.ts";
 
 export type MemoryStore = SqliteStore & { readonly ownership: MemoryOwnership };
 

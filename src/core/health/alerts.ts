@@ -138,11 +138,11 @@ function noWorker({ waiting, nodes, agents }: Facts): Draft[] {
 }
 
 function deadNodes({ nodes, shared }: Facts): Draft[] {
-  // A name may have several lives: one that is back is not missed.
-  const lives = new Map(
+  // A name may have several incarnations. The last one in this order counts, which is a living one if there is any.
+  const newest = new Map(
     nodes.toSorted((a, b) => Number(a.alive) - Number(b.alive)).map((node) => [node.name, node]),
   );
-  return [...lives.values()]
+  return [...newest.values()]
     .filter(({ status }) => status === "dead")
     .map(({ name, lastSeenAt }) => ({
       code: "node_dead",

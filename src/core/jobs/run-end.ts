@@ -113,7 +113,7 @@ export function afterOutcome(outcome: Outcome, cancel: CancelRequest): RunChange
 
 /**
  * `expiry`: leases that ran out. With `unheard`, no leader was there at whom agents could have renewed theirs.
- * `lives`: all leases of these incarnations of nodes, which have died. `everybody`: all leases but those of this
+ * `incarnations`: all leases of these incarnations of nodes, which have died. `everybody`: all leases but those of this
  * incarnation and of agents, for a store that only one process can open, whatever the node was called before.
  * `holders`: leases of these names, or with more behind a slash, whose runs were ended in order or never began: those of
  * an agent that was switched off, or of a request whose answer was lost.

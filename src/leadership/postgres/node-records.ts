@@ -10,6 +10,12 @@ const HELD = (node: string): string =>
   `${incarnationLock(`${node}.incarnation`)} = ANY (ARRAY(SELECT key FROM (${HELD_LOCKS}) held))`;
 const SERVER_UP = "(extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000)::bigint";
 
+/**
+ * The column of a request to a node (drain, resume). Its name is not changed: nodes of the previous version, which run
+ * at the same time during an upgrade, use it in their statements.
+ */
+const REQUEST = "wish";
+
 const COLUMNS = `incarnation, name, hostname, url, roles, capabilities, version, status, started_at, last_heartbeat, load,
   info, locked`;
 const OWN_VALUES = "$2, $3, $4, $5, $6, $7, $8, $9, $10, moment.at, $11, $12, $13";
@@ -23,10 +29,10 @@ export const BEAT = write(
   "node-beat",
   `WITH moment AS MATERIALIZED (SELECT ${NOW} AS at), own AS (
      INSERT INTO baton.node AS n (${COLUMNS}) SELECT ${OWN_VALUES} FROM moment
-     ON CONFLICT (incarnation) DO UPDATE SET ${UPDATE_OWN}, wish = nullif(n.wish, $14::text)
-     RETURNING wish
+     ON CONFLICT (incarnation) DO UPDATE SET ${UPDATE_OWN}, ${REQUEST} = nullif(n.${REQUEST}, $14::text)
+     RETURNING ${REQUEST}
    )
-   SELECT moment.at, (SELECT wish FROM own) AS own_request, n.* FROM moment
+   SELECT moment.at, (SELECT ${REQUEST} FROM own) AS own_request, n.* FROM moment
    LEFT JOIN baton.node n ON n.incarnation <> $2`,
 );
 /**
@@ -57,7 +63,7 @@ export const LIST = read("node-list", `SELECT ${NOW} AS at, n.* FROM baton.node 
 export const ASK = write(
   "node-ask",
   `WITH asked AS (
-     UPDATE baton.node SET wish = $3
+     UPDATE baton.node SET ${REQUEST} = $3
      WHERE name = $2 AND status <> 'dead' AND last_heartbeat > ${NOW} - $4::bigint RETURNING 1
    ) SELECT pg_notify($5, $6) FROM asked`,
 );
@@ -80,7 +86,7 @@ const FENCED = "SELECT (SELECT count(*) FROM fence) = 1 AS fenced, t.*";
 export const MARK_DEAD = write(
   "node-mark-dead",
   `WITH ${FENCE}, touched AS (
-     UPDATE baton.node n SET status = 'dead', recovered = false, wish = NULL
+     UPDATE baton.node n SET status = 'dead', recovered = false, ${REQUEST} = NULL
      FROM fence, unnest($5::text[], $6::bigint[]) AS seen (incarnation, heartbeat)
      WHERE n.incarnation = seen.incarnation AND n.last_heartbeat = seen.heartbeat AND n.status <> 'dead'
      RETURNING n.name, n.incarnation

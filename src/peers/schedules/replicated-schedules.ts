@@ -107,9 +107,9 @@ export class ReplicatedSchedules implements ScheduleStore {
     return this.#options.store.schedules.list();
   }
 
-  async history(name: string, limit: number): Promise<readonly NotedOccurrence[]> {
-    const rows = await this.#options.store.schedules.history(name, limit);
-    const note = await notesOf(this.#options.store).get(name);
+  async history(name: string, which: number | readonly number[]): Promise<readonly NotedOccurrence[]> {
+    const rows = await this.#options.store.schedules.history(name, which);
+    const [note] = (await notesOf(this.#options.store).read({ name })).notes;
     if (!note || note.open.length === 0) return rows;
     const open = openRuns(note).filter((run) => !this.#current?.placing.isDone(name, run));
     const awaited = new Map(open.map(({ at, target }) => [at, target]));

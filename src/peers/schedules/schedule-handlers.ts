@@ -4,10 +4,9 @@
  */
 
 import { BatonError } from "../../core/errors.ts";
-import type { ScheduleNote } from "../../core/schedules/schedule-register.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import type { Platform } from "../../platform/platform.ts";
-import type { ScheduleNotes } from "../../store/schedule-notes.ts";
+import type { FoundNotes, ScheduleNotes } from "../../store/schedule-notes.ts";
 import type { JobStore, ScheduleStore } from "../../store/store.ts";
 import type { PeerHandlers } from "../rpc/peer-rpc.ts";
 import { chunks } from "../rpc/schedule-messages.ts";
@@ -48,7 +47,7 @@ export function scheduleHandlers(
   { store, accepts, onReady }: ScheduleHandlersOptions,
 ): ScheduleHandlers {
   const notes = (): ScheduleNotes => notesOf(store);
-  const page = (term: Term, after: string | null, limit: number): Promise<readonly ScheduleNote[]> =>
+  const page = (term: Term, after: string | null, limit: number): Promise<FoundNotes> =>
     events.fenced("scheduleNotes.read", notes().read({ after, limit }, term));
   return {
     async note({ term, ...batch }) {
@@ -58,17 +57,17 @@ export function scheduleHandlers(
     },
 
     async read({ term, after }) {
-      const found = await page(term, after, PAGE_NOTES);
+      const { blank, notes: found } = await page(term, after, PAGE_NOTES);
       const [first = []] = chunks(found);
       const more = first.length < found.length || found.length === PAGE_NOTES;
-      return { blank: await notes().blank(), notes: first, next: more ? first.at(-1)!.name : null };
+      return { blank, notes: first, next: more ? first.at(-1)!.name : null };
     },
 
     async digest({ term, after }) {
-      const found = await page(term, after, PAGE_DIGESTS);
+      const { blank, notes: found } = await page(term, after, PAGE_DIGESTS);
       const digests = found.map(({ name, version }) => ({ name, version }));
       const next = found.length === PAGE_DIGESTS ? found.at(-1)!.name : null;
-      return { blank: await notes().blank(), digests, next };
+      return { blank, digests, next };
     },
 
     async place({ term, runs }) {
@@ -83,8 +82,10 @@ export function scheduleHandlers(
       return {};
     },
 
-    pauses: async () => ({ blank: await notes().blank(), notes: await notes().pauses() }),
-    noted: async ({ schedule, instants }) => ({ occurrences: await notes().noted(schedule, instants) }),
+    pauses: async () => ({ ...(await notes().read("pauses")) }),
+    noted: async ({ schedule, instants }) => ({
+      occurrences: await store.schedules.history(schedule, instants),
+    }),
     history: async ({ schedule, limit }) => ({
       occurrences: await store.schedules.history(schedule, limit),
     }),

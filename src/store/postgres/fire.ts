@@ -12,14 +12,14 @@ const UNFINISHED = write(
 );
 
 export function fire(parts: {
-  ledger: StoreCache;
+  cache: StoreCache;
   scripts: PostgresScripts;
   submit: Submit;
 }): ScheduleStore["fire"] {
-  const { ledger, scripts, submit } = parts;
+  const { cache, scripts, submit } = parts;
   return async (firing, author, fence) => {
     await submit.learnNames(firing.occurrences.flatMap(({ job }) => job ?? []));
-    const by = await ledger.authorId({ ...author, leaderEpoch: fence.epoch });
+    const by = await cache.authorId({ ...author, leaderEpoch: fence.epoch });
     return scripts.write(
       (tx) =>
         fireSchedule(firing, fence, {

@@ -6,8 +6,8 @@
 import type { JobStatus } from "../../core/jobs/job.ts";
 import { read, write } from "../../platform/drivers/postgres/postgres.ts";
 import type { QueueInfo, QueueStore } from "../store.ts";
-import { type StoreCache, NOW, statusName } from "./jobs/store-cache.ts";
-import { STATUS } from "./schema.ts";
+import { type StoreCache, NOW } from "./jobs/store-cache.ts";
+import { STATUS, statusName } from "../job-row.ts";
 
 const SAVE = write(
   "queue-save",
@@ -15,7 +15,7 @@ const SAVE = write(
 );
 const IS_PAUSED = read("queue-paused", "SELECT paused FROM baton.queue WHERE name = $1");
 const NAMES = `SELECT name, paused FROM baton.queue UNION ALL SELECT DISTINCT queue, false FROM baton.kind`;
-/** The time is looked at once: for each of many rows, that would cost as much as all the rest. */
+/** The clock is read once: for each of many rows it would cost as much as the rest of the statement. */
 const LIST = read(
   "queue-list",
   `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
@@ -38,9 +38,9 @@ const LIST = read(
    GROUP BY q.name, c.status ORDER BY q.name`,
 );
 
-/** Rows whose time has come and that no claim has promoted yet: many only where nobody claims. */
+/** Due jobs that no claim has promoted yet: many only if no worker claims. */
 const DUE_MAX = 1_000;
-/** A line is an index on kind and priority: the next priority is jumped to, and runs at its head are stepped over. */
+/** A line is an index on kind and priority: the query jumps to the next priority, and skips running jobs at the head. */
 const IN_LINE = "NOT later AND NOT suspect";
 const WAITING_SINCE = read(
   "queue-waiting-since",
@@ -71,35 +71,35 @@ interface Row {
 }
 
 export class PostgresQueues implements QueueStore {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
 
-  constructor(ledger: StoreCache) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache) {
+    this.#cache = cache;
   }
 
   async setPaused(queue: string, paused: boolean): Promise<void> {
-    await this.#ledger.db.query(SAVE, [queue, paused]);
+    await this.#cache.db.query(SAVE, [queue, paused]);
   }
 
   async isPaused(queue: string): Promise<boolean> {
-    const [row] = await this.#ledger.db.query<{ paused: boolean }>(IS_PAUSED, [queue]);
+    const [row] = await this.#cache.db.query<{ paused: boolean }>(IS_PAUSED, [queue]);
     return row?.paused ?? false;
   }
 
-  async waitingSince(): Promise<ReadonlyMap<string, number>> {
-    const rows = await this.#ledger.db.query<{ queue: string; since: number }>(WAITING_SINCE, [
-      this.#ledger.now(),
-    ]);
-    return new Map(rows.map(({ queue, since }) => [queue, since]));
-  }
-
   async list(): Promise<readonly QueueInfo[]> {
-    const found = new Map<string, { name: string; paused: boolean; counts: Record<JobStatus, number> }>();
-    for (const { name, paused, status, n } of await this.#ledger.db.query<Row>(LIST, [this.#ledger.now()])) {
+    const { db } = this.#cache;
+    const now = [this.#cache.now()];
+    const [rows, oldest] = await Promise.all([
+      db.query<Row>(LIST, now),
+      db.query<{ queue: string; since: number }>(WAITING_SINCE, now),
+    ]);
+    const oldestAt = new Map(oldest.map(({ queue, since }) => [queue, since]));
+    const found = new Map<string, QueueInfo & { readonly counts: Record<JobStatus, number> }>();
+    for (const { name, paused, status, n } of rows) {
       let queue = found.get(name);
       if (!queue) {
         const counts = { scheduled: 0, queued: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 };
-        found.set(name, (queue = { name, paused, counts }));
+        found.set(name, (queue = { name, paused, counts, oldestAt: oldestAt.get(name) ?? null }));
       }
       if (status !== null) queue.counts[statusName(status)] = n;
     }

@@ -29,20 +29,11 @@ import { type Postgres, type Queryable, read, write } from "../../platform/drive
 import { PAST_RUNS_SCHEMA } from "./jobs/past-runs.ts";
 import { SUBMIT_FUNCTIONS, SUBMIT_TRACED, TAGS } from "./jobs/submit-function.ts";
 
-export const STATUS = {
-  scheduled: 0,
-  queued: 1,
-  processing: 2,
-  completed: 3,
-  failed: 4,
-  cancelled: 5,
-} as const;
-
 interface Migration {
   readonly up: readonly string[];
   /**
-   * The lowest schema that a version must know to work beside this one. Expand first: new tables and nullable columns leave
-   * it as it was. Contract a release later, and raise it to the migration that introduced the replacement.
+   * The lowest schema that another version must know to run at the same time. Expand first: new tables and nullable columns
+   * do not change it. Contract a release later, and raise it to the migration that introduced the replacement.
    */
   readonly compatibleFrom: number;
 }
@@ -50,7 +41,7 @@ interface Migration {
 const MESSAGES_BY_ID =
   "ALTER TABLE baton.message DROP COLUMN taken_key, DROP CONSTRAINT message_pkey, ADD PRIMARY KEY (queue, id)";
 
-/** Numbered from 1; each runs in its own transaction together with the note that it ran. Never edit one that shipped. */
+/** Numbered from 1; each runs in its own transaction together with the record that it ran. Never edit one that was released. */
 export const MIGRATIONS: readonly Migration[] = [
   {
     compatibleFrom: 1,
@@ -151,7 +142,7 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE TABLE baton.lease (
         id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE, expires_at bigint NOT NULL
       ) WITH (fillfactor = 50)`,
-      // By incarnation: how the leases of a life are found when it has ended.
+      // By incarnation, to find the leases of one that has ended.
       "CREATE INDEX lease_life ON baton.lease (split_part(name, '/', 2))",
       "CREATE TABLE baton.queue (name text PRIMARY KEY, paused boolean NOT NULL)",
       `CREATE TABLE baton.schedule (
@@ -183,7 +174,7 @@ export const MIGRATIONS: readonly Migration[] = [
   },
   {
     // The cluster. `leader` has the lease of each term: apart from `term`, which a leader's writes lock against a grant, so
-    // that a renewal never waits for one of them. `locked` tells that the term stands and falls with an advisory lock.
+    // that a renewal never waits for one of them. `locked`: the term depends on an advisory lock.
     compatibleFrom: 1,
     up: [
       `CREATE TABLE baton.leader (
@@ -227,7 +218,7 @@ export const MIGRATIONS: readonly Migration[] = [
         PRIMARY KEY (queue, key, id)
       ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)`,
       "CREATE INDEX message_taken ON baton.message (queue, taken_key) WHERE taken_key IS NOT NULL",
-      // Hints too large for a notification. A crash may forget them.
+      // Hints too large for a notification. A crash may lose them.
       "CREATE UNLOGGED TABLE baton.hint (id uuid PRIMARY KEY, at bigint NOT NULL, body text NOT NULL)",
       `CREATE TABLE baton.sample (
         n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -242,10 +233,10 @@ export const MIGRATIONS: readonly Migration[] = [
     up: SUBMIT_FUNCTIONS,
   },
   {
-    // Push dispatch. `assignment` in `live` has no index, as nothing has that a claim changes: an assignment knows its jobs by
-    // their numbers instead, so that nobody has to look for them among a million that wait (0.3 s each time). It lives no longer than
-    // they do, so that there are few. A version that does not know the column leaves a mark where it is: it times out. 250 numbers
-    // stay in the row: out of it, each of them would cost two more writes.
+    // Push dispatch. `assignment` in `live` has no index, like every column that a claim changes. Instead, an assignment has
+    // the numbers of its jobs, which saves a search among a million waiting jobs (0.3 s each time). It is removed with its
+    // last job, so that there are few. A version that does not know the column leaves a mark in place until it times out.
+    // 250 numbers fit into the row: outside of it, each change would cost two more writes.
     compatibleFrom: 1,
     up: [
       "CREATE SEQUENCE baton.assignment_seq",
@@ -262,12 +253,12 @@ export const MIGRATIONS: readonly Migration[] = [
         jobs bigint[] NOT NULL
       ) WITH (fillfactor = 50, toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)`,
       "ALTER TABLE baton.live ADD COLUMN assignment bigint",
-      // Who owned the job when it ended; null when its worker wrote that down by itself.
+      // The owner of the job when it ended; null if its worker wrote the result itself.
       "ALTER TABLE baton.done ADD COLUMN owner int, ADD COLUMN owner_epoch int",
     ],
   },
   {
-    // Written again and again, and no column but the name has an index: every refresh is a HOT update.
+    // Updated often, and only the name has an index: every update is a HOT update.
     compatibleFrom: 1,
     up: [
       `CREATE TABLE baton.agent (
@@ -333,7 +324,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { compatibleFrom: 11, up: [MESSAGES_BY_ID] },
 ];
 
-/** Building an index over years of history takes longer than any statement of a running node may. */
+/** Building an index over years of history takes longer than the statement timeout of a node. */
 const MIGRATION_MS = 3_600_000;
 
 const IS_THERE = read("migrations-there", "SELECT to_regclass($1) IS NOT NULL AS there");
@@ -342,12 +333,12 @@ const FOUND = read(
   "SELECT coalesce(max(version), 0) AS version, coalesce(max(compatible_from), 0) AS compatible_from FROM baton.migration",
 );
 const PATIENCE = write("migrations-patience", "SET LOCAL statement_timeout = 0");
-/** A lock of the database, not of a table: the first start has no table yet. It ends with the transaction. */
+/** An advisory lock, because there is no table before the first start. It ends with the transaction. */
 const ONE_AT_A_TIME = write(
   "migrations-lock",
   "SELECT pg_advisory_xact_lock(hashtextextended('baton.migration', 0))",
 );
-/** Asked first: CREATE SCHEMA IF NOT EXISTS wants rights on the database also where the schema is there. */
+/** Checked first: CREATE SCHEMA IF NOT EXISTS needs the right to create even if the schema exists. */
 const HAS_SCHEMA = write("migrations-has-schema", "SELECT to_regnamespace($1) IS NOT NULL AS there");
 const MAKE_SCHEMA = (schema: string) => write("migrations-schema", `CREATE SCHEMA IF NOT EXISTS ${schema}`);
 const MAKE_TABLE = write(
@@ -361,7 +352,7 @@ const NOTE = write(
   "INSERT INTO baton.migration (version, compatible_from) VALUES ($1, $2)",
 );
 
-/** Brings the schema up to date. Any number of nodes may start at once, and one may die half-way: the next goes on. */
+/** Brings the schema up to date. Many nodes may start at once, and if one dies half-way, the next one continues. */
 export async function migrate(db: Postgres): Promise<void> {
   while ((await missing(db)) > 0) await db.transaction((tx) => step(db, tx), MIGRATION_MS);
 }

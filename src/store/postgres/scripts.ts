@@ -7,20 +7,20 @@ import { holdTerm } from "../terms.ts";
 import { NOW, type StoreCache, withoutNul } from "./jobs/store-cache.ts";
 
 export class PostgresScripts implements Scripts {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #statements = new Map<Sql, Statement>();
 
-  constructor(ledger: StoreCache) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache) {
+    this.#cache = cache;
   }
 
   read<T>(script: () => Script<T>): Promise<T> {
-    return this.run(this.#ledger.db, script());
+    return this.run(this.#cache.db, script());
   }
 
-  /** The script is given its transaction, for what is no script. */
+  /** The script gets its transaction, for work that is not a script. */
   write<T>(script: (tx: Queryable) => Script<T>, fence?: Term): Promise<T> {
-    return this.#ledger.db.transaction(async (tx) => {
+    return this.#cache.db.transaction(async (tx) => {
       if (fence) await this.run(tx, holdTerm(fence));
       return this.run(tx, script(tx));
     });
@@ -29,7 +29,7 @@ export class PostgresScripts implements Scripts {
   run<T>(tx: Queryable, script: Script<T>): Promise<T> {
     return runAwaited(script, ({ sql, values }) => {
       const clean = values.map((value) => (typeof value === "string" ? withoutNul(value) : value));
-      return tx.query(this.#statement(sql), usesNow(sql) ? [this.#ledger.now(), ...clean] : clean);
+      return tx.query(this.#statement(sql), usesNow(sql) ? [this.#cache.now(), ...clean] : clean);
     });
   }
 

@@ -25,43 +25,43 @@ import { Submit } from "./jobs/submit.ts";
 import { PostgresTerms } from "./terms.ts";
 
 export interface PostgresStoreOptions extends PostgresOptions {
-  /** Takes the place of the database's clock: for tests, which move it by hand. */
+  /** Replaces the clock of the database, for tests. */
   readonly time?: Clock;
 }
 
 export type PostgresStore = Store & Required<Pick<Store, "ownership">>;
 
-/** Less than a lease leaves after one renewal that failed. */
+/** Shorter than the time that a lease leaves after one failed renewal. */
 const RENEWAL_CONNECT_MS = 2_000;
 
 export async function openPostgresStore(given: PostgresStoreOptions): Promise<PostgresStore> {
   const options = { pooler: new PoolerCheck(given), ...given };
   const db = new Postgres(options);
-  // Of their own: a lease must not run out because the pool is full of statements that hang.
+  // A separate pool: a lease must not expire because the other one is full of hanging statements.
   const renewals = new Postgres({ ...options, connections: 1, connectMs: RENEWAL_CONNECT_MS });
-  const ledger = new StoreCache(db, options.time ?? null);
+  const cache = new StoreCache(db, options.time ?? null);
   await db.start();
   try {
     await migrate(db);
-    await ledger.learnAllKinds();
+    await cache.learnAllKinds();
     await renewals.start();
   } catch (error) {
     await db.stop();
     throw error;
   }
-  const scripts = new PostgresScripts(ledger);
+  const scripts = new PostgresScripts(cache);
   const terms = new PostgresTerms(scripts);
-  const jobs = new Purge(ledger, terms);
-  const settle = new Settle(ledger, terms);
-  const report = new Report(ledger, settle, terms);
-  const parts = { ledger, scripts, terms, submit: new Submit(ledger, terms), settle, report, renewals };
+  const jobs = new Purge(cache, terms);
+  const settle = new Settle(cache, terms);
+  const report = new Report(cache, settle, terms);
+  const parts = { cache, scripts, terms, submit: new Submit(cache, terms), settle, report, renewals };
   const close = async (): Promise<void> => void (await Promise.all([db.stop(), renewals.stop()]));
   return {
     guarantees: { name: "postgres", durability: "power loss", shared: true, keepsTokenFile: false },
-    // A database that is away comes back: no call of ours leaves the store unusable for good.
+    // A database that is unavailable comes back: no failure makes the store unusable for good.
     problem: null,
     jobs: postgresJobs(parts),
-    queues: new PostgresQueues(ledger),
+    queues: new PostgresQueues(cache),
     schedules: scheduleStore(scripts, fire(parts)),
     terms: termStore(scripts),
     samples: sampleStore(scripts),

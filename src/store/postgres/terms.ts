@@ -6,11 +6,11 @@ import type { Queryable } from "../../platform/drivers/postgres/postgres.ts";
 import { holdTerm, readTerm, staleEpoch } from "../terms.ts";
 import type { PostgresScripts } from "./scripts.ts";
 
-/** This term, if it is the newest. It is given as `termValues` from the parameter of this number on. */
+/** This term, if it is the newest. The parameters from this number on are `termValues`. */
 export const newest = (first: number): string =>
   `SELECT FROM baton.term WHERE role = $${first} AND leader = $${first + 1} AND incarnation = $${first + 2} AND epoch = $${first + 3}::bigint`;
 
-/** `holdTerm` for a statement that is the whole transaction: a grant that was faster changes the row, and then it is not found. */
+/** `holdTerm` for a statement that is the whole transaction: after a grant that came first, the row is not found. */
 export const fenceFrom = (first: number): string => `fence AS MATERIALIZED (${newest(first)} FOR SHARE)`;
 
 export function termValues({ role, leader, incarnation, epoch }: Term): unknown[] {
@@ -29,13 +29,13 @@ export class PostgresTerms {
     return this.#scripts.run(tx, holdTerm(fence));
   }
 
-  /** For a call that has nothing to write: an old leader must learn that it is one all the same. */
+  /** For a call that has nothing to write: an old leader must be refused in any case. */
   async check(fence: Term | undefined): Promise<void> {
     const current = fence ? await this.#read(fence) : null;
     if (fence && !(current && sameTerm(current, fence))) throw staleEpoch(fence, current?.epoch ?? null);
   }
 
-  /** The error when a statement has not found its fence. */
+  /** The error for a statement whose fence did not hold. */
   async refusal(fence: Term): Promise<BatonError> {
     return staleEpoch(fence, (await this.#read(fence))?.epoch ?? null);
   }

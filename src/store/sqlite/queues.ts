@@ -6,12 +6,13 @@
 import type { QueueInfo, QueueStore } from "../store.ts";
 import type { StoreCache } from "./jobs/store-cache.ts";
 
-/** Rows of each line that are looked at: beyond them, only what waits longest of all is known. */
+/** Rows of each line that are read. If a queue has none among them, its oldest job is not known. */
 const LOOKED_AT = 500;
 
 /**
- * The heads of all lines, each from its oldest end: fresh jobs behind ?1, those that were put back, lanes, suspects, and those whose time
- * has come by ?2. A priority is a line of its own in the index, so the next one is jumped to.
+ * The oldest jobs of every line: fresh ones after ?1, those that were put back, lanes, suspects, and scheduled ones that
+ * are due at ?2. Each priority is a line of its own in the index, so the query jumps from one to the next. The `+` keeps
+ * the planner from evaluating a line again for each of its jobs (0.8 s instead of 0.03 s for 50,000 jobs of ten priorities).
  */
 const OLDEST = `
   WITH RECURSIVE
@@ -39,17 +40,17 @@ const OLDEST = `
     UNION ALL SELECT seq, run_at FROM (SELECT seq, run_at FROM live WHERE status = 0 AND run_at <= ?2 ORDER BY run_at, seq LIMIT ${LOOKED_AT})
   )
   SELECT kind, min(at) AS at FROM (
-    SELECT j.kind, h.at FROM heads h JOIN job j ON j.seq = h.seq
+    SELECT j.kind, h.at FROM heads h JOIN job j ON j.seq = +h.seq
     UNION ALL SELECT kind, created_at FROM (SELECT kind, created_at FROM job WHERE seq > ?1 AND fresh = 1 ORDER BY seq LIMIT ${LOOKED_AT})
   ) GROUP BY kind`;
 
 export class SqliteQueues implements QueueStore {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #sql;
 
-  constructor(ledger: StoreCache) {
-    this.#ledger = ledger;
-    const { file } = ledger;
+  constructor(cache: StoreCache) {
+    this.#cache = cache;
+    const { file } = cache;
     this.#sql = {
       oldest: file.prepare(OLDEST),
       save: file.prepare(
@@ -62,48 +63,50 @@ export class SqliteQueues implements QueueStore {
   }
 
   setPaused(queue: string, paused: boolean): Promise<void> {
-    return this.#ledger.file.write(() => this.show(queue, paused));
+    return this.#cache.file.write(() => this.show(queue, paused));
   }
 
   /** Inside a write. */
   show(queue: string, paused: boolean): void {
     this.#sql.save.run(queue, paused ? 1 : 0);
-    if (paused) this.#ledger.paused.add(queue);
-    else this.#ledger.paused.delete(queue);
+    if (paused) this.#cache.paused.add(queue);
+    else this.#cache.paused.delete(queue);
   }
 
   async isPaused(queue: string): Promise<boolean> {
-    return this.#ledger.file.read(() => this.#ledger.paused.has(queue));
+    return this.#cache.file.read(() => this.#cache.paused.has(queue));
   }
 
   async list(): Promise<readonly QueueInfo[]> {
-    return this.#ledger.file.read(() => {
-      const names = new Set([...this.#ledger.tallies().keys(), ...this.#ledger.paused]);
+    return this.#cache.file.read(() => {
+      const names = new Set([...this.#cache.tallies().keys(), ...this.#cache.paused]);
       const due = this.#due();
+      const oldest = this.#oldest();
       return [...names].sort().map((name) => {
-        const counts = { ...this.#ledger.counts(name) };
+        const counts = { ...this.#cache.counts(name) };
         const late = due.get(name) ?? 0;
         counts.scheduled -= late;
         counts.queued += late;
-        return { name, paused: this.#ledger.paused.has(name), counts };
+        const paused = this.#cache.paused.has(name);
+        return { name, paused, counts, oldestAt: oldest.get(name) ?? null };
       });
     });
   }
 
-  async waitingSince(): Promise<ReadonlyMap<string, number>> {
-    const ledger = this.#ledger;
+  #oldest(): ReadonlyMap<string, number> {
+    const cache = this.#cache;
     const oldest = new Map<string, number>();
-    const rows = ledger.file.read(() => this.#sql.oldest.all(ledger.head, ledger.clock.now()));
+    const rows = this.#sql.oldest.all(cache.head, cache.clock.now());
     for (const { kind, at } of rows as { kind: number; at: number }[]) {
-      const { queue } = ledger.kind(kind);
+      const { queue } = cache.kind(kind);
       oldest.set(queue, Math.min(oldest.get(queue) ?? Infinity, at));
     }
     return oldest;
   }
 
-  /** Jobs whose time has come since the last claim: they are queued, though nobody has noted it yet. */
+  /** Jobs that have become due since the last claim: they are queued, although their row still says scheduled. */
   #due(): Map<string, number> {
-    const rows = this.#sql.due.all(this.#ledger.clock.now());
+    const rows = this.#sql.due.all(this.#cache.clock.now());
     return new Map(rows.map((row) => [row["queue"] as string, row["n"] as number]));
   }
 }

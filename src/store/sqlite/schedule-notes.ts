@@ -19,6 +19,7 @@ import {
 import type { Schedule } from "../../core/schedules/schedule.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import type {
+  FoundNotes,
   NoteBatch,
   NotePage,
   NoteState,
@@ -37,18 +38,18 @@ import type { Submit } from "./jobs/submit.ts";
 import type { SqliteScripts } from "./scripts.ts";
 
 export class SqliteScheduleNotes implements ScheduleNotes {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #scripts: SqliteScripts;
   readonly #queues: SqliteQueues;
   readonly #submit: Submit;
   readonly #sql;
 
-  constructor(parts: { ledger: StoreCache; scripts: SqliteScripts; submit: Submit; queues: SqliteQueues }) {
-    this.#ledger = parts.ledger;
+  constructor(parts: { cache: StoreCache; scripts: SqliteScripts; submit: Submit; queues: SqliteQueues }) {
+    this.#cache = parts.cache;
     this.#scripts = parts.scripts;
     this.#submit = parts.submit;
     this.#queues = parts.queues;
-    const { file } = parts.ledger;
+    const { file } = parts.cache;
     this.#sql = {
       one: file.prepare("SELECT note FROM schedule_note WHERE name = ?"),
       keep: file.prepare("INSERT OR REPLACE INTO schedule_note VALUES (?, ?, ?, ?)"),
@@ -75,7 +76,7 @@ export class SqliteScheduleNotes implements ScheduleNotes {
   }
 
   write(batch: NoteBatch, term: Term): Promise<NoteState> {
-    return this.#ledger.file.write(() => {
+    return this.#cache.file.write(() => {
       this.#admit(term);
       const newer = new Set<string>();
       for (const note of batch.notes) if (this.#keep(note)) newer.add(note.name);
@@ -88,16 +89,25 @@ export class SqliteScheduleNotes implements ScheduleNotes {
     });
   }
 
-  read({ after, limit }: NotePage, term: Term): Promise<readonly ScheduleNote[]> {
-    return this.#ledger.file.write(() => {
-      this.#admit(term);
-      const names = this.#sql.names.all(after ?? "", limit) as { name: string }[];
-      return names.map(({ name }) => this.#one(name) ?? this.#unnoted(name));
+  async read(which: { readonly name: string } | "pauses" | NotePage, term?: Term): Promise<FoundNotes> {
+    const { file } = this.#cache;
+    if (which === "pauses") return file.read(() => this.#found(this.#sql.pauses.all().map(noteIn)));
+    if ("name" in which) return file.read(() => this.#found(this.#sql.one.all(which.name).map(noteIn)));
+    return file.write(() => {
+      this.#admit(term!);
+      const names = this.#sql.names.all(which.after ?? "", which.limit) as { name: string }[];
+      return this.#found(names.map(({ name }) => this.#one(name) ?? this.#unnoted(name)));
+    });
+  }
+
+  learn(pauses: readonly ScheduleNote[]): Promise<void> {
+    return this.#cache.file.write(() => {
+      for (const note of pauses) if (note.queue) this.#keep(note);
     });
   }
 
   place(runs: readonly Placing[], by: Placer, term: Term): Promise<readonly PlaceVerdict[]> {
-    return this.#ledger.file.write(() => {
+    return this.#cache.file.write(() => {
       this.#admit(term);
       const { self, takes } = by;
       const author = { node: self, ownerEpoch: term.epoch, leaderEpoch: term.epoch };
@@ -115,7 +125,7 @@ export class SqliteScheduleNotes implements ScheduleNotes {
   }
 
   forget(names: readonly { readonly name: string; readonly version: Version }[], term: Term): Promise<void> {
-    return this.#ledger.file.write(() => {
+    return this.#cache.file.write(() => {
       this.#admit(term);
       for (const { name, version } of names) {
         const note = this.#one(name);
@@ -127,28 +137,8 @@ export class SqliteScheduleNotes implements ScheduleNotes {
     });
   }
 
-  async blank(): Promise<boolean> {
-    return this.#ledger.file.read(() => this.#blank());
-  }
-
-  async get(name: string): Promise<ScheduleNote | null> {
-    return this.#ledger.file.read(() => this.#one(name) ?? null);
-  }
-
-  noted(schedule: string, instants: readonly number[]): Promise<readonly NotedOccurrence[]> {
-    return this.#scripts.read(() => readOccurrences(schedule, instants));
-  }
-
-  async pauses(): Promise<readonly ScheduleNote[]> {
-    return this.#ledger.file.read(() =>
-      this.#sql.pauses.all().map((row) => JSON.parse(row["note"] as string) as ScheduleNote),
-    );
-  }
-
-  learn(pauses: readonly ScheduleNote[]): Promise<void> {
-    return this.#ledger.file.write(() => {
-      for (const note of pauses) if (note.queue) this.#keep(note);
-    });
+  #found(notes: readonly ScheduleNote[]): FoundNotes {
+    return { blank: this.#blank(), notes };
   }
 
   #unnoted(name: string): ScheduleNote {
@@ -167,7 +157,7 @@ export class SqliteScheduleNotes implements ScheduleNotes {
     return true;
   }
 
-  /** In the tables of the schedules; null removes it there. */
+  /** Writes it to the table of schedules; null removes it there. */
   #show(name: string, schedule: Schedule | null): void {
     if (!schedule) return void this.#sql.hide.run(name);
     const { paused, createdAt, updatedAt, nextAt, lastFiredAt, lastJob, leaderEpoch } = schedule;
@@ -183,7 +173,7 @@ export class SqliteScheduleNotes implements ScheduleNotes {
 
   #one(name: string): ScheduleNote | undefined {
     const row = this.#sql.one.get(name);
-    return row && (JSON.parse(row["note"] as string) as ScheduleNote);
+    return row && noteIn(row);
   }
 
   #placed(schedule: string, at: number): PlacedRun | undefined {
@@ -204,4 +194,8 @@ export class SqliteScheduleNotes implements ScheduleNotes {
   #admit(term: Term): void {
     if (!this.#scripts.run(admitTerm(term))) throw staleTerm(term);
   }
+}
+
+function noteIn(row: Readonly<Record<string, unknown>>): ScheduleNote {
+  return JSON.parse(row["note"] as string) as ScheduleNote;
 }

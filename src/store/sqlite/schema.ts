@@ -16,20 +16,11 @@
 import { BatonError } from "../../core/errors.ts";
 import type { SqliteFile } from "../../platform/drivers/sqlite/sqlite-file.ts";
 
-/** All of `done` but the result. */
+/** All columns of `done` but the result. */
 export const DONE_COLUMNS =
   "seq, status, finished_at, run_at, job_epoch, attempts, failures, interruptions, crashes, started_at, worker, lease, author, logs, progress, progress_message, cancel_requested, error, killed";
 
-export const STATUS = {
-  scheduled: 0,
-  queued: 1,
-  processing: 2,
-  completed: 3,
-  failed: 4,
-  cancelled: 5,
-} as const;
-
-/** Numbered from 1; each runs in its own transaction together with the raise of `user_version`. Never edit one that shipped. */
+/** Numbered from 1; each runs in its own transaction together with the increase of `user_version`. Never edit one that was released. */
 const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE job (
@@ -222,7 +213,7 @@ const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (seq, job_epoch)
   ) WITHOUT ROWID, STRICT;
   `,
-  // A list of jobs with a tag walks `job_tag`. Submit writes it: a trigger would cost every job 0.4 µs, also those without tags.
+  // A list of jobs with a tag walks `job_tag`. Submit writes it: a trigger would cost every job 0.4 µs, even without tags.
   `
   ALTER TABLE job ADD COLUMN tags TEXT;
   CREATE TABLE job_tag (value TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (value, seq)) WITHOUT ROWID, STRICT;

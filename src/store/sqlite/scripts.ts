@@ -7,25 +7,25 @@ import { holdTerm } from "../terms.ts";
 import type { StoreCache } from "./jobs/store-cache.ts";
 
 export class SqliteScripts implements Scripts {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #statements = new Map<Sql, StatementSync>();
 
-  constructor(ledger: StoreCache) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache) {
+    this.#cache = cache;
   }
 
   async read<T>(script: () => Script<T>): Promise<T> {
-    return this.#ledger.file.read(() => this.run(script()));
+    return this.#cache.file.read(() => this.run(script()));
   }
 
   write<T>(script: () => Script<T>, fence?: Term): Promise<T> {
-    return this.#ledger.file.write(() => {
+    return this.#cache.file.write(() => {
       if (fence) this.check(fence);
       return this.run(script());
     });
   }
 
-  /** Inside the transaction of a leader's write: only the newest term may pass. */
+  /** Inside the transaction of a leader's write: refuses all but the newest term. */
   check(fence: Term): void {
     this.run(holdTerm(fence));
   }
@@ -34,8 +34,8 @@ export class SqliteScripts implements Scripts {
   run<T>(script: Script<T>): T {
     return runNow(script, ({ sql, values }) => {
       let statement = this.#statements.get(sql);
-      if (!statement) this.#statements.set(sql, (statement = this.#ledger.file.prepare(forSqlite(sql.text))));
-      return usesNow(sql) ? statement.all(this.#ledger.clock.now(), ...values) : statement.all(...values);
+      if (!statement) this.#statements.set(sql, (statement = this.#cache.file.prepare(forSqlite(sql.text))));
+      return usesNow(sql) ? statement.all(this.#cache.clock.now(), ...values) : statement.all(...values);
     });
   }
 }

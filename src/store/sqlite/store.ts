@@ -27,7 +27,7 @@ const FILE: Guarantees = { name: "sqlite", durability: "power loss", shared: fal
 const MEMORY: Guarantees = { name: "memory", durability: "nothing", shared: false, keepsTokenFile: false };
 
 export interface SqliteOptions {
-  /** Directory of the file; made if it is not there. Null keeps everything in memory until `close`. */
+  /** Directory of the file; created if it does not exist. Null keeps everything in memory until `close`. */
   readonly dir: string | null;
   readonly clock: Clock;
 }
@@ -38,27 +38,27 @@ export async function openSqliteStore({ dir, clock }: SqliteOptions): Promise<Sq
   return sqliteStore(openCache(dir === null ? IN_MEMORY : join(dir, "baton.db"), clock));
 }
 
-/** `db`: in place of the file at `path`. */
+/** `db`: used instead of the file at `path`. */
 export function openCache(path: string, clock: Clock, db?: DatabaseSync): StoreCache {
   const file = new SqliteFile(path, clock, db);
   try {
     migrate(file);
-    const ledger = new StoreCache(file, clock);
-    file.setHooks({ beforeCommit: () => ledger.save(), afterRollback: () => ledger.reload() });
-    return ledger;
+    const cache = new StoreCache(file, clock);
+    file.setHooks({ beforeCommit: () => cache.save(), afterRollback: () => cache.reload() });
+    return cache;
   } catch (error) {
     file.close();
     throw openingError(file.path, error);
   }
 }
 
-export function sqliteStore(ledger: StoreCache): SqliteStore {
-  const { file } = ledger;
-  const scripts = new SqliteScripts(ledger);
-  const read = new Read(ledger);
-  const control = new Control(ledger);
-  const parts = { ledger, scripts, submit: new Submit(ledger, read), read, control };
-  const queues = new SqliteQueues(ledger);
+export function sqliteStore(cache: StoreCache): SqliteStore {
+  const { file } = cache;
+  const scripts = new SqliteScripts(cache);
+  const read = new Read(cache);
+  const control = new Control(cache);
+  const parts = { cache, scripts, submit: new Submit(cache, read), read, control };
+  const queues = new SqliteQueues(cache);
   const close = async (): Promise<void> => file.close();
   return {
     guarantees: file.path === IN_MEMORY ? MEMORY : FILE,

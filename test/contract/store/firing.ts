@@ -134,6 +134,7 @@ export const firingPromises: Promises = {
       (await world.store.schedules.history("nightly", 2)).map((one) => one.at),
       [at, at - 1_000],
     );
+    assert.deepEqual(await world.store.schedules.history("nightly", [at - 1_000, at + 1_000]), [history[1]]);
     assert.deepEqual(await world.store.schedules.history("nothing", 5), []);
   },
 

@@ -20,9 +20,9 @@ export const queuePromises: Promises = {
         .map((queue) => ({ ...queue, counts: { ...queue.counts } }))
         .sort((x, y) => (x.name < y.name ? -1 : 1)),
       [
-        { name: "a", paused: false, counts: { ...NONE, queued: 2 } },
-        { name: "b", paused: true, counts: { ...NONE, scheduled: 1 } },
-        { name: "not-used-yet", paused: true, counts: NONE },
+        { name: "a", paused: false, counts: { ...NONE, queued: 2 }, oldestAt: world.clock.now() },
+        { name: "b", paused: true, counts: { ...NONE, scheduled: 1 }, oldestAt: null },
+        { name: "not-used-yet", paused: true, counts: NONE, oldestAt: null },
       ],
     );
   },
@@ -60,7 +60,9 @@ export const queuePromises: Promises = {
     const { queues } = world.store;
     const now = world.clock.now();
     const since = async (): Promise<Record<string, number>> =>
-      Object.fromEntries(await queues.waitingSince());
+      Object.fromEntries(
+        (await queues.list()).flatMap(({ name, oldestAt }) => (oldestAt === null ? [] : [[name, oldestAt]])),
+      );
     assert.deepEqual(await since(), {});
     await world.submit({ queue: "a", priority: -3 });
     await world.submit({ queue: "p" });

@@ -315,15 +315,8 @@ export class FakeNode implements NodeServices {
         name,
         paused: this.paused.has(name),
         counts: this.#counts(name),
+        oldestAt: this.#oldestAt(name),
       }));
-    },
-    waitingSince: async () => {
-      const oldest = new Map<string, number>();
-      for (const { job } of this.kept.values()) {
-        if (job.status !== "queued") continue;
-        oldest.set(job.queue, Math.min(oldest.get(job.queue) ?? Infinity, job.runAt));
-      }
-      return oldest;
     },
     setPaused: async (queue, paused) => void (paused ? this.paused.add(queue) : this.paused.delete(queue)),
   };
@@ -514,6 +507,13 @@ export class FakeNode implements NodeServices {
   #waiting(job: Job): JobView["waitingFor"] {
     if (job.status !== "queued" || job.task === "hello") return null;
     return { code: "unknown_task", message: `no worker here knows the task ${job.task}` };
+  }
+
+  #oldestAt(queue: string): number | null {
+    const waiting = [...this.kept.values()].filter(
+      ({ job }) => job.queue === queue && job.status === "queued",
+    );
+    return waiting.length === 0 ? null : Math.min(...waiting.map(({ job }) => job.runAt));
   }
 
   #counts(queue: string): Record<JobStatus, number> {

@@ -14,9 +14,8 @@ function reading() {
       world.looks++;
       await world.hang;
       if (world.broken) throw new Error("away");
-      return [{ name: "a", paused: false, counts: COUNTS }];
+      return [{ name: "a", paused: false, counts: COUNTS, oldestAt: 5 }];
     },
-    waitingSince: async () => new Map([["a", 5]]),
   } as unknown as Store["queues"];
   const agents = { list: async () => [] } as unknown as Store["agents"];
   const backlog = new BacklogReader({ clock }, { queues, agents });

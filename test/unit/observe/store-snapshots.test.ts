@@ -40,10 +40,6 @@ function looked(
           if (state.takesMs > 0) await world.clock.sleep(state.takesMs);
           return world.store.queues.list();
         },
-        waitingSince: async () => {
-          check();
-          return world.store.queues.waitingSince();
-        },
       };
       const { jobs, samples, journal, agents } = world.store;
       const backlog = new BacklogReader(world, { queues, agents });

@@ -17,22 +17,11 @@ import type { PeerHandler } from "../../../transport/transport.ts";
 
 export const QUEUES_PATH = "/peer/queues";
 
-/** What one store has of a queue. */
-export interface QueuePart extends QueueInfo {
-  /** Left out by a version that does not tell. */
-  readonly oldestAt?: number | null;
-}
-
-export async function queueParts({ queues }: Pick<NodeServices, "queues">): Promise<readonly QueuePart[]> {
-  const [all, waiting] = await Promise.all([queues.list(), queues.waitingSince()]);
-  return all.map((queue) => ({ ...queue, oldestAt: waiting.get(queue.name) ?? null }));
-}
-
 export function peerQueries({ queues, identity }: NodeServices): Readonly<Record<string, PeerHandler>> {
   return {
     [QUEUES_PATH]: async ({ method }) => {
       if (method !== "GET") throw new BatonError("METHOD_NOT_ALLOWED", `${QUEUES_PATH} is only read`);
-      const body = { server: identity.name, queues: await queueParts({ queues }) };
+      const body = { server: identity.name, queues: await queues.list() };
       return {
         status: 200,
         headers: { "content-type": "application/json" },
@@ -70,9 +59,9 @@ export const listQueues = operation("GET /queues", {
   },
   async handler(services, { inbound }) {
     const { answers, nodes, partial } = await askAllNodes(services, inbound, {
-      here: () => queueParts(services),
+      here: () => services.queues.list(),
       path: () => QUEUES_PATH,
-      read: (body) => (body as { queues: readonly QueuePart[] }).queues,
+      read: (body) => (body as { queues: readonly QueueInfo[] }).queues,
     });
     const known = services.cluster.nodes();
     const queues = sum(answers.flatMap((each) => each.answer)).map((part) => bodyOf(part, known));
@@ -107,7 +96,7 @@ async function setPaused(services: NodeServices, name: string, paused: boolean) 
   return answer(200, { name, paused, ...(nodes.length > 1 && { nodes }) });
 }
 
-function bodyOf(part: QueuePart, nodes: readonly NodeInfo[]): QueueBody {
+function bodyOf(part: QueueInfo, nodes: readonly NodeInfo[]): QueueBody {
   const { name, paused } = part;
   const workers = nodes.filter((node) => node.alive && acceptsWork(node) && servesQueue(node.load, name));
   const [submitted, finished] = ratesOf(name, nodes);
@@ -115,7 +104,7 @@ function bodyOf(part: QueuePart, nodes: readonly NodeInfo[]): QueueBody {
     name,
     paused,
     counts: { ...part.counts },
-    oldest_waiting_at: part.oldestAt == null ? null : isoOf(part.oldestAt),
+    oldest_waiting_at: part.oldestAt === null ? null : isoOf(part.oldestAt),
     slots: workers.reduce((all, { load }) => all + (load.slots ?? 0), 0),
     submitted_per_second: submitted,
     finished_per_second: finished,
@@ -145,15 +134,15 @@ function round(rate: number): number {
 }
 
 /** Paused as a whole only where it is paused everywhere. */
-function sum(parts: readonly QueuePart[]): QueuePart[] {
-  const queues = new Map<string, QueuePart>();
+function sum(parts: readonly QueueInfo[]): QueueInfo[] {
+  const queues = new Map<string, QueueInfo>();
   for (const part of parts) {
     const known = queues.get(part.name);
     if (!known) {
       queues.set(part.name, part);
       continue;
     }
-    const oldest = [known.oldestAt, part.oldestAt].filter((at) => typeof at === "number");
+    const oldest = [known.oldestAt, part.oldestAt].filter((at) => at !== null);
     queues.set(part.name, {
       name: part.name,
       paused: known.paused && part.paused,

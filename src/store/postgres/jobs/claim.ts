@@ -108,21 +108,21 @@ type ClaimRow = [
 type QuickRow = [...row: ClaimRow, nextDueInMs: number | null];
 
 export class Claim {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #rows: ClaimedRows;
   readonly #fenced: FencedClaim;
 
-  constructor(ledger: StoreCache, terms: PostgresTerms) {
-    this.#ledger = ledger;
-    this.#rows = new ClaimedRows(ledger);
-    this.#fenced = new FencedClaim(ledger, terms);
+  constructor(cache: StoreCache, terms: PostgresTerms) {
+    this.#cache = cache;
+    this.#rows = new ClaimedRows(cache);
+    this.#fenced = new FencedClaim(cache, terms);
   }
 
   async run(request: ClaimRequest): Promise<Claimed> {
     if (request.fence) return this.#fenced.run(request, request.fence);
-    const ledger = this.#ledger;
-    const author = await ledger.authorId(request.author);
-    const worker = await ledger.nameId(request.worker);
+    const cache = this.#cache;
+    const author = await cache.authorId(request.author);
+    const worker = await cache.nameId(request.worker);
     const quick = await this.#quick(request, worker, author);
     if (quick) return quick;
     for (let tries = 1; ; tries++) {
@@ -131,26 +131,26 @@ export class Claim {
       if (rows[0]![0] !== null) {
         const jobs = await this.#rows.jobs(rows, expected, claimedBy(request));
         // The quick way was closed to it, perhaps because of a kind that is new to us.
-        if (request.limit <= QUICK_LIMIT_MAX) void ledger.learnAllKinds().catch(() => {});
+        if (request.limit <= QUICK_LIMIT_MAX) void cache.learnAllKinds().catch(() => {});
         return { jobs, held: true, nextDueInMs };
       }
       const [held, contended] = rows[0]!.slice(-2);
-      if (!held && request.opens && (await makeLease(ledger, request))) continue;
+      if (!held && request.opens && (await makeLease(cache, request))) continue;
       if (!held || !contended || tries === CONTENDED_TRIES)
         return { jobs: [], held: held === true, nextDueInMs };
     }
   }
 
-  /** Null when nothing was taken, whyever. */
+  /** Null if nothing was taken. */
   async #quick(request: ClaimRequest, worker: number, author: number): Promise<Claimed | null> {
     const { lease, leaseMs, limit } = request;
-    const ledger = this.#ledger;
-    const kinds = ledger.allKinds();
+    const cache = this.#cache;
+    const kinds = cache.allKinds();
     if (!kinds || limit <= 0 || limit > QUICK_LIMIT_MAX) return null;
     const lines = kinds.filter((kind) => takesFrom(kind, request));
     if (lines.length === 0) return null;
-    const rows = await ledger.db.query<QuickRow>(CLAIM_QUICK, [
-      ledger.now(),
+    const rows = await cache.db.query<QuickRow>(CLAIM_QUICK, [
+      cache.now(),
       lease,
       leaseMs,
       int4s(lines.map(({ id }) => id)),
@@ -170,8 +170,8 @@ export class Claim {
     author: number,
     expected: Shape,
   ): Promise<{ rows: ClaimRow[]; nextDueInMs: number | null }> {
-    const now = this.#ledger.now();
-    const [due, rows] = await this.#ledger.db.pair<{ next_due_in_ms: number | null }, ClaimRow>(
+    const now = this.#cache.now();
+    const [due, rows] = await this.#cache.db.pair<{ next_due_in_ms: number | null }, ClaimRow>(
       [PROMOTE, [now]],
       [
         CLAIM,

@@ -4,15 +4,15 @@ import type { JobId } from "../../../core/ids.ts";
 import type { DispatchedJob } from "../../ownership.ts";
 import type { StoreCache } from "./store-cache.ts";
 
-/** Of a job `j`. The trace stands behind it in the few that have one: a column of its own would cost all of them. */
+/** Of a job `j`. The trace is appended for the few jobs that have one: a separate column would cost all of them. */
 export const SHAPE =
   "concat_ws(' ', j.kind, j.priority, j.birthplace, j.max_attempts, coalesce(j.timeout_ms, 0), j.trace)";
-/** Of its row `t` among `taken`, as the run has them. */
+/** Of the row `t` of `taken`, with the values of the run. */
 export const COUNTERS = "concat_ws(' ', t.job_epoch, t.attempts, t.failures, t.interruptions, t.crashes)";
 
 /**
- * Each column costs the server half a microsecond a row and us as much, so what says nothing new is null: jobs of one shape
- * tend to come together. A job that ran before has a second row, with its due time and counters in place of the rest.
+ * Each column costs half a microsecond for each row on the server and as much here, so repeated values are null: jobs of
+ * one shape tend to be next to each other. A job that ran before has a second row with its due time and counters.
  */
 export type Row = [
   seq: number | null,
@@ -20,12 +20,12 @@ export type Row = [
   payload: string,
   createdAt: number,
   runAt: number | null,
-  /** Null when it is the shape that was expected. */
+  /** Null for the expected shape. */
   shape: string | null,
   counters: string | null,
 ];
 
-/** The rows of `taken`: the expected shape is in the parameters from the one of this number on; `others` are more columns. */
+/** The rows of `taken`. The parameters from this number on are the expected shape; `others` are more columns. */
 export const claimedRows = (shape: number, others: string): string => `
   SELECT j.seq, j.id, j.payload, j.created_at, j.run_at,
     CASE WHEN (j.kind, j.priority, j.birthplace, j.max_attempts)
@@ -37,7 +37,7 @@ export const claimedRows = (shape: number, others: string): string => `
   SELECT t.seq, NULL, NULL, NULL, t.run_at, NULL, ${COUNTERS}, ${others}
   FROM taken t WHERE t.job_epoch > 1 OR t.interruptions > 0`;
 
-/** What jobs that were submitted alike have in common. No timeout is 0. */
+/** The values that similar jobs share. A timeout of 0 stands for none. */
 export type Shape = readonly [
   kind: number,
   priority: number,
@@ -58,11 +58,11 @@ type Counters = readonly [
 const FIRST_RUN: Counters = [1, 1, 0, 0, 0];
 
 export class ClaimedRows {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   #shape = NO_SHAPE;
 
-  constructor(ledger: StoreCache) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache) {
+    this.#cache = cache;
   }
 
   /** The shape of the last job: the next ones are likely to have it too. */
@@ -70,31 +70,31 @@ export class ClaimedRows {
     return this.#shape;
   }
 
-  /** In the order of their line. Rows that stand for no job are passed over; what is `common` is added to each job. */
+  /** In the order of their line. Rows without a job are skipped; the fields of `common` are added to each job. */
   async jobs<T extends object>(
     rows: readonly (readonly [...Row, ...unknown[]])[],
     expected: Shape,
     common: T,
   ): Promise<(DispatchedJob & T)[]> {
-    const ledger = this.#ledger;
+    const cache = this.#cache;
     const shapes = new Map<string | null, { readonly shape: Shape; readonly trace: string | null }>();
     shapes.set(null, { shape: expected, trace: null });
     for (const row of rows) if (!shapes.has(row[5])) shapes.set(row[5], shapeAndTrace(row[5]!));
     const known = [...shapes.values()].map(({ shape }) => shape).filter((shape) => shape !== NO_SHAPE);
-    await ledger.learnKinds(new Set(known.map((shape) => shape[0])));
-    await ledger.learnNames(new Set(known.map((shape) => shape[2])));
+    await cache.learnKinds(new Set(known.map((shape) => shape[0])));
+    await cache.learnNames(new Set(known.map((shape) => shape[2])));
     const earlier = new Map<number, readonly [...Row, ...unknown[]]>();
     for (const row of rows) if (row[6] !== null) earlier.set(row[0]!, row);
     const jobs: (DispatchedJob & T)[] = [];
-    for (const [seq, uuid, payload, createdAt, runAt, told] of rows) {
+    for (const [seq, uuid, payload, createdAt, runAt, given] of rows) {
       if (uuid === null) continue;
       const before = earlier.get(seq!);
-      const { shape, trace } = shapes.get(told)!;
+      const { shape, trace } = shapes.get(given)!;
       const [kind, priority, birthplace, maxAttempts, timeoutMs] = (this.#shape = shape);
-      const { queue, task } = ledger.kind(kind);
+      const { queue, task } = cache.kind(kind);
       const [jobEpoch, attempts, failures, interruptions, crashes] = before ? numbers(before[6]!) : FIRST_RUN;
       jobs.push({
-        id: `${ledger.name(birthplace)}-${uuid}` as JobId,
+        id: `${cache.name(birthplace)}-${uuid}` as JobId,
         jobEpoch,
         ref: seq,
         task,

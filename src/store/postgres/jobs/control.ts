@@ -9,8 +9,8 @@ import { cancelledWaiting } from "../../../core/jobs/run-end.ts";
 import { type Queryable, write } from "../../../platform/drivers/postgres/postgres.ts";
 import type { CancelAnswer } from "../../store.ts";
 import { applyChanges } from "./run-endings.ts";
-import { birthplaceOf, type StoreCache, NOW, statusName, uuidOf, withoutNul } from "./store-cache.ts";
-import { STATUS } from "../schema.ts";
+import { birthplaceOf, type StoreCache, NOW, uuidOf, withoutNul } from "./store-cache.ts";
+import { STATUS, statusName } from "../../job-row.ts";
 
 interface Place {
   readonly seq: number;
@@ -19,29 +19,29 @@ interface Place {
 
 /** A change to a job locks its row in `job`, which neither claims nor results touch. */
 const HOLD = write(
-  "steer-hold",
+  "control-hold",
   `SELECT j.seq FROM baton.job j JOIN baton.name b ON b.id = j.birthplace
    WHERE j.id = $1 AND b.name = $2 FOR UPDATE OF j`,
 );
 /** `live` first: a result may move the job to `done` meanwhile, and only a change under this lock moves it back. */
 const IN_LIVE = write(
-  "steer-in-live",
+  "control-in-live",
   `SELECT CASE WHEN running THEN 2 WHEN run_at > ${NOW} THEN 0 ELSE 1 END AS status
    FROM baton.live WHERE seq = $2 FOR UPDATE`,
 );
-const IN_DONE = write("steer-in-done", "SELECT status FROM baton.done WHERE seq = $1 FOR UPDATE");
+const IN_DONE = write("control-in-done", "SELECT status FROM baton.done WHERE seq = $1 FOR UPDATE");
 const REQUEST_CANCEL = write(
-  "steer-wish",
+  "control-cancel",
   `UPDATE baton.live SET cancel_requested = true, cancel_reason = $3, updated_at = ${NOW}
    WHERE seq = $2 AND NOT cancel_requested`,
 );
 const MARK_CANCELLED = write(
-  "steer-mark-cancelled",
+  "control-mark-cancelled",
   "UPDATE baton.live SET cancel_requested = true WHERE seq = $1",
 );
-/** As new, but for the starts so far and the logs, and under a new epoch: its last run is history. */
+/** Resets everything but the number of starts and the logs, and raises the epoch: the last run becomes a past run. */
 const REVIVE = write(
-  "steer-revive",
+  "control-revive",
   `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
    gone AS (
      DELETE FROM baton.done WHERE seq = $2
@@ -61,7 +61,7 @@ const REVIVE = write(
    INSERT INTO baton.tally (kind, status, n) SELECT j.kind, g.status, -1 FROM gone g JOIN baton.job j ON j.id = g.id`,
 );
 const REMOVE = write(
-  "steer-remove",
+  "control-remove",
   `WITH job AS (DELETE FROM baton.job WHERE id = $2 RETURNING kind),
    live AS (DELETE FROM baton.live WHERE seq = $1),
    logs AS (DELETE FROM baton.log WHERE seq = $1),
@@ -71,17 +71,17 @@ const REMOVE = write(
 );
 
 export class Control {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
 
-  constructor(ledger: StoreCache) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache) {
+    this.#cache = cache;
   }
 
   cancel(id: JobId, reason: string | null): Promise<CancelAnswer> {
     return this.#change<CancelAnswer>(id, { outcome: "missing" }, async (tx, { seq, status }) => {
       if (isFinal(status)) return { outcome: "finished", status };
       const text = reason === null ? null : withoutNul(reason);
-      const now = this.#ledger.now();
+      const now = this.#cache.now();
       if (status === "processing") {
         await tx.query(REQUEST_CANCEL, [now, seq, text]);
         return { outcome: "requested" };
@@ -96,7 +96,7 @@ export class Control {
   retry(id: JobId): Promise<JobStatus | "missing" | "retried"> {
     return this.#change<JobStatus | "missing" | "retried">(id, "missing", async (tx, { seq, status }) => {
       if (status !== "failed" && status !== "cancelled") return status;
-      await tx.query(REVIVE, [this.#ledger.now(), seq]);
+      await tx.query(REVIVE, [this.#cache.now(), seq]);
       return "retried";
     });
   }
@@ -110,10 +110,10 @@ export class Control {
   }
 
   #change<T>(id: JobId, missing: T, work: (tx: Queryable, place: Place) => Promise<T>): Promise<T> {
-    return this.#ledger.db.transaction(async (tx) => {
+    return this.#cache.db.transaction(async (tx) => {
       const [job] = await tx.query<{ seq: number }>(HOLD, [uuidOf(id), birthplaceOf(id)]);
       if (!job) return missing;
-      const [live] = await tx.query<{ status: number }>(IN_LIVE, [this.#ledger.now(), job.seq]);
+      const [live] = await tx.query<{ status: number }>(IN_LIVE, [this.#cache.now(), job.seq]);
       const [found] = live ? [live] : await tx.query<{ status: number }>(IN_DONE, [job.seq]);
       return found ? work(tx, { seq: job.seq, status: statusName(found.status) }) : missing;
     });

@@ -84,20 +84,20 @@ type FencedRow = [
 export const CONTENDED_TRIES = 4;
 
 export class FencedClaim {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #terms: PostgresTerms;
   readonly #rows: ClaimedRows;
 
-  constructor(ledger: StoreCache, terms: PostgresTerms) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache, terms: PostgresTerms) {
+    this.#cache = cache;
     this.#terms = terms;
-    this.#rows = new ClaimedRows(ledger);
+    this.#rows = new ClaimedRows(cache);
   }
 
   async run(request: ClaimRequest, fence: Term): Promise<Claimed> {
-    const ledger = this.#ledger;
-    const author = await ledger.authorId(authorUnder(request.author, fence));
-    const worker = await ledger.nameId(request.worker);
+    const cache = this.#cache;
+    const author = await cache.authorId(authorUnder(request.author, fence));
+    const worker = await cache.nameId(request.worker);
     const common = { lease: request.lease, leaderEpoch: fence.epoch };
     for (let tries = 1; ; tries++) {
       const { expected } = this.#rows;
@@ -116,8 +116,8 @@ export class FencedClaim {
     fence: Term,
     by: { readonly worker: number; readonly author: number; readonly expected: Shape },
   ): Promise<{ rows: FencedRow[]; nextDueInMs: number | null }> {
-    const now = this.#ledger.now();
-    const [due, rows] = await this.#ledger.db.pair<{ next_due_in_ms: number | null }, FencedRow>(
+    const now = this.#cache.now();
+    const [due, rows] = await this.#cache.db.pair<{ next_due_in_ms: number | null }, FencedRow>(
       [PROMOTE, [now]],
       [
         CLAIM_FENCED,

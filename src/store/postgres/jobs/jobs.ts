@@ -16,7 +16,7 @@ import { SubmitWithin } from "./submit-in-transaction.ts";
 import type { PostgresTerms } from "../terms.ts";
 
 export interface PostgresJobsParts {
-  readonly ledger: StoreCache;
+  readonly cache: StoreCache;
   readonly terms: PostgresTerms;
   readonly submit: Submit;
   readonly report: Report;
@@ -24,26 +24,26 @@ export interface PostgresJobsParts {
 }
 
 export function postgresJobs(parts: PostgresJobsParts): JobStore {
-  const { ledger, terms, submit, report, renewals } = parts;
-  const submitWithin = new SubmitWithin(ledger);
-  const claim = new Claim(ledger, terms);
-  const recover = new Recover(ledger, terms, renewals);
-  const control = new Control(ledger);
-  const read = new Read(ledger);
-  const list = new List(ledger);
-  const past = new PastRuns(ledger);
-  /** Two calls take two connections, and the second may be the faster one. */
+  const { cache, terms, submit, report, renewals } = parts;
+  const submitWithin = new SubmitWithin(cache);
+  const claim = new Claim(cache, terms);
+  const recover = new Recover(cache, terms, renewals);
+  const control = new Control(cache);
+  const read = new Read(cache);
+  const list = new List(cache);
+  const past = new PastRuns(cache);
+  /** Two calls use two connections, and the second may be faster. */
   const reporting = new Set<Promise<unknown>>();
   return {
     submit: (jobs, author, wakes = false, fence) => submit.run(jobs, author, wakes, fence),
     submitWithin: (client, jobs, author) => submitWithin.run(client, jobs, author),
     claim: (request) => claim.run(request),
     record: async (batch, fence) => {
-      // After the reports that are under way, and not if one of them fails: a run that has ended may report nothing more.
+      // After the reports in progress, and not if one of them fails: a run that has ended cannot report any more.
       if (batch.settlements.length > 0 && reporting.size > 0) await Promise.all(reporting);
       const recording = report.record(batch, fence);
       if (batch.reports.length === 0) return recording;
-      // One that came too late with its term has reported nothing, and fails nobody else's settlement.
+      // A report under an old term has written nothing, and must not fail the settlements of others.
       const over = fence ? recording.catch(unlessStale) : recording;
       reporting.add(over);
       try {

@@ -4,10 +4,10 @@ import type { LeaseId } from "../../../core/ids.ts";
 import { read, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { type StoreCache, NOW } from "./store-cache.ts";
 
-/** A lease is prolonged by this part more than asked for, and then for a while not at all: spares most claims a write of its row. */
+/** A lease is extended by this part more than requested, so that most claims need not write its row. */
 const LEASE_SURPLUS = 32;
 
-/** The lease, as `open`: it is there and has not run out, or has nothing under it and the claimant may open it again. */
+/** The lease, as `open`: it exists and has not expired, or it holds nothing and the claimant may open it again. */
 export const openLease = (opens: string): string => `
   open AS MATERIALIZED (
     SELECT e.id FROM baton.lease e
@@ -22,7 +22,7 @@ export const prolongLease = (only?: string): string => `
   )`;
 export const PROLONG_LEASE = prolongLease();
 
-/** What a claim makes of a job, for parameters of its worker and author. */
+/** The change that a claim makes to a job, for the parameters of worker and author. */
 export const startRun = (worker: string, author: string): string => `
   running = true, lease = held.id, job_epoch = l.job_epoch + 1, attempts = l.attempts + 1,
   updated_at = (SELECT now FROM clock), started_at = (SELECT now FROM clock), worker = ${worker}, author = ${author},
@@ -38,12 +38,12 @@ const IS_OPEN = read(
   `SELECT FROM baton.lease WHERE name = $2 AND expires_at > ${NOW}`,
 );
 
-/** True when it is open now, also because another call of its holder was faster. Else it has run out with jobs under it, and stays lost. */
+/** True if it is open now, also if another call of its holder opened it. Otherwise it has expired with jobs and stays lost. */
 export async function makeLease(
-  ledger: StoreCache,
+  cache: StoreCache,
   { lease, leaseMs }: { readonly lease: LeaseId; readonly leaseMs: number },
 ): Promise<boolean> {
-  const made = await ledger.db.query(MAKE, [ledger.now(), lease, leaseMs]);
+  const made = await cache.db.query(MAKE, [cache.now(), lease, leaseMs]);
   if (made.length === 1) return true;
-  return (await ledger.db.query(IS_OPEN, [ledger.now(), lease])).length === 1;
+  return (await cache.db.query(IS_OPEN, [cache.now(), lease])).length === 1;
 }

@@ -17,18 +17,17 @@ import { LISTED_FILTERS, listedFilter } from "../../../core/jobs/job-fields.ts";
 import { read, type Statement } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s } from "../../../platform/drivers/postgres/arrays.ts";
 import { cursorSeq, SEEK_MARGIN_MS, walkPage } from "../../job-list.ts";
-import type { JobRow } from "../../job-row.ts";
+import { type JobRow, STATUS } from "../../job-row.ts";
 import { runAwaited } from "../../script.ts";
 import type { BriefJob, JobPage, JobQuery } from "../../store.ts";
 import type { StoreCache } from "./store-cache.ts";
 import { briefOf, COLUMNS, JOINED, jobOf, STATUS_NOW, WAITING_OR_RUNNING } from "./read.ts";
-import { STATUS } from "../schema.ts";
 
-/** Rows that a page looks at first. */
+/** Rows in the first piece of a page. */
 const SCAN_FIRST = 2_000;
 /** More are not sorted for a page. */
 const SCHEDULED_FEW = 10_000;
-/** Of one line: more than all workers run of it, and than what was put back before them; where none of the first runs, none does. */
+/** Rows of one line. Running jobs are at its head, so if none of these runs, none of the line does. */
 const LINE_MAX = 2_000;
 const LINE_FIRST = 200;
 
@@ -43,9 +42,9 @@ const finished = (status: number): string =>
 const ofLine = (columns: string, limit: string | number): string =>
   `SELECT ${columns} FROM baton.live WHERE kind = line.kind AND priority = line.priority AND ${IN_LINE} ORDER BY run_at, seq LIMIT ${limit}`;
 
-/** Rows to look at; `fits` is what of the filter they can be asked themselves. */
+/** Rows to walk; `fits` is the part of the filter that applies to their own columns. */
 const WALKS = {
-  // Each is cut by itself: the planner would sort all rows of both.
+  // Each has its own limit: otherwise the planner would sort all rows of both.
   any: `SELECT ${ROW} FROM (
       (SELECT ${ROW} FROM baton.live WHERE ${BETWEEN} ${BY_SEQ}) UNION ALL (SELECT ${ROW} FROM baton.done WHERE ${BETWEEN} ${BY_SEQ})
     ) AS both_places ${BY_SEQ}`,
@@ -59,11 +58,11 @@ const WALKS = {
       ) AS l WHERE l.running
       UNION ALL SELECT ${ROW} FROM baton.live WHERE suspect AND NOT later AND running
     ) AS running WHERE ${BETWEEN} ${BY_SEQ}`,
-  // The usual ones are nearly all there are.
+  // Nearly all finished jobs have completed.
   completed: `SELECT ${ROW}, status FROM baton.done WHERE ${BETWEEN} ${BY_SEQ}`,
   failed: finished(STATUS.failed),
   cancelled: finished(STATUS.cancelled),
-  // One text of a list of theirs: those jobs stand in a side table (core/jobs/job-fields.ts), in their order.
+  // A filter on a list field walks its side table (core/jobs/job-fields.ts), in the order of the jobs.
   ...Object.fromEntries(
     LISTED_FILTERS.map((name) => [
       name,
@@ -73,7 +72,7 @@ const WALKS = {
 } as const;
 type Walk = keyof typeof WALKS;
 
-/** The lines of these kinds, one for each priority: the next one is jumped to. */
+/** The lines of these kinds, one for each priority: the query jumps from one to the next. */
 const LINES = `line AS (
     SELECT k.id AS kind, (SELECT max(priority) FROM baton.live WHERE kind = k.id AND ${IN_LINE}) AS priority
     FROM baton.kind k WHERE $3::int[] IS NULL OR k.id = ANY ($3::int[])
@@ -82,7 +81,7 @@ const LINES = `line AS (
     FROM line p WHERE p.priority IS NOT NULL
   ),`;
 
-/** What of the filter a row of a walk can be asked itself; a side table knows nothing but the job. */
+/** The part of the filter that applies to the columns of a walked row; a side table has only the job. */
 const ASKED = `AND ($3::int[] IS NULL OR walk.kind IS NULL OR walk.kind = ANY ($3::int[]))
          AND ($8::text IS NULL OR position(to_json($8::text)::text IN walk.error) > 0)`;
 const FITS: { readonly [walk: string]: string } = {
@@ -97,8 +96,8 @@ const BRIEF_JOINED = `JOIN baton.kind k ON k.id = j.kind JOIN baton.name b ON b.
   LEFT JOIN baton.live l ON l.seq = j.seq LEFT JOIN baton.done d ON d.seq = j.seq`;
 
 /**
- * With the last row that was looked at, if there may be more behind it; also when nothing fits. `OFFSET 0` keeps the planner from
- * turning the walk around. A row without a kind is from a version that did not note it.
+ * With the last row that was read, if there may be more after it; also if nothing matches. `OFFSET 0` keeps the planner
+ * from reversing the join. A row without a kind was written by a version that did not store it.
  */
 const page = (walk: Walk, [name, columns, joined]: readonly [string, string, string]): Statement =>
   read(
@@ -133,7 +132,7 @@ const SCHEDULED = read(
   "list-scheduled",
   `SELECT count(*) AS n FROM (SELECT FROM baton.live WHERE later LIMIT ${SCHEDULED_FEW + 1}) AS few`,
 );
-/** The first job that was created at or after an instant, as near as makes no difference. */
+/** The first job that was created at or after an instant, approximately (SEEK_MARGIN_MS). */
 const SEEK = read(
   "list-seek",
   `WITH RECURSIVE search (low, high) AS (
@@ -156,10 +155,10 @@ const SEEK = read(
 );
 
 export class List {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
 
-  constructor(ledger: StoreCache) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache) {
+    this.#cache = cache;
   }
 
   async page(query: JobQuery, brief = false): Promise<JobPage<Job | BriefJob>> {
@@ -174,14 +173,14 @@ export class List {
     ]);
     if (kinds?.length === 0) return { jobs: [], cursor: null };
     const statement = (brief ? BRIEFLY : WHOLE)[walk];
-    const ledger = this.#ledger;
+    const cache = this.#cache;
     const pages = walkPage(query.limit, {
       before: Math.min(before, bounds.before),
       scanFirst: SCAN_FIRST,
       filtered: query.status !== undefined || byKind || query.errorCode !== undefined,
       read: (piece) =>
-        ledger.db.query<JobRow>(statement, [
-          ledger.now(),
+        cache.db.query<JobRow>(statement, [
+          cache.now(),
           piece.before,
           kinds && int4s(kinds),
           query.since ?? 0,
@@ -199,7 +198,7 @@ export class List {
   }
 
   async #kinds(queue: string | undefined, task: string | undefined): Promise<number[]> {
-    const rows = await this.#ledger.db.query<{ id: number }>(KINDS, [queue ?? null, task ?? null]);
+    const rows = await this.#cache.db.query<{ id: number }>(KINDS, [queue ?? null, task ?? null]);
     return rows.map(({ id }) => id);
   }
 
@@ -212,7 +211,7 @@ export class List {
   }
 
   async #seek(at: number): Promise<number | null> {
-    const [row] = await this.#ledger.db.query<{ seq: number | null }>(SEEK, [at]);
+    const [row] = await this.#cache.db.query<{ seq: number | null }>(SEEK, [at]);
     return row?.seq ?? null;
   }
 
@@ -220,7 +219,7 @@ export class List {
     if (status === undefined) return "any";
     if (isFinal(status) || status === "processing") return status;
     if (status === "queued") return "waiting";
-    const [row] = await this.#ledger.db.query<{ n: number }>(SCHEDULED);
+    const [row] = await this.#cache.db.query<{ n: number }>(SCHEDULED);
     return row!.n <= SCHEDULED_FEW ? "scheduled" : "waiting";
   }
 }

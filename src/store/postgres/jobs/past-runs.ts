@@ -7,8 +7,8 @@ import { PAST_EPOCHS_KEPT, PAST_RUNS_MAX, type JobRuns, type PastRun } from "../
 import { birthplaceOf, type StoreCache, uuidOf } from "./store-cache.ts";
 
 /**
- * A table of its own, so that `live` stays narrow and a job that succeeds at once is not even asked. `kind` in `done` is for lists, which
- * else have to look into `job` for every row that they step over; a version that does not know it leaves it out.
+ * A separate table, so that `live` stays narrow and a job that succeeds at once pays nothing. `kind` in `done` is for lists,
+ * which would otherwise read `job` for every row that they skip; a version that does not know the column leaves it null.
  */
 export const PAST_RUNS_SCHEMA: readonly string[] = [
   `CREATE TABLE baton.past_run (
@@ -26,7 +26,7 @@ export const PAST_RUNS_SCHEMA: readonly string[] = [
   "ALTER TABLE baton.done ADD COLUMN assignment bigint, ADD COLUMN kind int",
 ];
 
-/** Before `l` is changed by the same statement; `a` has its outcome and error, null for what is no run. */
+/** The values of `l` before the same statement changes it; `a` has outcome and error, null if it is not a run. */
 export const keepRuns = (rows: string): string => `
   kept_runs AS (
     INSERT INTO baton.past_run (seq, job_epoch, started_at, ended_at, worker, author, assignment, outcome, error)
@@ -61,14 +61,14 @@ type Row = Omit<PastRun, "error"> & {
 };
 
 export class PastRuns {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
 
-  constructor(ledger: StoreCache) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache) {
+    this.#cache = cache;
   }
 
   async of(id: JobId): Promise<JobRuns> {
-    const { db } = this.#ledger;
+    const { db } = this.#cache;
     const named = [uuidOf(id), birthplaceOf(id)];
     const [rows, last] = await Promise.all([
       db.query<Row>(LIST, named),

@@ -9,12 +9,12 @@ import { occurrencesKeptMs, type Retention } from "../../../core/jobs/job.ts";
 import { type StoreCache, NOW } from "./store-cache.ts";
 import type { PostgresTerms } from "../terms.ts";
 
-/** Finished jobs looked at by one purge, about 10 ms: what is kept for long lies in the way of what is not. */
+/** Finished jobs that one purge examines, about 10 ms: jobs with a long retention are between those with a short one. */
 const PIECE = 10_000;
 
 const KEPT_MS = "CASE status WHEN 3 THEN $2::bigint WHEN 4 THEN $3::bigint ELSE $4::bigint END";
 
-/** `>=` as in `isOver`. Locks both rows of a job, or leaves it alone: a call that changes it at this moment has them in the other order. */
+/** `>=` as in `isOver`. Locks both rows of a job or skips it: a concurrent change locks them in the other order. */
 const PURGE = write(
   "purge",
   `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
@@ -57,12 +57,12 @@ interface Purged {
   readonly removed: number;
   /** Set when there may be more to remove in the same piece. */
   readonly last_chosen: number | null;
-  /** Set when there may be more to remove behind the piece. */
+  /** Set when there may be more to remove after the piece. */
   readonly last: number | null;
 }
 
 export class Purge {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #terms: PostgresTerms;
   /**
    * Where the next purge goes on: it walks the finished jobs in a circle by the order of their arrival, a bounded piece each
@@ -71,15 +71,15 @@ export class Purge {
    */
   #after = 0;
 
-  constructor(ledger: StoreCache, terms: PostgresTerms) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache, terms: PostgresTerms) {
+    this.#cache = cache;
     this.#terms = terms;
   }
 
   async run(retention: Retention, limit: number, fence: Term): Promise<number> {
     const { completedMs, failedMs, cancelledMs } = retention;
-    const now = this.#ledger.now();
-    const { removed, last_chosen, last } = await this.#ledger.db.transaction(async (tx) => {
+    const now = this.#cache.now();
+    const { removed, last_chosen, last } = await this.#cache.db.transaction(async (tx) => {
       await this.#terms.hold(tx, fence);
       const values = [now, completedMs, failedMs, cancelledMs, limit, this.#after];
       const [purged] = await tx.query<Purged>(PURGE, values);
@@ -87,7 +87,7 @@ export class Purge {
       await tx.query(ADD_UP);
       return purged!;
     });
-    // Behind a whole piece of young jobs are mostly younger ones: a walk through millions of them would let the old wait.
+    // A whole piece of young jobs is mostly followed by younger ones: walking through millions of them would delay the old ones.
     this.#after = last_chosen ?? last ?? 0;
     return removed;
   }

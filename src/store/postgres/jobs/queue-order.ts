@@ -6,7 +6,7 @@
 import { write } from "../../../platform/drivers/postgres/postgres.ts";
 import { NOW } from "./store-cache.ts";
 
-/** Due jobs made claimable at once: bounds how long one claim may take after a night away. */
+/** Due jobs that one claim promotes: limits its duration after a long downtime. */
 const PROMOTE_MAX = 5_000;
 
 export const PROMOTE = write(
@@ -22,7 +22,7 @@ export const PROMOTE = write(
    END AS next_due_in_ms`,
 );
 
-/** The heads of the lines: what nobody has, in order. A line that somebody else holds the head of is joined behind it. */
+/** The heads of the lines: free jobs, in order. Jobs that another claim has locked are skipped. */
 export const heads = (suspect: boolean, limit: string, which = "true"): string => `
   SELECT head.* FROM kinds CROSS JOIN LATERAL (
     SELECT l.ctid AS at, l.seq, l.priority, l.run_at, l.suspect FROM baton.live l
@@ -32,7 +32,7 @@ export const heads = (suspect: boolean, limit: string, which = "true"): string =
   ) AS head`;
 export const IN_ORDER = "ORDER BY priority DESC, run_at, seq";
 
-/** The lines, as `kinds`, for parameters of tasks, queues (null for all) and queues that are excepted. */
+/** The lines, as `kinds`, for the parameters tasks, queues (null for all) and excluded queues. */
 export const kinds = (tasks: string, queues: string, exceptQueues: string, only: string): string => `
   kinds AS MATERIALIZED (
     SELECT k.id FROM baton.kind k LEFT JOIN baton.queue q ON q.name = k.queue

@@ -6,11 +6,11 @@
 import type { JobId } from "../../../core/ids.ts";
 import type { Job } from "../../../core/jobs/job.ts";
 import { read } from "../../../platform/drivers/postgres/postgres.ts";
-import { jobColumns, type JobRow, toBrief, toJob } from "../../job-row.ts";
+import { jobColumns, type JobRow, toBrief, toJob, statusName } from "../../job-row.ts";
 import type { BriefJob, JobTiming, LogLine } from "../../store.ts";
-import { birthplaceOf, type StoreCache, NOW, statusName, uuidOf } from "./store-cache.ts";
+import { birthplaceOf, type StoreCache, NOW, uuidOf } from "./store-cache.ts";
 
-/** A scheduled job is queued from its time on, whether a claim has noted it yet or not. */
+/** A scheduled job that is due counts as queued, even if no claim has promoted it yet. */
 export const WAITING_OR_RUNNING = (live: string): string =>
   `CASE WHEN ${live}.running THEN 2 WHEN ${live}.run_at > ${NOW} THEN 0 ELSE 1 END`;
 export const STATUS_NOW = `coalesce(d.status, ${WAITING_OR_RUNNING("l")})`;
@@ -45,29 +45,29 @@ const LOGS = read(
 );
 
 export class Read {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
 
-  constructor(ledger: StoreCache) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache) {
+    this.#cache = cache;
   }
 
   async get(id: JobId): Promise<Job | null> {
-    const values = [this.#ledger.now(), uuidOf(id), birthplaceOf(id)];
-    const [row] = await this.#ledger.db.query<JobRow>(ONE, values);
+    const values = [this.#cache.now(), uuidOf(id), birthplaceOf(id)];
+    const [row] = await this.#cache.db.query<JobRow>(ONE, values);
     return row ? jobOf(row) : null;
   }
 
   async result(id: JobId): Promise<string | null> {
-    const rows = await this.#ledger.db.query<{ result: string }>(RESULT, [uuidOf(id), birthplaceOf(id)]);
+    const rows = await this.#cache.db.query<{ result: string }>(RESULT, [uuidOf(id), birthplaceOf(id)]);
     return rows[0]?.result ?? null;
   }
 
   timings(limit: number, withinMs: number): Promise<readonly JobTiming[]> {
-    return this.#ledger.db.query<JobTiming>(TIMINGS, [this.#ledger.now(), limit, withinMs]);
+    return this.#cache.db.query<JobTiming>(TIMINGS, [this.#cache.now(), limit, withinMs]);
   }
 
   logs(id: JobId, after: number, limit: number): Promise<readonly LogLine[]> {
-    return this.#ledger.db.query<LogLine>(LOGS, [uuidOf(id), birthplaceOf(id), after, limit]);
+    return this.#cache.db.query<LogLine>(LOGS, [uuidOf(id), birthplaceOf(id), after, limit]);
   }
 }
 

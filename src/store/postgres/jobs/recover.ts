@@ -31,9 +31,9 @@ import { type StoreCache, NOW } from "./store-cache.ts";
 import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
 import { scanTable } from "./table-scan.ts";
 
-/** What part of a lease its renewal may take. More, and one broken connection costs the lease and not only a second try. */
+/** The part of a lease that its renewal may take. With more, one broken connection leaves no time for a second try. */
 const RENEWAL_SHARE = 1 / 4;
-/** Of very short leases, which tests have, a quarter is less than a busy machine needs for anything. */
+/** A quarter of a very short lease, as in tests, is too short for a busy machine. */
 const RENEWAL_MS_MIN = 500;
 
 const RENEW = write(
@@ -56,14 +56,14 @@ const UNWANTED = read(
    WHERE l.cancel_requested AND l.running AND l.lease = $1 ORDER BY l.seq`,
 );
 
-/** Waits for claims that hold the lease at this moment (FOR KEY SHARE), and spares one that they have prolonged. */
+/** Waits for claims that have locked the lease (FOR KEY SHARE), and skips a lease that they have extended. */
 const END_EXPIRED = write(
   "lease-end-expired",
   `DELETE FROM baton.lease WHERE expires_at <= ${NOW} RETURNING id, name`,
 );
-/** A lease is named `<node>/<incarnation>`, with more behind another slash for a claimant that has several. */
+/** A lease is named `<node>/<incarnation>`, with a suffix after another slash for a claimant with several leases. */
 const END_OF_LIVES = write(
-  "lease-end-of-lives",
+  "lease-end-of-incarnations",
   "DELETE FROM baton.lease WHERE split_part(name, '/', 2) = ANY ($1::text[]) RETURNING id, name",
 );
 const END_OF_OTHERS = write(
@@ -86,7 +86,7 @@ const LONG_RUNNING = read(
    SELECT seq FROM baton.live WHERE running AND started_at <= (SELECT now FROM clock) - $2::bigint`,
 );
 
-/** Looked at again under a lock: since it was found, a run may have ended and another begun. */
+/** Checked again under a lock: a run may have ended, and another one started, since it was found. */
 const lost = (name: string, which: string) =>
   write(
     name,
@@ -120,12 +120,12 @@ interface Lost {
 }
 
 export class Recover {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #terms: PostgresTerms;
   readonly #renewals: Pick<Postgres, "query">;
 
-  constructor(ledger: StoreCache, terms: PostgresTerms, renewals: Pick<Postgres, "query">) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache, terms: PostgresTerms, renewals: Pick<Postgres, "query">) {
+    this.#cache = cache;
     this.#terms = terms;
     this.#renewals = renewals;
   }
@@ -144,10 +144,10 @@ export class Recover {
       : this.#dead(which, budgets, fence);
   }
 
-  /** The number of the lease; null when it is not held. */
+  /** The number of the lease; null if it is not held. */
   async #prolonged(lease: LeaseId, ttlMs: number, deadlineMs: number, fence?: Term): Promise<number | null> {
     const db = this.#renewals;
-    const values = [this.#ledger.now(), lease, ttlMs];
+    const values = [this.#cache.now(), lease, ttlMs];
     if (!fence) return (await db.query<{ id: number }>(RENEW, values, deadlineMs))[0]?.id ?? null;
     const [row] = await db.query<{ id: number | null; fenced: boolean }>(
       RENEW_FENCED,
@@ -159,7 +159,7 @@ export class Recover {
   }
 
   #dead(which: Dead, budgets: Budgets, fence: Term): Promise<readonly Recovered[]> {
-    return this.#ledger.db.transaction(async (tx) => {
+    return this.#cache.db.transaction(async (tx) => {
       await this.#terms.hold(tx, fence);
       const ended = await this.#endLeases(tx, which);
       if (ended.length === 0) return [];
@@ -173,10 +173,10 @@ export class Recover {
     });
   }
 
-  /** The walk comes first and holds nothing: in the transaction, it would keep the next leader from its grant. */
+  /** The walk is outside the transaction, where it would delay the grant to the next leader. */
   async #overdue(graceMs: number, budgets: Budgets, fence: Term): Promise<readonly Recovered[]> {
-    const { db } = this.#ledger;
-    const now = this.#ledger.now();
+    const { db } = this.#cache;
+    const now = this.#cache.now();
     const long = await db.transaction((tx) => scanTable<{ seq: number }>(tx, LONG_RUNNING, [now, graceMs]));
     const found = long.map(({ seq }) => seq);
     return db.transaction(async (tx) => {
@@ -194,7 +194,7 @@ export class Recover {
   #ending(which: Dead): [Statement, unknown[]] {
     switch (which.by) {
       case "expiry":
-        return [END_EXPIRED, [this.#ledger.now()]];
+        return [END_EXPIRED, [this.#cache.now()]];
       case "incarnations":
         return [END_OF_LIVES, [texts(which.incarnations)]];
       case "everybody":
@@ -215,7 +215,7 @@ export class Recover {
     for (const { node, owner_epoch: ownerEpoch } of jobs) {
       const key = `${node}/${ownerEpoch}`;
       if (authors.has(key)) continue;
-      authors.set(key, await this.#ledger.authorIdWithin(tx, { node, ownerEpoch, leaderEpoch }));
+      authors.set(key, await this.#cache.authorIdWithin(tx, { node, ownerEpoch, leaderEpoch }));
     }
     const changes: Applied[] = [];
     const recovered = jobs.map((job): Recovered => {
@@ -225,7 +225,7 @@ export class Recover {
       changes.push({ seq: job.seq, change, result: null, taken: true, author });
       return recoveredJob(job.id, run, change);
     });
-    await applyChanges(tx, changes, this.#ledger.now());
+    await applyChanges(tx, changes, this.#cache.now());
     return recovered;
   }
 }

@@ -13,7 +13,7 @@ import { type StoreCache, NOW, withoutNul } from "./store-cache.ts";
 import { type Fenced, type Settle, underItsLease } from "./settle.ts";
 import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
 
-/** $4 says for each run by what its row is known as the one that goes on. */
+/** $4: the lease or the assignment that holds each run. */
 const report = (holder: "lease" | "assignment", fenced = false): string =>
   `WITH ${fenced ? `${fenceFrom(14)},` : ""}
    clock AS MATERIALIZED (SELECT ${NOW} AS now),
@@ -48,7 +48,7 @@ const REPORT = write("report", report("lease"));
 const REPORT_FENCED = write("report-fenced", report("lease", true));
 const REPORT_OWNED = write("report-owned", report("assignment"));
 
-/** All that a batch says about one run. */
+/** Everything in a batch about one run. */
 interface Sum {
   readonly run: Run;
   readonly seq: number;
@@ -58,35 +58,35 @@ interface Sum {
   progress: RunReport["progress"];
 }
 
-/** A run is known by its assignment, or else by its lease; its write carries a leader's term, or not. */
+/** A run is identified by its assignment, or else by its lease. The write may carry the term of a leader. */
 interface WrittenUnder {
   readonly assignments?: readonly AssignmentId[];
   readonly fenced?: Fenced;
 }
 
 export class Report {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #settle: Settle;
   readonly #terms: PostgresTerms;
 
-  constructor(ledger: StoreCache, settle: Settle, terms: PostgresTerms) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache, settle: Settle, terms: PostgresTerms) {
+    this.#cache = cache;
     this.#settle = settle;
     this.#terms = terms;
   }
 
-  /** One statement where one is enough, which is nearly always; else one transaction. */
+  /** One statement if that is enough, which is nearly always; otherwise one transaction. */
   async record({ reports, settlements }: RunBatch, fence?: Term): Promise<Recorded> {
     if (reports.length === 0) return { reported: [], settled: await this.#settle.run(settlements, fence) };
     const reporting = reports.map(({ run }) => run);
     const ending = settlements.map(({ run }) => run);
     const said = await this.#settle.known(reporting, fence);
     if (ending.length === 0) {
-      const verdicts = await this.write(this.#ledger.db, reports, said.seqs, said);
+      const verdicts = await this.write(this.#cache.db, reports, said.seqs, said);
       return { reported: await this.withRefusals(reporting, verdicts), settled: [] };
     }
     const ended = await this.#settle.known(ending, fence);
-    const [reported, settled] = await this.#ledger.db.transaction(async (tx) => {
+    const [reported, settled] = await this.#cache.db.transaction(async (tx) => {
       if (fence) await this.#terms.hold(tx, fence);
       return [
         await this.write(tx, reports, said.seqs, said),
@@ -99,7 +99,7 @@ export class Report {
     };
   }
 
-  /** A run that has ended writes no more: "replayed" is for results only. */
+  /** A run that has ended cannot write: "replayed" is for results only. */
   async withRefusals(
     runs: readonly Run[],
     verdicts: readonly (Verdict | null)[],
@@ -108,7 +108,7 @@ export class Report {
     return final.map((verdict) => (verdict === "replayed" ? "stale" : verdict));
   }
 
-  /** Null for those that were refused. */
+  /** Null for refused runs. */
   async write(
     db: Queryable,
     reports: readonly RunReport[],
@@ -132,7 +132,7 @@ export class Report {
       sum.lines.push(...logs);
       sum.progress = progress ?? sum.progress;
     }
-    // Under a term also when there is nothing to write: it has to be the newest all the same.
+    // Under a term also if there is nothing to write: the term must be the newest in any case.
     if (sums.size === 0 && !fenced) return reports.map(() => null);
     const held = await this.#write(db, [...sums.values()], assignments !== undefined, fenced?.fence);
     return keys.map((key) => {
@@ -152,7 +152,7 @@ export class Report {
     );
     const unfenced = owned ? REPORT_OWNED : REPORT;
     const rows = await db.query<{ place: number }>(fence ? REPORT_FENCED : unfenced, [
-      this.#ledger.now(),
+      this.#cache.now(),
       int8s(sums.map((sum) => sum.seq)),
       int4s(sums.map((sum) => sum.run.jobEpoch)),
       owned ? int8s(sums.map((sum) => sum.assignment)) : texts(sums.map((sum) => sum.run.lease)),

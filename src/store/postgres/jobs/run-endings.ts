@@ -3,23 +3,23 @@
 import { type Queryable, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
 import type { RunChange } from "../../../core/jobs/run-end.ts";
-import { STATUS } from "../schema.ts";
 import { NOW } from "./store-cache.ts";
 import { keepRuns } from "./past-runs.ts";
+import { STATUS } from "../../job-row.ts";
 
-/** What becomes of one job of `live`. */
+/** The next state of one job of `live`. */
 export interface Applied {
   readonly seq: number;
   readonly change: RunChange;
   readonly result: string | null;
-  /** The run was taken from its claimant, which may still report: the epoch is raised at once, not only with the next claim. */
+  /** The run was taken from its claimant, which may still report: the epoch is raised now and not with the next claim. */
   readonly taken: boolean;
   readonly author: number | null;
-  /** Who owned it, by the number of its name; left out or null when it is not to be noted. */
+  /** The owner, by the number of its name; left out or null if it is not recorded. */
   readonly owner?: { readonly name: number; readonly epoch: number } | null;
 }
 
-/** Columns of `done` that are taken over as they stand in `live`. */
+/** Columns of `done` that are copied from `live`. */
 export const KEPT = "run_at, started_at, worker, lease, logs, progress, progress_message";
 
 const END = write(

@@ -16,15 +16,15 @@ import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
 const OWNED = ", owner, owner_epoch, assignment";
 
 /**
- * `gone` are the completed runs, with a `result`; answers with those that were accepted, unless it is all $4 of them, and with
- * what the caller adds. `before` is what has to be known first.
+ * `gone` are the completed runs, with a `result`. Returns those that were accepted, unless it is all $4 of them, and what
+ * the caller adds. `before`: CTEs that come first.
  */
 export const complete = (parts: {
   readonly before?: string;
   readonly gone: string;
   readonly result: string;
   readonly author?: string;
-  /** Of `gone`, who owned them: columns with these values. */
+  /** The owners of `gone`: columns with these values. */
   readonly owner?: { readonly owner: string; readonly owner_epoch: string };
   readonly answer?: string;
 }): string => `
@@ -52,7 +52,7 @@ const COMPLETE = write(
     result: "a.result",
   }),
 );
-/** The most common batch of all: first runs without a result. An array of keys takes a third less than a join with one. */
+/** The most common batch: first runs without a result. Comparing with an array of keys takes a third less time than a join. */
 const COMPLETE_ALIKE = write(
   "settle-complete-alike",
   complete({
@@ -60,7 +60,7 @@ const COMPLETE_ALIKE = write(
     result: "NULL::text",
   }),
 );
-/** The whole transaction, which also says under whose epoch the runs have ended. */
+/** The whole transaction, which also records the epoch under which the runs have ended. */
 const COMPLETE_FENCED = write(
   "settle-complete-fenced",
   complete({
@@ -105,7 +105,7 @@ export interface Holder {
 }
 
 interface Completed {
-  /** Null when it is all of them. */
+  /** Null for all. */
   readonly accepted: readonly string[] | null;
 }
 
@@ -131,11 +131,11 @@ export interface Fenced {
 }
 
 export class Settle {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #terms: PostgresTerms;
 
-  constructor(ledger: StoreCache, terms: PostgresTerms) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache, terms: PostgresTerms) {
+    this.#cache = cache;
     this.#terms = terms;
   }
 
@@ -153,24 +153,24 @@ export class Settle {
     );
     const verdicts = completed
       ? await this.#complete(settlements, seqs, lease, fenced)
-      : await this.#ledger.db.transaction(async (tx) => {
+      : await this.#cache.db.transaction(async (tx) => {
           if (fence) await this.#terms.hold(tx, fence);
           return this.within(tx, settlements, seqs, underItsLease, { fenced });
         });
     return this.withRefusals(runs, verdicts);
   }
 
-  /** The numbers of the runs' jobs, and what a write under this term has to note. */
+  /** The numbers of the runs' jobs, and the values that a write under this term records. */
   async known(
     runs: readonly Run[],
     fence: Term | undefined,
   ): Promise<{ readonly seqs: readonly (number | null)[]; readonly fenced?: Fenced }> {
     if (!fence) return { seqs: await this.seqs(runs) };
-    const ledger = this.#ledger;
-    const rows = await ledger.db.query<WrittenBy>(WRITTEN_BY, [uuids(runs.map((run) => uuidOf(run.id)))]);
+    const cache = this.#cache;
+    const rows = await cache.db.query<WrittenBy>(WRITTEN_BY, [uuids(runs.map((run) => uuidOf(run.id)))]);
     const found = new Map<string, { readonly seq: number; readonly author: number | null }>();
     for (const { uuid, seq, node, ownerEpoch } of rows) {
-      const author = node && (await ledger.authorId({ node, ownerEpoch, leaderEpoch: fence.epoch }));
+      const author = node && (await cache.authorId({ node, ownerEpoch, leaderEpoch: fence.epoch }));
       found.set(uuid, { seq, author });
     }
     const jobs = runs.map((run) => found.get(uuidOf(run.id)));
@@ -180,25 +180,25 @@ export class Settle {
     };
   }
 
-  /** The number of each run's job: the claimant's short cut, or looked up. Null when there is no such job. */
+  /** The number of each run's job: its `ref`, or looked up. Null if there is no such job. */
   async seqs(runs: readonly Pick<Run, "id" | "ref">[]): Promise<(number | null)[]> {
     const foreign = runs.filter((run) => run.ref === undefined || run.ref === null);
     if (foreign.length === 0) return runs.map((run) => run.ref as number);
-    const rows = await this.#ledger.db.query<{ uuid: string; seq: number }>(SEQS, [
+    const rows = await this.#cache.db.query<{ uuid: string; seq: number }>(SEQS, [
       uuids(foreign.map((run) => uuidOf(run.id))),
     ]);
     const found = new Map(rows.map((row) => [row.uuid, row.seq]));
     return runs.map((run) => (run.ref as number | null) ?? found.get(uuidOf(run.id)) ?? null);
   }
 
-  /** Says of the runs that were not accepted why: an equal epoch that runs no more was settled before. */
+  /** Why runs were not accepted: one with an equal epoch that no longer runs was settled before. */
   async withRefusals(
     runs: readonly Run[],
     verdicts: readonly (Verdict | null)[],
   ): Promise<readonly Verdict[]> {
     if (verdicts.every((verdict) => verdict !== null)) return verdicts;
     const refused = runs.filter((_, at) => verdicts[at] === null);
-    const rows = await this.#ledger.db.query<Settled>(SETTLED, [uuids(refused.map((run) => uuidOf(run.id)))]);
+    const rows = await this.#cache.db.query<Settled>(SETTLED, [uuids(refused.map((run) => uuidOf(run.id)))]);
     const found = new Map(rows.map((row) => [row.uuid, row]));
     return verdicts.map((verdict, at) => verdict ?? refusal(runs[at]!, found.get(uuidOf(runs[at]!.id))));
   }
@@ -212,9 +212,9 @@ export class Settle {
     const results = settlements.map(({ outcome }) => resultOf(outcome));
     const { jobEpoch } = settlements[0]!.run;
     const alike = settlements.every(({ run }, at) => run.jobEpoch === jobEpoch && results[at] === null);
-    const common = [this.#ledger.now(), lease, int8s(seqs), settlements.length];
+    const common = [this.#cache.now(), lease, int8s(seqs), settlements.length];
     const each = () => [...common, int4s(settlements.map(({ run }) => run.jobEpoch)), texts(results)];
-    const { db } = this.#ledger;
+    const { db } = this.#cache;
     if (fenced) {
       const values = [...each(), int4s(fenced.authors), ...termValues(fenced.fence)];
       const [row] = await db.query<Completed & { fenced: boolean }>(COMPLETE_FENCED, values);
@@ -227,7 +227,7 @@ export class Settle {
     return completedVerdicts(seqs, row!.accepted);
   }
 
-  /** In a transaction of the caller, who also says whether a run that goes on is the one that a settlement is about. */
+  /** In a transaction of the caller, which also decides whether a running row is the run of a settlement. */
   async within<T extends Settlement>(
     tx: Queryable,
     settlements: readonly T[],
@@ -257,7 +257,7 @@ export class Settle {
       });
       return "accepted";
     });
-    await applyChanges(tx, changes, this.#ledger.now());
+    await applyChanges(tx, changes, this.#cache.now());
     return verdicts;
   }
 }
@@ -266,7 +266,7 @@ export function underItsLease(holder: Holder, { run }: Settlement): boolean {
   return holder.lease === run.lease;
 }
 
-/** Null for those that were refused. */
+/** Null for refused runs. */
 export function completedVerdicts(
   seqs: readonly (number | null)[],
   accepted: readonly string[] | null,
@@ -280,7 +280,7 @@ export function completedVerdicts(
 function refusal(run: Run, row: Settled | undefined): Verdict {
   if (!row) return "missing";
   const over = !row.running && run.jobEpoch > 0 && row.job_epoch === run.jobEpoch;
-  // A lease that is no longer known cannot be compared; the epoch names the run all the same.
+  // A lease that is no longer stored cannot be compared; the epoch alone identifies the run.
   return over && (row.lease === null || row.lease === run.lease) ? "replayed" : "stale";
 }
 

@@ -4,7 +4,6 @@
  */
 
 import type { JobId, NodeName } from "../../../core/ids.ts";
-import { JOB_STATUSES, type JobStatus } from "../../../core/jobs/job.ts";
 import type { Clock } from "../../../platform/clock.ts";
 import { type Postgres, type Queryable, read, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s } from "../../../platform/drivers/postgres/arrays.ts";
@@ -26,7 +25,7 @@ const ADD_KIND = write(
    ON CONFLICT (task, queue) DO UPDATE SET queue = excluded.queue RETURNING id`,
 );
 const KINDS = read("kind-list", "SELECT id, queue, task FROM baton.kind WHERE id = ANY ($1::int[])");
-/** More than this are looked up one by one: counting and going through them would cost more than it saves. */
+/** With more kinds than this they are looked up one by one: passing all of them would cost more than it saves. */
 const FEW_KINDS = 32;
 const FIRST_KINDS = read(
   "kind-first",
@@ -43,10 +42,10 @@ const ADD_AUTHOR = write(
    ON CONFLICT (node, owner_epoch, leader_epoch) DO UPDATE SET node = excluded.node RETURNING id`,
 );
 
-/** Names of workers and authors come and go with incarnations and epochs; what is forgotten is looked up again. */
+/** Names of workers and authors change with incarnations and epochs; an entry that was dropped is looked up again. */
 const REMEMBERED_MAX = 5_000;
 
-/** Forgets only what nobody has asked for lately: whoever has just looked a number up is about to use it. */
+/** Drops only entries that were not used lately: a caller that has just looked one up is about to use it. */
 class Remembered<K, V> {
   #recent = new Map<K, V>();
   #earlier = new Map<K, V>();
@@ -83,7 +82,7 @@ export class StoreCache {
     this.#time = time;
   }
 
-  /** Parameter $1 of every statement that needs the time: null, and the database looks at its own clock. */
+  /** Parameter $1 of every statement that needs the time: null for the clock of the database. */
   now(): number | null {
     return this.#time?.now() ?? null;
   }
@@ -100,7 +99,7 @@ export class StoreCache {
     return row!.id;
   }
 
-  /** Of a number found in a row. */
+  /** The kind of this number, from a row. */
   kind(id: number): Kind {
     return this.#kinds.get(id)!;
   }
@@ -111,7 +110,7 @@ export class StoreCache {
     for (const kind of await this.db.query<Kind>(KINDS, [int4s(unknown)])) this.#learnKind(kind);
   }
 
-  /** Every kind there is, as far as we know; null when there are many. */
+  /** All known kinds; null if there are many. */
   allKinds(): readonly Kind[] | null {
     if (this.#kinds.size > FEW_KINDS) return null;
     if (this.#few.length !== this.#kinds.size) this.#few = [...this.#kinds.values()];
@@ -154,7 +153,7 @@ export class StoreCache {
     return id;
   }
 
-  /** Inside a transaction, which may yet be rolled back: nothing is remembered. */
+  /** Inside a transaction, which may be rolled back: nothing is cached. */
   async authorIdWithin(tx: Queryable, author: Author): Promise<number> {
     const { node, ownerEpoch, leaderEpoch } = author;
     const [row] = await tx.query<{ id: number }>(ADD_AUTHOR, [node, ownerEpoch, leaderEpoch]);
@@ -174,10 +173,6 @@ export class StoreCache {
   }
 }
 
-export function statusName(code: number): JobStatus {
-  return JOB_STATUSES[code]!;
-}
-
 const UUID_LENGTH = 36;
 
 /** The part of an id that the database compares: 16 bytes instead of a long text. */
@@ -185,12 +180,12 @@ export function uuidOf(id: JobId): string {
   return id.slice(-UUID_LENGTH);
 }
 
-/** The part before it: the name of the node where the job was born. */
+/** The part before it: the name of the node that created the job. */
 export function birthplaceOf(id: JobId): NodeName {
   return id.slice(0, -UUID_LENGTH - 1) as NodeName;
 }
 
-/** Without cutting either apart: asked of every job of a batch. */
+/** Does not split the ids, because it is called for every job of a batch. */
 export function sameBirthplace(a: JobId, b: JobId): boolean {
   if (a.length !== b.length) return false;
   for (let at = a.length - UUID_LENGTH - 1; at >= 0; at--) {
@@ -199,7 +194,7 @@ export function sameBirthplace(a: JobId, b: JobId): boolean {
   return true;
 }
 
-/** PostgreSQL's text has no place for NUL, which some program's output does contain. */
+/** The type text of PostgreSQL cannot contain NUL, but the output of some programs does. */
 export function withoutNul(text: string): string {
   return text.includes("\0") ? text.replaceAll("\0", "\uFFFD") : text;
 }

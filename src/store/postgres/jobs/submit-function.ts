@@ -142,7 +142,7 @@ const TRIES = 5;
 
 /**
  * `author`: the node that submits, null for the birthplace. `cluster`: whose jobs they are meant to be (see Cluster in
- * submit-in-transaction.ts); null for whoever owns this schema. `at`: the instant, null for the database's clock.
+ * submit-in-transaction.ts); null for the owner of this schema. `at`: the instant, null for the database's clock.
  */
 const submitPrepared = (create: string, more: readonly string[]) => String.raw`
 ${create} baton.submit_prepared(
@@ -279,7 +279,7 @@ BEGIN
 END $$`;
 
 const SUBMIT_PREPARED = submitPrepared("CREATE FUNCTION", []);
-/** Takes the traces of jobs as well. Replaced, and not made anew: whoever was granted the one has the other. */
+/** Accepts the traces of jobs as well. Replaced and not created anew, so that grants stay. */
 export const SUBMIT_TRACED = submitPrepared("CREATE OR REPLACE FUNCTION", ["trace"]);
 
 /** As many as POST /jobs takes. No jobs at all are fine: that is what jsonb_agg makes of no rows. */

@@ -11,17 +11,17 @@ import { inSchema, read, write } from "../../../platform/drivers/postgres/postgr
 import type { Author, NewJob, Submitted, TransactionClient } from "../../store.ts";
 import { birthplaceOf, type StoreCache, uuidOf } from "./store-cache.ts";
 
-/** Every value has its type written beside it: not every driver that somebody wraps can tell. */
+/** Every parameter has an explicit type: not every driver infers it. */
 const SUBMIT_PREPARED = `SELECT job_id, status, existed
   FROM baton.submit_prepared($1::jsonb, $2::text, $3::bigint, $4::bigint, $5::text, $6::bigint)`;
 
-/** The instant at which the schema was made names it well enough; a copy of a database is still taken for the original. */
+/** A schema is identified by the time of its creation. A copy of a database is not distinguished from the original. */
 const CLUSTER = read(
   "submit-cluster",
   "SELECT (extract(epoch FROM ran_at) * 1000000)::bigint::text AS cluster FROM baton.migration WHERE version = 1",
 );
 
-/** Longer than a commit takes that makes the same kind. Who holds it longer may be the very caller who waits for us. */
+/** Longer than a commit that creates the same kind. A transaction that holds it longer may be that of our own caller. */
 const PATIENCE = write("submit-within-patience", "SET LOCAL lock_timeout = '250ms'");
 const MAKE_KIND = write(
   "submit-within-kind",
@@ -40,11 +40,11 @@ interface Row {
 }
 
 export class SubmitWithin {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   #cluster: string | null = null;
 
-  constructor(ledger: StoreCache) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache) {
+    this.#cache = cache;
   }
 
   async run(
@@ -54,12 +54,12 @@ export class SubmitWithin {
   ): Promise<readonly Submitted[]> {
     if (jobs.length === 0) return [];
     await this.#learnNames(jobs, author);
-    this.#cluster ??= (await this.#ledger.db.query<{ cluster: string }>(CLUSTER))[0]!.cluster;
+    this.#cluster ??= (await this.#cache.db.query<{ cluster: string }>(CLUSTER))[0]!.cluster;
     const { node, ownerEpoch, leaderEpoch } = author;
-    const { schema } = this.#ledger.db;
+    const { schema } = this.#cache.db;
     const text = inSchema(SUBMIT_PREPARED, schema);
     const batch = JSON.stringify(jobs.map(prepared));
-    const values = [batch, node, ownerEpoch, leaderEpoch, this.#cluster, this.#ledger.now()];
+    const values = [batch, node, ownerEpoch, leaderEpoch, this.#cluster, this.#cache.now()];
     try {
       const { rows } = await client.query(text, values);
       return (rows as readonly Row[]).map(({ job_id, status, existed }) => ({ id: job_id, status, existed }));
@@ -69,30 +69,30 @@ export class SubmitWithin {
   }
 
   /**
-   * Numbers for the names, over a connection of our own and committed at once: the function would make them as well, but others
-   * who need the same ones would then wait for the caller's commit.
+   * Learns the numbers of the names over another connection, committed at once: the function would create them as well, but
+   * other submitters of the same names would then wait for the caller's commit.
    */
   async #learnNames(jobs: readonly NewJob[], author: Author): Promise<void> {
-    const ledger = this.#ledger;
-    await ledger.authorId(author);
+    const cache = this.#cache;
+    await cache.authorId(author);
     for (const { id, queue, task } of jobs) {
       const birthplace = birthplaceOf(id);
-      if (ledger.knownNameId(birthplace) === null) await ledger.nameId(birthplace);
-      if (ledger.knownKindId(queue, task) === null) await this.#learnKind(queue, task);
+      if (cache.knownNameId(birthplace) === null) await cache.nameId(birthplace);
+      if (cache.knownKindId(queue, task) === null) await this.#learnKind(queue, task);
     }
   }
 
-  /** A kind that the caller's transaction itself has just made cannot be waited for; the function finds it there. */
+  /** Does not wait for a kind that the caller's own transaction has created; the function finds it there. */
   async #learnKind(queue: string, task: string): Promise<void> {
     try {
-      await this.#ledger.db.transaction(async (tx) => {
+      await this.#cache.db.transaction(async (tx) => {
         await tx.query(PATIENCE);
         await tx.query(MAKE_KIND, [queue, task]);
       });
     } catch {
       return;
     }
-    await this.#ledger.kindId(queue, task);
+    await this.#cache.kindId(queue, task);
   }
 }
 
@@ -109,9 +109,9 @@ function prepared(job: NewJob): Record<string, unknown> {
   };
 }
 
-/** Only mistakes with the client become errors of ours: what else the database says is about the caller's transaction. */
+/** Only misuse of the client becomes a BatonError: other errors of the database concern the caller's transaction. */
 function explained(error: unknown, schema: string): unknown {
-  // By its shape: the caller's driver may be another copy of ours, or another one.
+  // Recognized by its fields: the caller's driver may be another copy of ours, or another library.
   const code = (error as { code?: unknown } | null)?.code;
   if (code === OTHER_CLUSTER) {
     return refused("is connected to the database of another cluster; connect it to the node's own", error);

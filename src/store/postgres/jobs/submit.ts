@@ -12,14 +12,15 @@ import { isUniqueViolation } from "../../../platform/drivers/postgres/errors.ts"
 import { int4s, int8s, texts, uuids } from "../../../platform/drivers/postgres/arrays.ts";
 import { authorUnder } from "../../jobs.ts";
 import type { Author, NewJob, Submitted } from "../../store.ts";
-import { birthplaceOf, type StoreCache, NOW, sameBirthplace, statusName, uuidOf } from "./store-cache.ts";
+import { birthplaceOf, type StoreCache, NOW, sameBirthplace, uuidOf } from "./store-cache.ts";
 import { WAKE } from "./submit-function.ts";
 import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
+import { statusName } from "../../job-row.ts";
 
 /**
- * The common batch: jobs that differ in nothing but id and payload, due at once, without keys. Two arrays instead of ten, no
- * answer, and no ON CONFLICT, which makes a row a third dearer: when an id is there already, the batch is sent again the
- * other way. For a job that comes alone even the arrays would be a fifth of the cost.
+ * The common batch: jobs that differ only in id and payload, due at once, without keys. Two arrays instead of ten, no
+ * result, and no ON CONFLICT, which makes a row a third more expensive: if an id exists already, the batch is sent again
+ * with the other statement. For a single job even the arrays would be a fifth of the cost.
  */
 const alike = (name: string, asked: string, wakes: boolean): Statement => {
   const rows = `
@@ -34,9 +35,9 @@ const alike = (name: string, asked: string, wakes: boolean): Statement => {
   return write(name, wakes ? `${rows}, waiting AS (${waiting}) SELECT ${WAKE}::text` : rows + waiting);
 };
 const SAME = `${NOW}, $2::int, $3::int, $4::bigint, $5::int, $6::int, $7::int, nextval('baton.job_seq')`;
-/** Of the parameters of any other batch, the first that is the values of a column. */
+/** The first parameter of any other batch that contains the values of a column. */
 const FIRST_COLUMN = 12;
-/** Where no job has a trace, a null stands for all of theirs: beside longer arrays it counts as many. */
+/** If no job has a trace, one null stands for all: `unnest` extends it to the length of the longer arrays. */
 const MANY = `SELECT ${SAME}, a.id, a.payload, a.trace FROM unnest($8::uuid[], $9::text[], $10::text[]) AS a (id, payload, trace)`;
 const ONE = `VALUES (${SAME}, $8::uuid, $9::text, $10::text)`;
 const SUBMIT_ALIKE = alike("submit-alike", MANY, false);
@@ -51,7 +52,7 @@ const COLUMNS = COLUMN_FIELDS.map(({ wire, column }, at) => ({
 }));
 const list = (pick: (column: (typeof COLUMNS)[number]) => string): string => COLUMNS.map(pick).join(", ");
 
-/** Any other batch. Keys in order, so that two batches with the same keys do not wait for each other crosswise. */
+/** Any other batch. Keys in order, so that two batches with the same keys cannot deadlock. */
 const any = (fenced: boolean): string => `
   WITH ${fenced ? `${fenceFrom(FIRST_COLUMN + COLUMNS.length)},` : ""}
   clock AS MATERIALIZED (SELECT ${NOW} AS now ${fenced ? "WHERE EXISTS (SELECT FROM fence)" : ""}),
@@ -78,7 +79,7 @@ const any = (fenced: boolean): string => `
     CASE WHEN $10::boolean THEN ${WAKE}::text END
   FROM clock`;
 const SUBMIT = write("submit", any(false));
-/** Without its fence there is no clock, and with that no job and no answer. */
+/** If the fence does not hold, `clock` is empty, and so are the jobs and the result. */
 const SUBMIT_FENCED = write("submit-fenced", any(true));
 
 const EXISTING = read(
@@ -95,7 +96,7 @@ const EXISTING = read(
 
 interface Inserted {
   readonly now: number;
-  /** Which jobs were stored, unless it is all of them. */
+  /** The jobs that were stored; null for all. */
   readonly fresh: readonly string[] | null;
 }
 
@@ -106,29 +107,29 @@ interface Existing {
   readonly status: number;
 }
 
-/** A job that stood in the way may be removed before it is looked at; then there is room for the new one. */
+/** A conflicting job may be removed before it is read; then the new one can be stored. */
 const TRIES = 5;
 
 export class Submit {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #terms: PostgresTerms;
 
-  constructor(ledger: StoreCache, terms: PostgresTerms) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache, terms: PostgresTerms) {
+    this.#cache = cache;
     this.#terms = terms;
   }
 
-  /** Numbers for the names in these jobs. To be called before a transaction: it uses connections of its own. */
+  /** Learns the numbers of the names in these jobs. Call it before a transaction: it uses other connections. */
   async learnNames(jobs: readonly NewJob[]): Promise<void> {
-    const ledger = this.#ledger;
+    const cache = this.#cache;
     let before: NewJob | null = null;
     for (const job of jobs) {
       const { queue, task, id } = job;
       if (before && before.queue === queue && before.task === task && sameBirthplace(before.id, id)) continue;
       before = job;
-      if (ledger.knownKindId(queue, task) === null) await ledger.kindId(queue, task);
+      if (cache.knownKindId(queue, task) === null) await cache.kindId(queue, task);
       const birthplace = birthplaceOf(id);
-      if (ledger.knownNameId(birthplace) === null) await ledger.nameId(birthplace);
+      if (cache.knownNameId(birthplace) === null) await cache.nameId(birthplace);
     }
   }
 
@@ -143,11 +144,11 @@ export class Submit {
       return [];
     }
     await this.learnNames(jobs);
-    const by = await this.#ledger.authorId(authorUnder(author, fence));
-    return this.within(this.#ledger.db, jobs, by, null, wakes, fence);
+    const by = await this.#cache.authorId(authorUnder(author, fence));
+    return this.within(this.#cache.db, jobs, by, null, wakes, fence);
   }
 
-  /** With names that have been learnt. */
+  /** The names must have been learnt. */
   async within(
     db: Queryable,
     jobs: readonly NewJob[],
@@ -201,7 +202,7 @@ export class Submit {
   async #existing(db: Queryable, jobs: readonly NewJob[]): Promise<(job: NewJob) => Submitted | null> {
     const keys = jobs.flatMap((job) => job.idempotencyKey ?? []);
     const rows = await db.query<Existing>(EXISTING, [
-      this.#ledger.now(),
+      this.#cache.now(),
       uuids(jobs.map((job) => uuidOf(job.id))),
       texts(keys),
     ]);
@@ -216,7 +217,7 @@ export class Submit {
     };
   }
 
-  /** False when the batch is not of that sort. Not inside a transaction, which a conflict would end. */
+  /** False if the batch is not of this kind. Not inside a transaction, which a conflict would abort. */
   async #insertAlike(
     db: Queryable,
     jobs: readonly NewJob[],
@@ -224,10 +225,10 @@ export class Submit {
     wakes: boolean,
   ): Promise<boolean> {
     const first = jobs[0]!;
-    if (db !== this.#ledger.db || !jobs.every((job) => isAlike(job, first))) return false;
+    if (db !== this.#cache.db || !jobs.every((job) => isAlike(job, first))) return false;
     const { timeoutMs, maxAttempts, priority } = first;
     const [birthplace, kind] = this.#numbers(first);
-    const same = [this.#ledger.now(), author, birthplace, timeoutMs, kind, maxAttempts, priority];
+    const same = [this.#cache.now(), author, birthplace, timeoutMs, kind, maxAttempts, priority];
     const single = jobs.length === 1;
     const one = wakes ? SUBMIT_ONE_WAKE : SUBMIT_ONE;
     const many = wakes ? SUBMIT_ALIKE_WAKE : SUBMIT_ALIKE;
@@ -253,7 +254,7 @@ export class Submit {
   ): Promise<Inserted> {
     const numbers = jobs.map((job) => this.#numbers(job));
     const [row] = await db.query<Inserted>(fence ? SUBMIT_FENCED : SUBMIT, [
-      this.#ledger.now(),
+      this.#cache.now(),
       author,
       schedule,
       jobs.length,
@@ -272,7 +273,7 @@ export class Submit {
   }
 
   #numbers({ id, queue, task }: NewJob): [birthplace: number | null, kind: number | null] {
-    return [this.#ledger.knownNameId(birthplaceOf(id)), this.#ledger.knownKindId(queue, task)];
+    return [this.#cache.knownNameId(birthplaceOf(id)), this.#cache.knownKindId(queue, task)];
   }
 
   #check(jobs: readonly NewJob[]): void {

@@ -1,8 +1,8 @@
 import { type Queryable, type Statement, write } from "../../../platform/drivers/postgres/postgres.ts";
 
 /**
- * Walks through a hot table, and through nothing else: an index on the lease, the assignment, or on what runs would slow down
- * every claim instead. What is found is then looked up by its key, as everywhere.
+ * Scans a hot table: an index on the lease, the assignment or the running jobs would slow down every claim. The rows that
+ * are found are then read by their key.
  */
 const MAY_SCAN = write("recover-may-scan", "SET LOCAL enable_seqscan = on");
 const SCANNED = write("recover-scanned", "SET LOCAL enable_seqscan = off");

@@ -11,8 +11,8 @@ import { type StoreCache, NOW } from "../jobs/store-cache.ts";
 import type { Settle } from "../jobs/settle.ts";
 
 /**
- * Compares and sets: the mark and the epoch are looked at once more when a row had to be waited for. The runs come in the order
- * of their numbers, so that two who want the same ones do not wait for each other.
+ * Compare-and-set: the mark and the epoch are checked again if the statement had to wait for a row. The runs are in the
+ * order of their numbers, so that two calls cannot deadlock.
  */
 const ACCEPT = write(
   "accept",
@@ -32,31 +32,31 @@ const ACCEPT = write(
 
 interface Row {
   readonly held: boolean;
-  /** Null when it is all of them. */
+  /** Null for all. */
   readonly accepted: readonly string[] | null;
 }
 
 export class Accept {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #settle: Settle;
 
-  constructor(ledger: StoreCache, settle: Settle) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache, settle: Settle) {
+    this.#cache = cache;
     this.#settle = settle;
   }
 
   async run(request: AcceptRequest): Promise<Accepted> {
-    const ledger = this.#ledger;
-    const author = await ledger.authorId(request.author);
-    const worker = await ledger.nameId(request.worker);
+    const cache = this.#cache;
+    const author = await cache.authorId(request.author);
+    const worker = await cache.nameId(request.worker);
     const given = request.runs.map((run) => ({ ...run }));
     const seqs = await this.#settle.seqs(given);
     const runs = given
       .map(({ jobEpoch, assignment }, at) => ({ seq: seqs[at]!, jobEpoch, assignment }))
       .sort((a, b) => (a.seq ?? 0) - (b.seq ?? 0));
     for (;;) {
-      const [row] = await ledger.db.query<Row>(ACCEPT, [
-        ledger.now(),
+      const [row] = await cache.db.query<Row>(ACCEPT, [
+        cache.now(),
         request.lease,
         request.leaseMs,
         worker,
@@ -68,13 +68,13 @@ export class Accept {
         runs.length,
       ]);
       const { held, accepted } = row!;
-      if (!held && request.opens && (await makeLease(ledger, request))) continue;
+      if (!held && request.opens && (await makeLease(cache, request))) continue;
       return { held, accepted: answers(seqs, accepted) };
     }
   }
 }
 
-/** Deleted from the set: the same mark a second time in one batch is not accepted twice. */
+/** Deleted from the set, so that a mark that is twice in one batch is accepted once. */
 function answers(seqs: readonly (number | null)[], accepted: readonly string[] | null): boolean[] {
   if (accepted === null) return seqs.map(() => true);
   const taken = new Set(accepted.map(Number));

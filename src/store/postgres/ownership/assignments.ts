@@ -10,7 +10,7 @@ import { type StoreCache, NOW } from "../jobs/store-cache.ts";
 import type { PostgresTerms } from "../terms.ts";
 import { scanTable } from "../jobs/table-scan.ts";
 
-/** Of rows `s` under `h`, which come in the order of their ids: two who want the same ones do not wait for each other. */
+/** Rows `s` that match `h`. The rows of `h` are in the order of ids, so that two calls cannot deadlock. */
 const SAME = "s.id = h.id AND s.owner_epoch = h.owner_epoch";
 const OWN = write(
   "assignment-own",
@@ -18,7 +18,7 @@ const OWN = write(
      unowned_since = NULL, offered_at = NULL
    FROM unnest($3::bigint[], $4::int[]) AS h (id, owner_epoch) WHERE ${SAME} RETURNING s.id, s.owner_epoch`,
 );
-/** The name stays: who owned it last. */
+/** The name of the last owner stays. */
 const GIVE_UP = "owner = NULL, offered_at = NULL, unowned_since";
 const RELEASE = write(
   "assignment-release",
@@ -33,7 +33,7 @@ const FORGET = write(
 );
 const COLUMNS = "id, owner, owner_name, owner_epoch, state";
 const READ = read("assignment-read", `SELECT ${COLUMNS} FROM baton.assignment WHERE id = ANY ($1::bigint[])`);
-/** With the jobs that still run or wait. `OFFSET 0` keeps the planner from turning the walk around. */
+/** With the number of unfinished jobs. `OFFSET 0` keeps the planner from reversing the join. */
 const READ_COUNTED = read(
   "assignment-read-counted",
   `SELECT ${COLUMNS}, (
@@ -57,14 +57,14 @@ const DISOWN = write(
    FROM left_behind b WHERE s.id = b.id RETURNING s.id`,
 );
 
-/** Nobody owns it, nobody is likely to come for it, and it was not offered a moment ago. */
+/** Without an owner, not waiting for its first one, and not offered a moment ago. */
 const ORPHANED = `owner IS NULL AND (state = 'orphan_pending' OR unowned_since <= ${NOW} - $2::bigint)
   AND (offered_at IS NULL OR offered_at <= ${NOW} - $3::bigint)`;
 const ORPHANS = read(
   "assignment-orphans",
   `SELECT id FROM baton.assignment WHERE ${ORPHANED} AND id > $5::bigint ORDER BY id LIMIT $4`,
 );
-/** Jobs join an assignment when it is made and never later: one that is found without any stays so. */
+/** Jobs are added to an assignment only when it is created, so one without jobs stays empty. */
 const REMOVE_EMPTY = write(
   "assignment-remove-empty",
   "DELETE FROM baton.assignment WHERE id = ANY ($1::bigint[]) AND owner IS NULL",
@@ -84,17 +84,17 @@ interface Row {
 }
 
 export class Assignments {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #terms: PostgresTerms;
 
-  constructor(ledger: StoreCache, terms: PostgresTerms) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache, terms: PostgresTerms) {
+    this.#cache = cache;
     this.#terms = terms;
   }
 
   async own(claims: readonly Held[], owner: NodeIdentity): Promise<readonly (number | null)[]> {
     if (claims.length === 0) return [];
-    const rows = await this.#ledger.db.query<{ id: number; owner_epoch: number }>(OWN, [
+    const rows = await this.#cache.db.query<{ id: number; owner_epoch: number }>(OWN, [
       owner.incarnation,
       owner.name,
       ...columns(claims),
@@ -110,35 +110,35 @@ export class Assignments {
   async release(held: readonly Held[], owner: NodeIdentity, state: Released): Promise<void> {
     if (held.length === 0) return;
     const values = [owner.incarnation, ...columns(held)];
-    if (state === "finished") await this.#ledger.db.query(FORGET, values);
-    else await this.#ledger.db.query(RELEASE, [this.#ledger.now(), ...values, state]);
+    if (state === "finished") await this.#cache.db.query(FORGET, values);
+    else await this.#cache.db.query(RELEASE, [this.#cache.now(), ...values, state]);
   }
 
   async read(assignments: readonly AssignmentId[], counted: boolean): Promise<readonly (Ownership | null)[]> {
     if (assignments.length === 0) return [];
-    const rows = await this.#ledger.db.query<Row>(counted ? READ_COUNTED : READ, [int8s(assignments)]);
+    const rows = await this.#cache.db.query<Row>(counted ? READ_COUNTED : READ, [int8s(assignments)]);
     const found = new Map(rows.map((row) => [row.id, ownershipOf(row)]));
     return assignments.map((id) => found.get(id) ?? null);
   }
 
   async owners(): Promise<readonly NodeIdentity[]> {
-    const rows = await this.#ledger.db.query<{ owner: string; owner_name: NodeName }>(OWNERS);
+    const rows = await this.#cache.db.query<{ owner: string; owner_name: NodeName }>(OWNERS);
     return rows.map(({ owner, owner_name: name }) => ({ name, incarnation: owner }));
   }
 
   async disown(incarnations: readonly string[], fence: Term): Promise<number> {
-    const now = this.#ledger.now();
+    const now = this.#cache.now();
     const rows = await this.#led((tx) => scanTable(tx, DISOWN, [now, texts(incarnations)]), fence);
     return rows.length;
   }
 
-  /** What is read comes first and holds nothing: in the transaction, it would keep the next leader from its grant. */
+  /** The reads are outside the transaction, where they would delay the grant to the next leader. */
   async orphans(look: OrphanQuery, fence: Term): Promise<readonly Orphan[]> {
-    const { db } = this.#ledger;
+    const { db } = this.#cache;
     const { unownedForMs, offeredBeforeMs, limit } = look;
-    const when = [this.#ledger.now(), unownedForMs, offeredBeforeMs];
+    const when = [this.#cache.now(), unownedForMs, offeredBeforeMs];
     const orphans: Orphan[] = [];
-    // Those without jobs do not count: who is told of nothing is to know that there is nothing.
+    // Empty assignments do not count: an empty result must mean that there are no orphans.
     for (let after = 0; ;) {
       const missing = Math.max(limit - orphans.length, 0);
       const found = await db.transaction((tx) =>
@@ -161,7 +161,7 @@ export class Assignments {
   }
 
   #led<T>(work: (tx: Queryable) => Promise<T>, fence: Term): Promise<T> {
-    return this.#ledger.db.transaction(async (tx) => {
+    return this.#cache.db.transaction(async (tx) => {
       await this.#terms.hold(tx, fence);
       return work(tx);
     });

@@ -18,8 +18,8 @@ import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
 import { scanTable } from "../jobs/table-scan.ts";
 
 /**
- * One statement is the whole transaction, and holds the term. Suspects are numbered apart, so that each has an assignment of
- * its own.
+ * One statement is the whole transaction and locks the term. Suspects are numbered separately, so that each has its own
+ * assignment.
  */
 const DISPATCH: Statement = {
   name: "dispatch",
@@ -60,12 +60,12 @@ const DISPATCH: Statement = {
 
 type DispatchRow = [
   ...row: Row,
-  /** In a row that stands for no job: its payload is the numbers of the jobs. */
+  /** In a row without a job, whose payload contains the numbers of the jobs. */
   assignment: number | null,
   fenced: boolean | null,
 ];
 
-/** Of an assignment `s`, its jobs `l` that nobody has accepted. `OFFSET 0` keeps the planner from turning it around. */
+/** The jobs `l` of an assignment `s` that no worker has accepted. `OFFSET 0` keeps the planner from reversing the join. */
 const MARKED = `baton.assignment s CROSS JOIN LATERAL unnest(s.jobs) AS j (seq) CROSS JOIN LATERAL (
     SELECT seq, kind FROM baton.live WHERE seq = j.seq AND assignment = s.id AND NOT running OFFSET 0
   ) AS l`;
@@ -73,13 +73,13 @@ const OLD = read(
   "undispatch-old",
   `SELECT l.seq, s.id AS assignment FROM ${MARKED} WHERE s.created_at <= ${NOW} - $2::bigint`,
 );
-/** Marks that nobody would find by their assignment: it is gone. That is not meant to be, so it is looked for now and then. */
+/** Marks whose assignment is gone, so that they are not found by it. This should not happen, so the check is rare. */
 const ASTRAY = read(
   "undispatch-astray",
   `SELECT l.seq, l.assignment FROM baton.live l
    WHERE l.assignment IS NOT NULL AND NOT l.running AND NOT EXISTS (SELECT FROM baton.assignment s WHERE s.id = l.assignment)`,
 );
-/** Looked at again: since it was found, one may have been accepted, or marked anew. */
+/** Checked again: a job may have been accepted, or marked again, since it was found. */
 const UNDISPATCH = write(
   "undispatch",
   `UPDATE baton.live l SET assignment = NULL FROM unnest($1::bigint[], $2::bigint[]) AS a (seq, assignment)
@@ -87,9 +87,9 @@ const UNDISPATCH = write(
 );
 const OUTSTANDING = read("outstanding", `SELECT l.kind, count(*) AS jobs FROM ${MARKED} GROUP BY l.kind`);
 
-/** Oftener, and a walk through all that waits takes time from the store for what hardly ever happens. */
+/** More often, and the scan of all waiting jobs costs the store too much for a rare case. */
 const ASTRAY_EVERY_MS = 60_000;
-/** A walk through a long line takes longer; it never takes more than this part of the time. */
+/** A scan of many jobs takes longer; it never takes more than this part of the time. */
 const ASTRAY_SHARE = 1 / 50;
 
 interface Mark {
@@ -98,23 +98,23 @@ interface Mark {
 }
 
 export class Dispatch {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #terms: PostgresTerms;
   readonly #rows: ClaimedRows;
   readonly #clock: Clock;
   #astrayAt = -Infinity;
 
-  constructor(ledger: StoreCache, terms: PostgresTerms, clock: Clock) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache, terms: PostgresTerms, clock: Clock) {
+    this.#cache = cache;
     this.#clock = clock;
     this.#terms = terms;
-    this.#rows = new ClaimedRows(ledger);
+    this.#rows = new ClaimedRows(cache);
   }
 
   async run(request: DispatchRequest, fence: Term): Promise<Dispatched> {
     const { expected } = this.#rows;
-    const now = this.#ledger.now();
-    const [due, rows] = await this.#ledger.db.pair<{ next_due_in_ms: number | null }, DispatchRow>(
+    const now = this.#cache.now();
+    const [due, rows] = await this.#cache.db.pair<{ next_due_in_ms: number | null }, DispatchRow>(
       [PROMOTE, [now]],
       [
         DISPATCH,
@@ -136,13 +136,10 @@ export class Dispatch {
     return { assignments: inParts(rows, jobs), nextDueInMs: due?.[0]?.next_due_in_ms ?? null };
   }
 
-  /** What is read comes first and holds nothing: in the transaction, it would keep the next leader from its grant. */
+  /** The reads are outside the transaction, where they would delay the grant to the next leader. */
   async undispatch(olderThanMs: number, fence: Term): Promise<Undispatched> {
-    const { db } = this.#ledger;
-    const old = [
-      ...(await db.query<Mark>(OLD, [this.#ledger.now(), olderThanMs])),
-      ...(await this.#astray()),
-    ];
+    const { db } = this.#cache;
+    const old = [...(await db.query<Mark>(OLD, [this.#cache.now(), olderThanMs])), ...(await this.#astray())];
     old.sort((a, b) => a.seq - b.seq);
     const rows = await db.transaction(async (tx) => {
       await this.#terms.hold(tx, fence);
@@ -160,7 +157,7 @@ export class Dispatch {
   }
 
   async #astray(): Promise<readonly Mark[]> {
-    const { db } = this.#ledger;
+    const { db } = this.#cache;
     const startedAt = this.#clock.monotonic();
     if (startedAt < this.#astrayAt) return [];
     try {
@@ -174,10 +171,10 @@ export class Dispatch {
   async #byQueue(
     counts: readonly { readonly kind: number; readonly jobs: number }[],
   ): Promise<ReadonlyMap<string, number>> {
-    await this.#ledger.learnKinds(new Set(counts.map(({ kind }) => kind)));
+    await this.#cache.learnKinds(new Set(counts.map(({ kind }) => kind)));
     const queues = new Map<string, number>();
     for (const { kind, jobs } of counts) {
-      const { queue } = this.#ledger.kind(kind);
+      const { queue } = this.#cache.kind(kind);
       queues.set(queue, (queues.get(queue) ?? 0) + jobs);
     }
     return queues;

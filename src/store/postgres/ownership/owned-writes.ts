@@ -10,8 +10,8 @@ import type { Report } from "../jobs/report.ts";
 import { complete, completedVerdicts, resultOf, type Settle } from "../jobs/settle.ts";
 
 /**
- * The places of those that are ours under their epochs. In the way of whoever takes one over, as a leader's writes are of a
- * grant: the next owner waits until this transaction has ended, and this one sees an owner that was faster.
+ * The positions of the assignments that the caller owns under the given epochs. Locks them as a leader's write locks its
+ * term: the next owner waits until this transaction has ended, and this transaction sees an owner that came first.
  */
 const held = (owner: string, ids: string, epochs: string): string => `
   SELECT h.place FROM unnest(${ids}::bigint[], ${epochs}::int[]) WITH ORDINALITY AS h (id, owner_epoch, place)
@@ -19,7 +19,7 @@ const held = (owner: string, ids: string, epochs: string): string => `
   WHERE s.owner = ${owner} ORDER BY s.id FOR SHARE OF s`;
 const HOLD = write("owned-hold", held("$1", "$2", "$3"));
 
-/** The whole transaction for the most common batch: runs that have completed and have nothing more to say. */
+/** The whole transaction for the most common batch: completed runs without reports. */
 const COMPLETE = write(
   "owned-complete",
   complete({
@@ -38,12 +38,12 @@ const COMPLETE = write(
 );
 
 interface Completed {
-  /** Null when it is all of them; so is `held`. */
+  /** Null for all, as `held`. */
   readonly accepted: readonly string[] | null;
   readonly held: readonly string[] | null;
 }
 
-/** Whose event said it: the place of its claim in the list of them, from 1. */
+/** The position of the assignment in the list, from 1. */
 interface Said {
   readonly assignment: AssignmentId;
   readonly ownerEpoch: number;
@@ -54,9 +54,9 @@ interface Batch {
   readonly owner: NodeIdentity;
   /** The number of its name. */
   readonly ownerName: number;
-  /** In the order of their ids: two who want the same ones do not wait for each other. */
+  /** In the order of ids, so that two calls cannot deadlock. */
   readonly claims: readonly Held[];
-  /** Of all events, one after the other. */
+  /** Of all batches, one after the other. */
   readonly reports: readonly (RunReport & Said)[];
   readonly reportSeqs: readonly (number | null)[];
   readonly settlements: readonly (Settlement & Said)[];
@@ -65,18 +65,18 @@ interface Batch {
 
 interface Written {
   readonly ours: (place: number) => boolean;
-  /** Null for what was refused. */
+  /** Null for refused runs. */
   readonly reported: readonly (Verdict | null)[];
   readonly settled: readonly (Verdict | null)[];
 }
 
 export class OwnedWrites {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #settle: Settle;
   readonly #report: Report;
 
-  constructor(ledger: StoreCache, settle: Settle, report: Report) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache, settle: Settle, report: Report) {
+    this.#cache = cache;
     this.#settle = settle;
     this.#report = report;
   }
@@ -98,7 +98,7 @@ export class OwnedWrites {
     const seqs = await this.#settle.seqs([...reports, ...settlements].map(({ run }) => run));
     const batch: Batch = {
       owner,
-      ownerName: await this.#ledger.nameId(owner.name),
+      ownerName: await this.#cache.nameId(owner.name),
       claims: inOrder,
       reports,
       reportSeqs: seqs.slice(0, reports.length),
@@ -108,7 +108,7 @@ export class OwnedWrites {
     const plain = reports.length === 0 && settlements.every(({ outcome }) => outcome.kind === "completed");
     const written = plain
       ? await this.#complete(batch)
-      : await this.#ledger.db.transaction((tx) => this.#write(tx, batch));
+      : await this.#cache.db.transaction((tx) => this.#write(tx, batch));
     const { reported, settled } = await this.#withRefusals(batch, written);
     let reportAt = 0;
     let settlementAt = 0;
@@ -122,8 +122,8 @@ export class OwnedWrites {
   }
 
   async #complete({ owner, ownerName, claims, settlements, settlementSeqs }: Batch): Promise<Written> {
-    const [row] = await this.#ledger.db.query<Completed>(COMPLETE, [
-      this.#ledger.now(),
+    const [row] = await this.#cache.db.query<Completed>(COMPLETE, [
+      this.#cache.now(),
       owner.incarnation,
       int8s(settlementSeqs),
       settlements.length,
@@ -163,7 +163,7 @@ export class OwnedWrites {
     return { ours, reported, settled };
   }
 
-  /** Those of assignments that are not ours get no verdict, and are not asked for. */
+  /** Runs of assignments that the caller does not own get no verdict and are not read. */
   async #withRefusals(
     { reports, settlements }: Batch,
     { ours, reported, settled }: Written,

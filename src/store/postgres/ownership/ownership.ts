@@ -12,7 +12,7 @@ import { Dispatch } from "./dispatch.ts";
 import { OwnedWrites } from "./owned-writes.ts";
 
 export interface PostgresOwnershipParts {
-  readonly ledger: StoreCache;
+  readonly cache: StoreCache;
   readonly terms: PostgresTerms;
   readonly clock: Clock;
   readonly settle: Settle;
@@ -20,11 +20,11 @@ export interface PostgresOwnershipParts {
 }
 
 export function postgresOwnership(parts: PostgresOwnershipParts): OwnershipStore {
-  const { ledger, terms, clock, settle, report } = parts;
-  const dispatch = new Dispatch(ledger, terms, clock);
-  const accept = new Accept(ledger, settle);
-  const assignments = new Assignments(ledger, terms);
-  const writes = new OwnedWrites(ledger, settle, report);
+  const { cache, terms, clock, settle, report } = parts;
+  const dispatch = new Dispatch(cache, terms, clock);
+  const accept = new Accept(cache, settle);
+  const assignments = new Assignments(cache, terms);
+  const writes = new OwnedWrites(cache, settle, report);
   return {
     dispatch: (request, fence) => dispatch.run(request, fence),
     accept: (request) => accept.run(request),

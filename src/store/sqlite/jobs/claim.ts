@@ -42,31 +42,31 @@ const LIVE_COLUMNS = `j.seq, j.id, j.kind, j.payload, j.max_attempts, j.timeout_
   l.priority, l.run_at, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes`;
 const IN_ORDER = "ORDER BY l.priority DESC, l.run_at, l.seq LIMIT ?";
 
-/** Due jobs made claimable at once: bounds how long one claim may take after a night away. */
+/** Due jobs that one claim promotes: limits its duration after a long downtime. */
 const PROMOTE_MAX = 5_000;
 
-/** Jobs of others that one claim passes: a million of an unknown task must not hold up the event loop at once. */
+/** Jobs of other workers that one claim skips: a million jobs of an unknown task must not block the event loop. */
 const SCAN_MAX = 2_000;
-/** Lanes that one claim looks into. With more of them, which is one for each paused queue or unknown task, they take turns. */
+/** Lanes that one claim reads. With more of them (one for each paused queue or unknown task) they take turns. */
 const LANES_MAX = 200;
 
 const SUSPECTS_MAX = 1_000;
 
 interface Scan {
   readonly chosen: readonly Candidate[];
-  /** Seen behind the first chosen one, and not for this claimant. */
+  /** Found after the first chosen one, and not for this claimant. */
   readonly passed: readonly Candidate[];
-  /** False when there may be more for this claimant further on. */
+  /** False if there may be more for this claimant later in the line. */
   readonly exhausted: boolean;
 }
 
 export class Claim {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #sql;
 
-  constructor(ledger: StoreCache) {
-    this.#ledger = ledger;
-    const { file } = ledger;
+  constructor(cache: StoreCache) {
+    this.#cache = cache;
+    const { file } = cache;
     const arrays = (sql: string) => {
       const statement = file.prepare(sql);
       statement.setReturnArrays(true);
@@ -106,14 +106,14 @@ export class Claim {
   }
 
   run(request: ClaimRequest): Claimed {
-    const now = this.#ledger.clock.now();
+    const now = this.#cache.clock.now();
     this.#promote(now);
-    const held = this.#ledger.mayHold(request.lease, request.opens);
+    const held = this.#cache.mayHold(request.lease, request.opens);
     if (!held || request.limit <= 0) return { jobs: [], held, nextDueInMs: this.#nextDueInMs(now) };
     const log = this.#fromLog(request);
     const line = this.#fromLine(request);
     const taken = this.#choose(request, [log.chosen, line.chosen]);
-    // The lease is written only with something to hold: an idle claimant that looks once a second leaves the disk alone.
+    // The lease is written only if it holds a job: an idle claimant that asks once a second causes no writes.
     const jobs = taken.length > 0 ? this.#take(taken, log.passed, request, now) : [];
     const more = jobs.length === 0 && !(log.exhausted && line.exhausted);
     return { jobs, held, nextDueInMs: more ? 0 : this.#nextDueInMs(now) };
@@ -128,7 +128,7 @@ export class Claim {
     const due = this.#sql.due.all(now, PROMOTE_MAX) as unknown as [number, number][];
     for (const [seq, kind] of due) {
       this.#sql.promote.run(now, seq);
-      this.#ledger.count(this.#ledger.kind(kind).queue, "scheduled", "queued");
+      this.#cache.count(this.#cache.kind(kind).queue, "scheduled", "queued");
     }
   }
 
@@ -144,21 +144,21 @@ export class Claim {
   #may(request: ClaimRequest, { queue, task }: Kind): boolean {
     return (
       request.tasks.has(task) &&
-      !this.#ledger.paused.has(queue) &&
+      !this.#cache.paused.has(queue) &&
       !request.exceptQueues.has(queue) &&
       (request.queues === null || request.queues.has(queue))
     );
   }
 
   /**
-   * Fresh jobs. Those that this claimant may not take are given a lane, so that the log moves on: at once while they
-   * stand at the head, else together with the next one that is taken behind them.
+   * Fresh jobs. Those that this claimant may not take are moved to a lane, so that the head can advance: at once while they
+   * are at the head, otherwise together with the next job that is taken after them.
    */
   #fromLog(request: ClaimRequest): Scan {
-    const ledger = this.#ledger;
+    const cache = this.#cache;
     const chosen: Candidate[] = [];
     const passed: Candidate[] = [];
-    let cursor = ledger.head;
+    let cursor = cache.head;
     for (let scanned = 0; scanned < SCAN_MAX && chosen.length < request.limit;) {
       const wanted = request.limit - chosen.length;
       const rows = this.#sql.log.all(cursor, wanted) as unknown as LogRow[];
@@ -169,10 +169,10 @@ export class Claim {
         else if (chosen.length > 0) passed.push(candidate);
         else {
           this.#park(candidate);
-          ledger.moveHead(candidate.seq);
+          cache.moveHead(candidate.seq);
         }
       }
-      if (chosen.length === 0) ledger.moveHead(rows.length < wanted ? ledger.lastSeq : cursor);
+      if (chosen.length === 0) cache.moveHead(rows.length < wanted ? cache.lastSeq : cursor);
       if (rows.length < wanted) return { chosen, passed, exhausted: true };
       scanned += rows.length;
     }
@@ -180,7 +180,7 @@ export class Claim {
   }
 
   #park(candidate: Candidate): void {
-    this.#ledger.lanes.add(candidate.kind);
+    this.#cache.lanes.add(candidate.kind);
     (candidate.fresh ? this.#sql.parkFresh : this.#sql.park).run(candidate.kind.id, candidate.seq);
   }
 
@@ -199,7 +199,7 @@ export class Claim {
   }
 
   #fromLanes(request: ClaimRequest): Candidate[][] {
-    const { lanes } = this.#ledger;
+    const { lanes } = this.#cache;
     const found: Candidate[][] = [];
     let looked = 0;
     for (const lane of [...lanes].filter((kind) => this.#may(request, kind))) {
@@ -207,13 +207,13 @@ export class Claim {
       const rows = this.#sql.lane.all(lane.id, request.limit) as unknown as LiveRow[];
       lanes.delete(lane);
       if (rows.length === 0) continue;
-      lanes.add(lane); // behind the others, whose turn is next if there are too many
+      lanes.add(lane); // at the end: the others come first if there are too many
       found.push(rows.map((row) => this.#waiting(row)));
     }
     return found;
   }
 
-  /** Suspects are few: those of a paused queue or an unknown task are stepped over one by one. */
+  /** Suspects are few: those of a paused queue or an unknown task are skipped one by one. */
   #fromSuspects(request: ClaimRequest): Candidate[] {
     for (const row of this.#sql.suspects.iterate(SUSPECTS_MAX)) {
       const suspect = this.#waiting(row as unknown as LiveRow);
@@ -228,17 +228,17 @@ export class Claim {
     request: ClaimRequest,
     now: number,
   ): ClaimedJob[] {
-    const ledger = this.#ledger;
-    const lease = ledger.holdLease(request.lease, request.leaseMs);
-    const worker = ledger.workerId(request.worker);
-    const by = ledger.authorId(request.author);
+    const cache = this.#cache;
+    const lease = cache.holdLease(request.lease, request.leaseMs);
+    const worker = cache.workerId(request.worker);
+    const by = cache.authorId(request.author);
     const { leaderEpoch } = request.author;
     let lastFresh = 0;
     const jobs = taken.map((candidate): ClaimedJob => {
       if (candidate.fresh) lastFresh = candidate.seq;
       else this.#sql.take.run(now, worker, lease, by, candidate.seq);
       const jobEpoch = candidate.jobEpoch + 1;
-      ledger.running.set(candidate.seq, {
+      cache.running.set(candidate.seq, {
         queue: candidate.kind.queue,
         lease: request.lease,
         jobEpoch,
@@ -266,12 +266,12 @@ export class Claim {
       };
     });
     if (lastFresh > 0) {
-      // One statement for all of them: the fresh rows up to the last one taken are those taken and those parked here.
+      // One statement for all: the fresh rows up to the last taken one are exactly those taken and those moved to a lane.
       for (const candidate of passed) if (candidate.seq < lastFresh) this.#park(candidate);
-      const { changes } = this.#sql.takeFresh.run(now, worker, lease, by, ledger.head, lastFresh);
+      const { changes } = this.#sql.takeFresh.run(now, worker, lease, by, cache.head, lastFresh);
       const fresh = taken.filter((candidate) => candidate.fresh).length;
       if (changes !== fresh) throw new Error(`${fresh} fresh jobs were chosen and ${String(changes)} taken`);
-      ledger.moveHead(lastFresh);
+      cache.moveHead(lastFresh);
     }
     this.#countTaken(taken);
     return jobs;
@@ -283,7 +283,7 @@ export class Claim {
       seq,
       fresh: true,
       id: id as JobId,
-      kind: this.#ledger.kind(kind),
+      kind: this.#cache.kind(kind),
       payload,
       maxAttempts,
       timeoutMs,
@@ -308,7 +308,7 @@ export class Claim {
   #countTaken(taken: readonly Candidate[]): void {
     const byQueue = new Map<string, number>();
     for (const { kind } of taken) byQueue.set(kind.queue, (byQueue.get(kind.queue) ?? 0) + 1);
-    for (const [queue, by] of byQueue) this.#ledger.count(queue, "queued", "processing", by);
+    for (const [queue, by] of byQueue) this.#cache.count(queue, "queued", "processing", by);
   }
 }
 

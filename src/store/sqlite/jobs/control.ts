@@ -16,26 +16,27 @@ import {
 } from "../../../core/jobs/job.ts";
 import { cancelledWaiting } from "../../../core/jobs/run-end.ts";
 import type { CancelAnswer } from "../../jobs.ts";
-import { type StoreCache, statusName } from "./store-cache.ts";
+import type { StoreCache } from "./store-cache.ts";
 import { DONE_COLUMNS } from "../schema.ts";
+import { statusName } from "../../job-row.ts";
 
 interface Place {
   readonly queue: string;
   readonly status: JobStatus;
   readonly fresh: boolean;
-  /** Scheduled, and its time has come. */
+  /** Scheduled and due. */
   readonly due: boolean;
 }
 
 export class Control {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #sql;
-  /** Where the next purge goes on: it walks the finished jobs in a circle, a bounded piece each time. */
+  /** Where the next purge continues: it walks the finished jobs in a circle, a bounded piece each time. */
   #purgeAt = 0;
 
-  constructor(ledger: StoreCache) {
-    this.#ledger = ledger;
-    const { file } = ledger;
+  constructor(cache: StoreCache) {
+    this.#cache = cache;
+    const { file } = cache;
     this.#sql = {
       place: file.prepare(
         `SELECT j.kind, coalesce(d.status, l.status, 1) AS status, (d.seq IS NULL AND l.seq IS NULL) AS fresh, l.run_at
@@ -72,10 +73,10 @@ export class Control {
   }
 
   cancel(id: JobId, reason: string | null): CancelAnswer {
-    const seq = this.#ledger.seqOf(id);
+    const seq = this.#cache.seqOf(id);
     const place = seq === null ? null : this.#place(seq);
     if (seq === null || place === null) return { outcome: "missing" };
-    const now = this.#ledger.clock.now();
+    const now = this.#cache.clock.now();
     switch (place.status) {
       case "completed":
       case "failed":
@@ -83,7 +84,7 @@ export class Control {
         return { outcome: "finished", status: place.status };
       case "processing":
         if (this.#sql.requestCancel.run(reason, now, seq).changes > 0)
-          this.#ledger.cancelWishes.set(seq, reason);
+          this.#cache.cancelRequests.set(seq, reason);
         return { outcome: "requested" };
       case "scheduled":
       case "queued": {
@@ -91,26 +92,26 @@ export class Control {
         (place.fresh ? this.#sql.cancelFresh : this.#sql.cancelWaiting).run(now, error, seq);
         if (place.fresh) this.#sql.unfresh.run(seq);
         else this.#sql.dropLive.run(seq);
-        this.#ledger.count(place.queue, place.status, "cancelled");
+        this.#cache.count(place.queue, place.status, "cancelled");
         return { outcome: "cancelled" };
       }
     }
   }
 
   retry(id: JobId): JobStatus | "missing" | "retried" {
-    const seq = this.#ledger.seqOf(id);
+    const seq = this.#cache.seqOf(id);
     const place = seq === null ? null : this.#place(seq);
     if (seq === null || place === null) return "missing";
     if (place.status !== "failed" && place.status !== "cancelled") return place.due ? "queued" : place.status;
     this.#sql.keepRun.run(seq);
-    this.#sql.revive.run(this.#ledger.clock.now(), seq);
+    this.#sql.revive.run(this.#cache.clock.now(), seq);
     this.#sql.dropDone.run(seq);
-    this.#ledger.count(place.queue, place.status, "queued");
+    this.#cache.count(place.queue, place.status, "queued");
     return "retried";
   }
 
   remove(id: JobId): "removed" | "running" | "missing" {
-    const seq = this.#ledger.seqOf(id);
+    const seq = this.#cache.seqOf(id);
     const place = seq === null ? null : this.#place(seq);
     if (seq === null || place === null) return "missing";
     if (place.status === "processing") return "running";
@@ -119,7 +120,7 @@ export class Control {
   }
 
   purge(retention: Retention, limit: number): number {
-    const now = this.#ledger.clock.now();
+    const now = this.#cache.clock.now();
     const rows = this.#sql.finished.all(this.#purgeAt, limit);
     const shortestMs = Math.min(...FINAL_STATUSES.map((status) => keptMs(status, retention)));
     let removed = 0;
@@ -133,7 +134,7 @@ export class Control {
       this.#drop(seq, this.#place(seq)!);
       removed++;
     }
-    // Behind a whole piece of young jobs are mostly younger ones: a walk through millions of them would let the old wait.
+    // A whole piece of young jobs is mostly followed by younger ones: walking through millions of them would delay the old ones.
     this.#purgeAt = young || rows.length < limit ? 0 : (rows.at(-1)!["seq"] as number);
     this.#sql.dropOccurrences.run(now - occurrencesKeptMs(retention));
     return removed;
@@ -143,8 +144,8 @@ export class Control {
     const row = this.#sql.place.get(seq);
     if (!row) return null;
     const status = statusName(row["status"] as number);
-    const due = status === "scheduled" && (row["run_at"] as number) <= this.#ledger.clock.now();
-    return { queue: this.#ledger.kind(row["kind"] as number).queue, status, fresh: row["fresh"] === 1, due };
+    const due = status === "scheduled" && (row["run_at"] as number) <= this.#cache.clock.now();
+    return { queue: this.#cache.kind(row["kind"] as number).queue, status, fresh: row["fresh"] === 1, due };
   }
 
   #drop(seq: number, place: Place): void {
@@ -153,6 +154,6 @@ export class Control {
     this.#sql.dropDone.run(seq);
     this.#sql.dropLogs.run(seq);
     this.#sql.dropRuns.run(seq);
-    this.#ledger.count(place.queue, place.status, null);
+    this.#cache.count(place.queue, place.status, null);
   }
 }

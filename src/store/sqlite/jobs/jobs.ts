@@ -15,19 +15,19 @@ import type { Submit } from "./submit.ts";
 import type { SqliteScripts } from "../scripts.ts";
 
 export interface SqliteJobsParts {
-  readonly ledger: StoreCache;
+  readonly cache: StoreCache;
   readonly scripts: SqliteScripts;
   readonly control: Control;
   readonly submit: Submit;
   readonly read: Read;
 }
 
-export function sqliteJobs({ ledger, scripts, submit, read, control }: SqliteJobsParts): JobStore {
-  const { file } = ledger;
-  const list = new List(ledger, read);
-  const claim = new Claim(ledger);
-  const settle = new Settle(ledger);
-  const recover = new Recover(ledger, settle);
+export function sqliteJobs({ cache, scripts, submit, read, control }: SqliteJobsParts): JobStore {
+  const { file } = cache;
+  const list = new List(cache, read);
+  const claim = new Claim(cache);
+  const settle = new Settle(cache);
+  const recover = new Recover(cache, settle);
   const write = <T>(operation: () => T, fence?: Term): Promise<T> =>
     file.write(() => {
       if (fence) scripts.check(fence);
@@ -47,10 +47,10 @@ export function sqliteJobs({ ledger, scripts, submit, read, control }: SqliteJob
       }, fence),
     renew: (lease, ttlMs, fence) =>
       write(() => {
-        if (!ledger.prolongLease(lease, ttlMs)) return { held: false, cancelled: [] };
+        if (!cache.prolongLease(lease, ttlMs)) return { held: false, cancelled: [] };
         const cancelled: { id: JobId; jobEpoch: number; reason: string | null }[] = [];
-        for (const [seq, reason] of ledger.cancelWishes) {
-          const run = ledger.running.get(seq);
+        for (const [seq, reason] of cache.cancelRequests) {
+          const run = cache.running.get(seq);
           if (run?.lease === lease) cancelled.push({ id: read.idOf(seq), jobEpoch: run.jobEpoch, reason });
         }
         return { held: true, cancelled };

@@ -11,9 +11,9 @@ import { runNow } from "../../script.ts";
 import type { BriefJob, JobPage, JobQuery } from "../../store.ts";
 import type { StoreCache } from "./store-cache.ts";
 import { COLUMNS, JOINED, type Read } from "./read.ts";
-import { STATUS } from "../schema.ts";
+import { STATUS } from "../../job-row.ts";
 
-/** Rows that a page looks at first. */
+/** Rows in the first piece of a page. */
 const SCAN_FIRST = 1_000;
 /** More are not sorted for a page. */
 const SCHEDULED_FEW = 5_000;
@@ -21,10 +21,10 @@ const SCHEDULED_FEW = 5_000;
 const BETWEEN = "seq < ?1 AND seq > ?2";
 const BY_SEQ = "ORDER BY seq DESC LIMIT ?3";
 
-/** Rows to look at; `extra` is what only some of them need to know. */
+/** Rows to walk; `extra` are columns that only some of them need. */
 const WALKS = {
   any: `SELECT seq FROM job WHERE ${BETWEEN} ${BY_SEQ}`,
-  // A waiting job is fresh or in `live`; both are walked from their newest end. One bound: of two, the planner would walk to the lower.
+  // A waiting job is fresh or in `live`; both are walked from the newest. With two bounds the planner would use the lower one.
   queued: `SELECT seq FROM (
       SELECT seq FROM (SELECT seq FROM job WHERE seq < ?1 AND seq > max(?2, (SELECT value FROM extra)) AND fresh = 1 ${BY_SEQ})
       UNION ALL SELECT seq FROM (SELECT seq FROM live WHERE ${BETWEEN} ${BY_SEQ})
@@ -34,7 +34,7 @@ const WALKS = {
   processing: `SELECT value AS seq FROM json_each((SELECT value FROM extra)) WHERE value < ?1 AND value > ?2 ORDER BY value DESC LIMIT ?3`,
   completed: `SELECT seq FROM done WHERE ${BETWEEN} ${BY_SEQ}`,
   unusual: `SELECT seq FROM done WHERE status = ?7 AND status <> 3 AND ${BETWEEN} ${BY_SEQ}`,
-  // One text of a list of theirs: those jobs stand in a side table (core/jobs/job-fields.ts), in their order.
+  // A filter on a list field walks its side table (core/jobs/job-fields.ts), in the order of the jobs.
   ...Object.fromEntries(
     LISTED_FILTERS.map((name) => [
       name,
@@ -52,23 +52,23 @@ const OF_KINDS = "(?4 IS NULL OR j.kind IN (SELECT value FROM json_each(?4)))";
 const STATUS_NOW =
   "coalesce(d.status, CASE WHEN l.status = 0 AND l.run_at <= ?10 THEN 1 ELSE l.status END, 1)";
 
-/** Prepared when it is first needed: a list is rare, and its statements are long. */
+/** Prepared on first use: lists are rare, and their statements are long. */
 type Pages = (walk: Walk) => ReturnType<StoreCache["file"]["prepare"]>;
 
 export class List {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #read: Read;
   readonly #whole: Pages;
   readonly #brief: Pages;
   readonly #sql;
 
-  constructor(ledger: StoreCache, read: Read) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache, read: Read) {
+    this.#cache = cache;
     this.#read = read;
-    const { file } = ledger;
+    const { file } = cache;
     const prepare = (columns: string, walk: Walk) =>
       file.prepare(
-        // The cross join keeps the planner from turning the walk around: it would walk through all jobs, and look each up in it.
+        // The cross join keeps the planner from reversing the join, which would walk through all jobs.
         `WITH extra (value) AS (SELECT ?11), walk AS MATERIALIZED (${WALKS[walk]})
          SELECT w.walked, page.* FROM (SELECT CASE WHEN count(*) = ?3 THEN min(seq) END AS walked FROM walk) AS w
          LEFT JOIN (
@@ -95,7 +95,7 @@ export class List {
   }
 
   page(query: JobQuery, brief = false): JobPage<Job | BriefJob> {
-    const ledger = this.#ledger;
+    const cache = this.#cache;
     const { limit, since, until, status, errorCode = null } = query;
     const start = cursorSeq(query);
     const kinds = this.#kinds(query);
@@ -104,7 +104,7 @@ export class List {
     const statement = (brief ? this.#brief : this.#whole)(walk);
     const listed = listedFilter(query);
     const extra =
-      listed?.text ?? (walk === "processing" ? JSON.stringify([...ledger.running.keys()]) : ledger.head);
+      listed?.text ?? (walk === "processing" ? JSON.stringify([...cache.running.keys()]) : cache.head);
     const after = since === undefined ? 0 : this.#seek(since - SEEK_MARGIN_MS) - 1;
     const end = until === undefined ? Infinity : this.#seek(until + SEEK_MARGIN_MS);
     const filter = [
@@ -119,7 +119,7 @@ export class List {
       scanFirst: SCAN_FIRST,
       filtered: status !== undefined || kinds !== null || errorCode !== null,
       read: ({ before, scan, limit: left }) =>
-        statement.all(before, after, scan, ...filter, left, ledger.clock.now(), extra),
+        statement.all(before, after, scan, ...filter, left, cache.clock.now(), extra),
     });
     const { rows, cursor } = runNow(pages);
     const read = this.#read;
@@ -128,7 +128,7 @@ export class List {
 
   #kinds({ queue, task }: JobQuery): number[] | null {
     if (queue === undefined && task === undefined) return null;
-    return this.#ledger
+    return this.#cache
       .kinds()
       .filter(
         (kind) => (queue === undefined || kind.queue === queue) && (task === undefined || kind.task === task),
@@ -147,9 +147,9 @@ export class List {
     return few ? "scheduled" : "live";
   }
 
-  /** The first job that was created at or after an instant, as near as makes no difference. */
+  /** The first job that was created at or after an instant, approximately (SEEK_MARGIN_MS). */
   #seek(at: number): number {
-    let [low, high] = [0, this.#ledger.lastSeq + 1];
+    let [low, high] = [0, this.#cache.lastSeq + 1];
     while (high - low > 1) {
       const half = Math.floor((low + high) / 2);
       const found = this.#sql.nearest.get(half);

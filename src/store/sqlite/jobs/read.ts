@@ -5,9 +5,9 @@
 
 import type { JobId } from "../../../core/ids.ts";
 import type { Job } from "../../../core/jobs/job.ts";
-import { jobColumns, type JobRow, parsed, toBrief, toJob } from "../../job-row.ts";
+import { jobColumns, type JobRow, parsed, toBrief, toJob, statusName } from "../../job-row.ts";
 import { PAST_RUNS_MAX, type BriefJob, type JobTiming, type LogLine, type PastRun } from "../../jobs.ts";
-import { type StoreCache, statusName } from "./store-cache.ts";
+import type { StoreCache } from "./store-cache.ts";
 
 /** A fresh job has no row in `live`. */
 const FRESH = {
@@ -25,12 +25,12 @@ export const COLUMNS = `j.seq, j.id, j.kind, coalesce(d.status, l.status, 1) AS 
 export const JOINED = "LEFT JOIN live l ON l.seq = j.seq LEFT JOIN done d ON d.seq = j.seq";
 
 export class Read {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #sql;
 
-  constructor(ledger: StoreCache) {
-    this.#ledger = ledger;
-    const { file } = ledger;
+  constructor(cache: StoreCache) {
+    this.#cache = cache;
+    const { file } = cache;
     this.#sql = {
       one: file.prepare(`SELECT ${COLUMNS} FROM job j ${JOINED} WHERE j.seq = ?`),
       id: file.prepare("SELECT id FROM job WHERE seq = ?"),
@@ -56,47 +56,47 @@ export class Read {
   }
 
   get(id: JobId): Job | null {
-    const seq = this.#ledger.seqOf(id);
+    const seq = this.#cache.seqOf(id);
     const row = seq === null ? undefined : this.#sql.one.get(seq);
     return row ? this.job(row) : null;
   }
 
   result(id: JobId): string | null {
-    const seq = this.#ledger.seqOf(id);
+    const seq = this.#cache.seqOf(id);
     return seq === null
       ? null
       : ((this.#sql.result.get(seq)?.["result"] as string | null | undefined) ?? null);
   }
 
   logs(id: JobId, after: number, limit: number): LogLine[] {
-    const seq = this.#ledger.seqOf(id);
+    const seq = this.#cache.seqOf(id);
     if (seq === null) return [];
     return (this.#sql.logs.all(seq, after, limit) as unknown as LogLine[]).map((line) => ({ ...line }));
   }
 
   timings(limit: number, withinMs: number): JobTiming[] {
-    const rows = this.#sql.timings.all(limit, this.#ledger.clock.now() - withinMs);
+    const rows = this.#sql.timings.all(limit, this.#cache.clock.now() - withinMs);
     return (rows as unknown as JobTiming[]).map((timing) => ({ ...timing }));
   }
 
   pastRuns(id: JobId): PastRun[] {
-    const seq = this.#ledger.seqOf(id);
+    const seq = this.#cache.seqOf(id);
     if (seq === null) return [];
     const rows = this.#sql.pastRuns.all(seq) as JobRow[];
     return rows.reverse().map(
       ({ worker, author, error, ...run }) =>
         ({
           ...run,
-          worker: this.#ledger.workerName(worker),
-          leaderEpoch: this.#ledger.author(author).leaderEpoch,
+          worker: this.#cache.workerName(worker),
+          leaderEpoch: this.#cache.author(author).leaderEpoch,
           error: parsed(error),
         }) as PastRun,
     );
   }
 
   job(row: JobRow): Job {
-    const { node: owner, ownerEpoch, leaderEpoch } = this.#ledger.author(row["author"]);
-    const worker = this.#ledger.workerName(row["worker"]);
+    const { node: owner, ownerEpoch, leaderEpoch } = this.#cache.author(row["author"]);
+    const worker = this.#cache.workerName(row["worker"]);
     return toJob(row, this.#named(row), { owner, worker, ownerEpoch, leaderEpoch });
   }
 
@@ -104,11 +104,11 @@ export class Read {
     return toBrief(row, this.#named(row));
   }
 
-  /** A scheduled job is queued from its time on, whether a claim has noted it yet or not. */
+  /** A scheduled job that is due counts as queued, even if no claim has promoted it yet. */
   #named({ id, kind, status: code, runAt }: JobRow) {
-    const { queue, task } = this.#ledger.kind(kind);
+    const { queue, task } = this.#cache.kind(kind);
     const status = statusName(code);
-    const due = status === "scheduled" && runAt <= this.#ledger.clock.now();
+    const due = status === "scheduled" && runAt <= this.#cache.clock.now();
     return { id, queue, task, status: due ? ("queued" as const) : status };
   }
 }

@@ -20,14 +20,14 @@ import type { StoreCache } from "./store-cache.ts";
 import type { Settle } from "./settle.ts";
 
 export class Recover {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #settle: Settle;
   readonly #lost;
 
-  constructor(ledger: StoreCache, settle: Settle) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache, settle: Settle) {
+    this.#cache = cache;
     this.#settle = settle;
-    this.#lost = ledger.file.prepare(
+    this.#lost = cache.file.prepare(
       `SELECT j.id, l.worker, l.author, l.killed, l.failures, l.interruptions, l.crashes, l.cancel_requested, l.cancel_reason,
          j.max_attempts, j.timeout_ms
        FROM live l JOIN job j ON j.seq = l.seq WHERE l.seq = ?`,
@@ -35,7 +35,7 @@ export class Recover {
   }
 
   run(which: Abandoned, budgets: Budgets, leaderEpoch: number): Recovered[] {
-    const now = this.#ledger.clock.now();
+    const now = this.#cache.clock.now();
     const lost: (readonly [seq: number, how: Loss])[] =
       which.by === "overdue" ? this.#overdue(which.graceMs, now) : this.#dead(which);
     return lost.map(([seq, how]) => this.#recover(seq, how, budgets, leaderEpoch, now));
@@ -43,31 +43,31 @@ export class Recover {
 
   /** Ends the leases. */
   #dead(which: Dead): [number, Loss][] {
-    const ledger = this.#ledger;
+    const cache = this.#cache;
     const over = new Set<LeaseId>();
-    for (const name of ledger.leaseNames()) {
-      if (which.by === "expiry" ? ledger.leaseExpired(name) : isLeftBehind(name, which)) over.add(name);
+    for (const name of cache.leaseNames()) {
+      if (which.by === "expiry" ? cache.leaseExpired(name) : isLeftBehind(name, which)) over.add(name);
     }
     const lost: [number, Loss][] = [];
-    for (const [seq, { lease }] of ledger.running) {
+    for (const [seq, { lease }] of cache.running) {
       const ended = over.has(lease);
-      if (!ended && ledger.leaseId(lease) !== null) continue;
+      if (!ended && cache.leaseId(lease) !== null) continue;
       lost.push([seq, ended && wasInterrupted(lease, which) ? "interrupted" : "crashed"]);
     }
-    for (const name of over) ledger.dropLease(name);
+    for (const name of over) cache.dropLease(name);
     return lost;
   }
 
   #overdue(graceMs: number, now: number): [number, Loss][] {
-    const overdue = [...this.#ledger.running].filter(([, { endsBy }]) => endsBy + graceMs <= now);
+    const overdue = [...this.#cache.running].filter(([, { endsBy }]) => endsBy + graceMs <= now);
     return overdue.map(([seq]) => [seq, "overdue"]);
   }
 
   #recover(seq: number, how: Loss, budgets: Budgets, leaderEpoch: number, now: number): Recovered {
-    const ledger = this.#ledger;
+    const cache = this.#cache;
     const row = this.#lost.get(seq)!;
     const run: LostRun = {
-      worker: ledger.workerName(row["worker"] as number | null) ?? "unknown",
+      worker: cache.workerName(row["worker"] as number | null) ?? "unknown",
       killed: JSON.parse((row["killed"] as string | null) ?? "[]") as string[],
       timeoutMs: row["timeout_ms"] as number | null,
       cancel: row["cancel_requested"] ? { reason: row["cancel_reason"] as string | null } : null,
@@ -77,7 +77,7 @@ export class Recover {
       maxAttempts: row["max_attempts"] as number,
     };
     const change = afterLoss(run, how, budgets);
-    const author = ledger.authorId({ ...ledger.author(row["author"] as number), leaderEpoch });
+    const author = cache.authorId({ ...cache.author(row["author"] as number), leaderEpoch });
     this.#settle.apply(seq, change, now, author);
     return recoveredJob(row["id"] as JobId, run, change);
   }

@@ -8,23 +8,24 @@ import { afterOutcome, type RunChange } from "../../../core/jobs/run-end.ts";
 import { LOG_LIMIT_REACHED, LOG_LINES_MAX, PAST_EPOCHS_KEPT } from "../../jobs.ts";
 import type { NewLogLine, Report, Run, Settlement, Verdict } from "../../jobs.ts";
 import type { StoreCache } from "./store-cache.ts";
-import { DONE_COLUMNS, STATUS } from "../schema.ts";
+import { DONE_COLUMNS } from "../schema.ts";
+import { STATUS } from "../../job-row.ts";
 
 const KEPT =
   "attempts, failures, interruptions, crashes, started_at, worker, lease, author, logs, progress, progress_message, cancel_requested";
 
-/** What a change charges to the job, for the parameters of `charges`; who takes the run from its claimant gives the author. */
+/** What a change charges to the job, for the parameters of `charges`. A caller that takes the run from its claimant passes the author. */
 const CHARGED = `attempts = attempts + ?1, failures = failures + ?2, interruptions = interruptions + ?3, crashes = crashes + ?4,
   suspect = coalesce(?5, suspect), killed = coalesce(?6, killed), author = coalesce(?7, author),
   job_epoch = job_epoch + (?7 IS NOT NULL), lease = CASE WHEN ?7 IS NULL THEN lease END`;
 
 export class Settle {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #sql;
 
-  constructor(ledger: StoreCache) {
-    this.#ledger = ledger;
-    const { file } = ledger;
+  constructor(cache: StoreCache) {
+    this.#cache = cache;
+    const { file } = cache;
     const finish = (result: string, where: string) =>
       file.prepare(
         `INSERT INTO done (${DONE_COLUMNS}, result) SELECT seq, 3, ?1, run_at, job_epoch, ${KEPT}, NULL, killed, ${result} FROM live WHERE ${where}`,
@@ -63,14 +64,14 @@ export class Settle {
     };
   }
 
-  /** Under a leader's epoch, which was compared, if it is given. */
+  /** With a leader's epoch, the caller has checked its term. */
   run(settlements: readonly Settlement[], leaderEpoch?: number): Verdict[] {
-    const now = this.#ledger.clock.now();
+    const now = this.#cache.clock.now();
     const done = new Completions();
     const verdicts = settlements.map(({ run, outcome }): Verdict => {
       const seq = this.#holder(run);
       if (seq === null) {
-        this.#complete(done, now); // what this batch did so far decides what a repeat in it is
+        this.#complete(done, now); // a repeat in the same batch depends on what was written so far
         return this.#refusal(run);
       }
       if (leaderEpoch !== undefined) this.#noteEpoch(seq, leaderEpoch);
@@ -78,7 +79,7 @@ export class Settle {
         this.forget(seq, "completed");
         done.add(seq, outcome.result);
       } else {
-        const reason = this.#ledger.cancelWishes.get(seq);
+        const reason = this.#cache.cancelRequests.get(seq);
         this.apply(seq, afterOutcome(outcome, reason === undefined ? null : { reason }), now);
       }
       return "accepted";
@@ -88,7 +89,7 @@ export class Settle {
   }
 
   report(reports: readonly Report[], leaderEpoch?: number): Verdict[] {
-    const now = this.#ledger.clock.now();
+    const now = this.#cache.clock.now();
     return reports.map(({ run, logs, progress }): Verdict => {
       const seq = this.#holder(run);
       if (seq === null) {
@@ -102,34 +103,34 @@ export class Settle {
     });
   }
 
-  /** The job's number if this run is the one that holds it. */
+  /** The number of the job, if this run holds it. */
   #holder(run: Run): number | null {
-    const seq = (run.ref as number | undefined) ?? this.#ledger.seqOf(run.id);
+    const seq = (run.ref as number | undefined) ?? this.#cache.seqOf(run.id);
     if (seq === null) return null;
-    const holder = this.#ledger.running.get(seq);
+    const holder = this.#cache.running.get(seq);
     return holder && holder.jobEpoch === run.jobEpoch && holder.lease === run.lease ? seq : null;
   }
 
-  /** Most often it is the epoch that the job was claimed under, and there is nothing to write. */
+  /** Usually it is the epoch under which the job was claimed, and there is nothing to write. */
   #noteEpoch(seq: number, leaderEpoch: number): void {
-    const ledger = this.#ledger;
-    const author = ledger.author(this.#sql.author.get(seq)!["author"] as number);
+    const cache = this.#cache;
+    const author = cache.author(this.#sql.author.get(seq)!["author"] as number);
     if (author.leaderEpoch === leaderEpoch) return;
-    this.#sql.setAuthor.run(ledger.authorId({ ...author, leaderEpoch }), seq);
+    this.#sql.setAuthor.run(cache.authorId({ ...author, leaderEpoch }), seq);
   }
 
   #refusal(run: Run): Verdict {
-    const seq = this.#ledger.seqOf(run.id);
+    const seq = this.#cache.seqOf(run.id);
     const row = seq === null ? undefined : this.#sql.settled.get(seq);
     if (!row) return "missing";
-    // An epoch names one run, so an equal one that runs no more was settled before. A lease that is still known must fit too.
+    // An epoch identifies one run, so one with an equal epoch that no longer runs was settled before. A known lease must match too.
     const over =
       row["live_status"] !== STATUS.processing && run.jobEpoch > 0 && row["epoch"] === run.jobEpoch;
-    const lease = this.#ledger.leaseName(row["lease"] as number | null);
+    const lease = this.#cache.leaseName(row["lease"] as number | null);
     return over && (lease === null || lease === run.lease) ? "replayed" : "stale";
   }
 
-  /** Writes what the end of a run makes of its job. With an author the run is taken from its claimant. */
+  /** Writes the next state of the job of an ended run. With an author, the run is taken from its claimant. */
   apply(seq: number, change: RunChange, now: number, author: number | null = null): void {
     const { end, spent, delayMs, suspect, killed } = change;
     const charges = [
@@ -182,12 +183,12 @@ export class Settle {
     return n - before;
   }
 
-  /** The run is over: its job goes from processing to another status. */
+  /** The run has ended: its job leaves the status processing. */
   forget(seq: number, to: JobStatus): void {
-    const ledger = this.#ledger;
-    ledger.count(ledger.running.get(seq)!.queue, "processing", to);
-    ledger.running.delete(seq);
-    ledger.cancelWishes.delete(seq);
+    const cache = this.#cache;
+    cache.count(cache.running.get(seq)!.queue, "processing", to);
+    cache.running.delete(seq);
+    cache.cancelRequests.delete(seq);
   }
 }
 

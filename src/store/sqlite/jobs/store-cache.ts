@@ -4,21 +4,21 @@
  */
 
 import type { JobId, LeaseId } from "../../../core/ids.ts";
-import { JOB_STATUSES, type JobStatus } from "../../../core/jobs/job.ts";
+import type { JobStatus } from "../../../core/jobs/job.ts";
 import type { Clock } from "../../../platform/clock.ts";
 import { IN_MEMORY, type SqliteFile } from "../../../platform/drivers/sqlite/sqlite-file.ts";
 import type { Author } from "../../store.ts";
-import { STATUS } from "../schema.ts";
+import { STATUS, statusName } from "../../job-row.ts";
 
 export interface RunningJob {
   readonly queue: string;
   readonly lease: LeaseId;
   readonly jobEpoch: number;
-  /** When its timeout is over; Infinity without one. */
+  /** The end of its timeout; Infinity without one. */
   readonly endsBy: number;
 }
 
-/** A queue and a task: rows carry its number, and a lane is the line of those of one kind. */
+/** A queue and a task: rows contain its number, and a lane contains the jobs of one kind. */
 export interface Kind {
   readonly id: number;
   readonly queue: string;
@@ -31,22 +31,22 @@ type Row = Record<string, any>;
 
 export type Counts = Record<JobStatus, number>;
 
-/** The last 12 bits of a key (see idKey) tell ids of one millisecond apart. */
+/** The last 12 bits of a key (see idKey) distinguish ids of the same millisecond. */
 const KEYS_PER_MS = 0x1000;
 
 export class StoreCache {
   readonly file: SqliteFile;
   readonly clock: Clock;
-  /** Leases outlive the process only in a file: in memory, a wall clock that is set must not end one. */
+  /** Leases survive the process only in a file: in memory, a change of the wall clock must not end one. */
   readonly #leaseClock: () => number;
 
   /** Every fresh job up to here has been claimed or given a lane. */
   head = 0;
   lastSeq = 0;
   readonly running = new Map<number, RunningJob>();
-  readonly cancelWishes = new Map<number, string | null>();
+  readonly cancelRequests = new Map<number, string | null>();
   readonly paused = new Set<string>();
-  /** Kinds whose lane may hold waiting jobs; one that turns out empty is dropped. */
+  /** Kinds whose lane may contain waiting jobs; an empty one is dropped when it is read. */
   readonly lanes = new Set<Kind>();
   readonly #kinds = new Map<number, Kind>();
   readonly #kindsByName = new Map<string, Map<string, Kind>>();
@@ -96,9 +96,9 @@ export class StoreCache {
       this.#learnKind({ id: row["id"], queue: row["queue"], task: row["task"] });
     }
     this.head = Number(all("SELECT seq FROM cursor WHERE name = 'head'")[0]?.["seq"] ?? 0);
-    // Behind the head nothing is looked for, so a number at or below it must not be given out again.
+    // Jobs up to the head are not searched, so a number at or below it must not be used again.
     this.lastSeq = Math.max(this.head, Number(all("SELECT max(seq) AS seq FROM job")[0]?.["seq"] ?? 0));
-    // Everything in the file counts as older than the next id; it is looked up if it is not.
+    // The next id is assumed to be newer than everything in the file; if it is not, it is looked up.
     this.#newestKeys.fill(0);
     this.#newestIdTime =
       Math.floor(Number(all("SELECT max(id_key) AS key FROM job")[0]?.["key"] ?? 0) / KEYS_PER_MS) + 1;
@@ -129,7 +129,7 @@ export class StoreCache {
       this.#workerNames.set(row["id"], row["name"]);
     }
     this.running.clear();
-    this.cancelWishes.clear();
+    this.cancelRequests.clear();
     for (const row of all(
       `SELECT l.seq, l.job_epoch, l.cancel_requested, l.cancel_reason, l.started_at, e.name, j.kind, j.timeout_ms FROM live l
        JOIN job j ON j.seq = l.seq LEFT JOIN lease e ON e.id = l.lease WHERE l.status = 2`,
@@ -141,7 +141,7 @@ export class StoreCache {
         jobEpoch: row["job_epoch"],
         endsBy: endsBy(row["started_at"], row["timeout_ms"]),
       });
-      if (row["cancel_requested"]) this.cancelWishes.set(row["seq"], row["cancel_reason"] ?? null);
+      if (row["cancel_requested"]) this.cancelRequests.set(row["seq"], row["cancel_reason"] ?? null);
     }
     this.#tally.clear();
     this.#dirty.clear();
@@ -186,7 +186,7 @@ export class StoreCache {
     return this.#tally;
   }
 
-  /** A job of the queue goes from one status to another; null for what comes from or goes to nowhere. */
+  /** A job of the queue changes its status; null for a job that is created or removed. */
   count(queue: string, from: JobStatus | null, to: JobStatus | null, by = 1): void {
     const counts = this.counts(queue);
     let dirty = this.#dirty.get(queue);
@@ -207,8 +207,8 @@ export class StoreCache {
   }
 
   /**
-   * Whether an id with this key is surely new, without a look into the file: ids begin with their time, so those of a
-   * later millisecond than all before are, and within one millisecond the keys that were seen are marked.
+   * Whether an id with this key is certainly new, without reading the file: ids begin with their time, so an id of a later
+   * millisecond than all others is new, and within one millisecond the known keys are marked.
    */
   surelyNew(key: number): boolean {
     const at = Math.floor(key / KEYS_PER_MS);
@@ -246,7 +246,7 @@ export class StoreCache {
     tasks.set(kind.task, kind);
   }
 
-  /** Names and epochs of writers repeat from row to row, so that rows carry one small number for the three. */
+  /** Name and epochs of a writer repeat in many rows, so a row contains one small number for the three. */
   authorId(author: Author): number {
     if (this.#latestAuthor?.author === author) return this.#latestAuthor.id;
     const key = authorKey(author);
@@ -281,8 +281,8 @@ export class StoreCache {
   }
 
   /**
-   * Whether a claim may be made under the lease. One that is not there or has run out is opened for who holds nothing; with
-   * jobs under it, giving it more would revive it by the back door.
+   * Whether a claim may be made under the lease. A missing or expired lease is opened only for a claimant that holds nothing:
+   * an expired lease with jobs must not be revived by a claim.
    */
   mayHold(name: LeaseId, opens: boolean): boolean {
     const known = this.#leases.get(name);
@@ -290,7 +290,7 @@ export class StoreCache {
     return opens && !(known && this.#holdsJobs(name));
   }
 
-  /** Opens a lease that may be held, or prolongs it. */
+  /** Opens a lease that may be held, or extends it. */
   holdLease(name: LeaseId, ttlMs: number): number {
     const expiresAt = this.#leaseClock() + ttlMs;
     const known = this.#leases.get(name);
@@ -304,7 +304,7 @@ export class StoreCache {
     return id;
   }
 
-  /** False when the lease is not there or has run out. */
+  /** False if the lease does not exist or has expired. */
   prolongLease(name: LeaseId, ttlMs: number): boolean {
     const known = this.#leases.get(name);
     if (!known || this.leaseExpired(name)) return false;
@@ -360,10 +360,6 @@ export function endsBy(startedAt: number, timeoutMs: number | null): number {
   return timeoutMs === null ? Infinity : startedAt + timeoutMs;
 }
 
-export function statusName(code: number): JobStatus {
-  return JOB_STATUSES[code]!;
-}
-
 /**
  * A number that stands for an id in a narrow index: 41 bits of the uuid's time and 12 that follow, 53 in all, so that
  * it stays a safe integer. Not unique; the id itself is compared afterwards. Half the cost of indexing the text.
@@ -382,5 +378,5 @@ export function idKey(id: JobId): number {
 const DASH = 45;
 const ZERO = 48;
 const A = 97;
-/** Where a uuid has its version, the same in all of ours. */
+/** The position of the version in a uuid, which is the same in all of ours. */
 const VERSION = 14;

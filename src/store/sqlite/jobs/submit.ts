@@ -10,34 +10,34 @@ import { COLUMN_FIELDS, FILTER_FIELDS, type Fields, rareIn } from "../../../core
 import type { Author, NewJob, Submitted } from "../../store.ts";
 import { idKey, type StoreCache } from "./store-cache.ts";
 import type { Read } from "./read.ts";
-import { STATUS } from "../schema.ts";
+import { STATUS } from "../../job-row.ts";
 
 /**
- * Rows in one INSERT. A statement a row costs 1.5 µs more a job than ten or fifty rows in one, measured; more gain
- * nothing. Parameters stay anonymous: looking up numbered ones is quadratic in their number.
+ * Rows in one INSERT. One statement for each row costs 1.5 µs more than ten or fifty rows in one (measured); more rows
+ * gain nothing. Parameters are anonymous: looking up numbered ones is quadratic in their number.
  */
 const ROWS = [50, 10, 1] as const;
 const PLAIN_VALUES = 9;
 
 const COLUMNS =
   "(seq, id, id_key, kind, priority, payload, created_at, max_attempts, timeout_ms, idempotency_key, schedule, author, fresh, trace)";
-/** For a job that is not plain: every field with a column of its own. */
+/** For a job that is not plain: every field that has a column. */
 const OTHER_COLUMNS = ["seq", "id", "id_key", "kind", "created_at", "schedule", "author", "trace"].concat(
   COLUMN_FIELDS.map(({ wire }) => wire),
 );
 
 export class Submit {
-  readonly #ledger: StoreCache;
+  readonly #cache: StoreCache;
   readonly #read: Read;
   readonly #sql;
 
-  constructor(ledger: StoreCache, read: Read) {
-    this.#ledger = ledger;
+  constructor(cache: StoreCache, read: Read) {
+    this.#cache = cache;
     this.#read = read;
-    const { file } = ledger;
+    const { file } = cache;
     this.#sql = {
       plain: ROWS.map((rows) => ({ rows, insert: file.prepare(plainInsert(rows, "NULL")) })),
-      /** Apart, because most jobs have no trace, and each value that is bound costs all of them. */
+      /** Separate, because most jobs have no trace, and every bound value has a cost. */
       traced: ROWS.map((rows) => ({ rows, insert: file.prepare(plainInsert(rows, "?")) })),
       other: file.prepare(
         `INSERT INTO job (fresh, ${OTHER_COLUMNS.join(", ")}) VALUES (0, ${OTHER_COLUMNS.map(() => "?").join(", ")})`,
@@ -46,7 +46,7 @@ export class Submit {
         `INSERT INTO live (seq, status, priority, run_at, job_epoch, attempts, failures, interruptions, crashes, updated_at, author)
          VALUES (?, ?, ?, ?, 0, 0, 0, 0, 0, ?, ?)`,
       ),
-      /** The side tables of fields that are lists and filters. */
+      /** The side tables of list fields with a filter. */
       listed: FILTER_FIELDS.filter(({ kind }) => kind === "texts").map(({ name, filter }) => ({
         name,
         insert: file.prepare(`INSERT OR IGNORE INTO job_${filter.name} (value, seq) VALUES (?, ?)`),
@@ -56,8 +56,8 @@ export class Submit {
   }
 
   run(jobs: readonly NewJob[], author: Author, schedule: string | null = null): Submitted[] {
-    const now = this.#ledger.clock.now();
-    const by = this.#ledger.authorId(author);
+    const now = this.#cache.clock.now();
+    const by = this.#cache.authorId(author);
     const answers: Submitted[] = [];
     let plain: NewJob[] = [];
     let keys: number[] = [];
@@ -69,15 +69,15 @@ export class Submit {
     for (const job of jobs) {
       const key = idKey(job.id);
       const repeated =
-        !this.#ledger.surelyNew(key) &&
-        (this.#ledger.seqOf(job.id) !== null || plain.some(({ id }) => id === job.id));
+        !this.#cache.surelyNew(key) &&
+        (this.#cache.seqOf(job.id) !== null || plain.some(({ id }) => id === job.id));
       if (!repeated && isPlain(job) && schedule === null) {
         plain.push(job);
         keys.push(key);
         answers.push({ id: job.id, status: "queued", existed: false });
         continue;
       }
-      // Arrival is the order of the numbers: what came before goes in first, and is found if this one repeats it.
+      // Numbers are in the order of arrival: earlier jobs of the batch are inserted first, and found if this one repeats one.
       insertPlain();
       answers.push(
         this.#existing(job) ?? {
@@ -91,9 +91,9 @@ export class Submit {
     return answers;
   }
 
-  /** The job that this one would repeat: the same key, or the same id after an answer that was lost. */
+  /** The job that this one would repeat: with the same key, or with the same id after a lost reply. */
   #existing(job: NewJob): Submitted | null {
-    let id: JobId | null = this.#ledger.seqOf(job.id) === null ? null : job.id;
+    let id: JobId | null = this.#cache.seqOf(job.id) === null ? null : job.id;
     if (id === null && job.idempotencyKey !== null) {
       id = (this.#sql.byKey.get(job.idempotencyKey)?.["id"] as JobId | undefined) ?? null;
     }
@@ -101,9 +101,9 @@ export class Submit {
   }
 
   #insertPlain(jobs: readonly NewJob[], keys: readonly number[], by: number, now: number): void {
-    const ledger = this.#ledger;
+    const cache = this.#cache;
     let { queue, task } = jobs[0]!;
-    let kind = ledger.kindId(queue, task);
+    let kind = cache.kindId(queue, task);
     let at = 0;
     const traced = jobs.some(({ trace }) => trace);
     for (const { rows, insert } of traced ? this.#sql.traced : this.#sql.plain) {
@@ -112,12 +112,12 @@ export class Submit {
       while (jobs.length - at >= rows) {
         for (let v = 0; v < values.length; at++) {
           const job = jobs[at]!;
-          values[v++] = ++ledger.lastSeq;
+          values[v++] = ++cache.lastSeq;
           values[v++] = job.id;
           values[v++] = keys[at]!;
           if (job.task !== task || job.queue !== queue) {
             ({ queue, task } = job);
-            kind = ledger.kindId(queue, task);
+            kind = cache.kindId(queue, task);
           }
           values[v++] = kind;
           values[v++] = job.payload;
@@ -137,27 +137,27 @@ export class Submit {
     for (let from = 0, to = 0; from < jobs.length; from = to) {
       const { queue } = jobs[from]!;
       while (to < jobs.length && jobs[to]!.queue === queue) to++;
-      this.#ledger.count(queue, null, "queued", to - from);
+      this.#cache.count(queue, null, "queued", to - from);
     }
   }
 
   #insertOther(job: NewJob, key: number, by: number, now: number, schedule: string | null): JobStatus {
-    const seq = ++this.#ledger.lastSeq;
+    const seq = ++this.#cache.lastSeq;
     const runAt = job.runAt ?? now + job.delayMs;
     const status = runAt > now ? "scheduled" : "queued";
     const { id, task, queue, priority } = job;
-    const kind = this.#ledger.kindId(queue, task);
+    const kind = this.#cache.kindId(queue, task);
     const trace = job.trace ?? null;
     this.#sql.other.run(seq, id, key, kind, now, schedule, by, trace, ...columnValues(job));
     for (const { name, insert } of this.#sql.listed)
       for (const text of ((job as unknown as Fields)[name] ?? []) as string[]) insert.run(text, seq);
     this.#sql.waiting.run(seq, STATUS[status], priority, runAt, now, by);
-    this.#ledger.count(queue, null, status);
+    this.#cache.count(queue, null, status);
     return status;
   }
 }
 
-/** Nothing about it but what to run: it waits in the log and needs no row in `live`. */
+/** Without special settings: it waits in the log and needs no row in `live`. */
 function isPlain(job: NewJob): boolean {
   return (
     job.priority === 0 &&
@@ -168,7 +168,7 @@ function isPlain(job: NewJob): boolean {
   );
 }
 
-/** Lists as JSON text; an empty one as null, as everything that was left out. */
+/** Lists as JSON text; an empty list and a missing field as null. */
 function columnValues(job: NewJob): (string | number | null)[] {
   return COLUMN_FIELDS.map(({ name, kind }) => {
     const value = (job as unknown as Fields)[name] ?? null;

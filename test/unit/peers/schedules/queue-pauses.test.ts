@@ -118,11 +118,11 @@ describe("the pause of a queue among peers", () => {
       await world.put(b, { name: "mail" });
       await setPaused(world, b, true);
       await setPaused(world, b, false);
-      assert.equal((await world.disks.get(a)!.scheduleNotes.pauses()).length, 1);
+      assert.equal((await world.disks.get(a)!.scheduleNotes.read("pauses")).notes.length, 1);
       await world.clock.advance(25 * 3_600_000);
       await world.elect(b);
       await world.clock.advance(5_000);
-      assert.deepEqual(await world.disks.get(a)!.scheduleNotes.pauses(), []);
+      assert.deepEqual((await world.disks.get(a)!.scheduleNotes.read("pauses")).notes, []);
       assert.equal((await world.of(a).list()).length, 1);
     }));
 });

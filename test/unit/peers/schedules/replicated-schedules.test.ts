@@ -111,7 +111,7 @@ void describe("definitions that a majority keeps", () => {
   void test("a removal is forgotten when it is old and everybody knows it, and not before", () =>
     ReplicaWorld.with(3, async (world, a, b, c) => {
       const kept = async (name: NodeName): Promise<boolean> =>
-        (await world.disks.get(name)!.scheduleNotes.get("tick")) !== null;
+        (await world.disks.get(name)!.scheduleNotes.read({ name: "tick" })).notes.length > 0;
       await world.elect(a);
       await world.put(a);
       await world.kill(c);
