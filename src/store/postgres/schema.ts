@@ -50,6 +50,26 @@ interface Migration {
 const MESSAGES_BY_ID =
   "ALTER TABLE baton.message DROP COLUMN taken_key, DROP CONSTRAINT message_pkey, ADD PRIMARY KEY (queue, id)";
 
+/**
+ * For sessions that wait for the lock of a leader role: the first of these locks that is free, or the first of all if it becomes
+ * free in time, else null. An error that is caught inside is not logged by the server. A lock of the session outlives the
+ * roll-back of the block.
+ */
+const TAKE_LOCK = `
+  CREATE FUNCTION baton.take_lock(keys bigint[], wait_ms int) RETURNS bigint LANGUAGE plpgsql AS $$
+  DECLARE key bigint;
+  BEGIN
+    FOREACH key IN ARRAY keys LOOP
+      IF pg_try_advisory_lock(key) THEN RETURN key; END IF;
+    END LOOP;
+    IF wait_ms = 0 THEN RETURN NULL; END IF;
+    PERFORM set_config('lock_timeout', wait_ms::text, true);
+    PERFORM pg_advisory_lock(keys[1]);
+    RETURN keys[1];
+  EXCEPTION WHEN lock_not_available THEN
+    RETURN NULL;
+  END $$`;
+
 /** Numbered from 1; each runs in its own transaction together with the note that it ran. Never edit one that shipped. */
 export const MIGRATIONS: readonly Migration[] = [
   {
@@ -331,6 +351,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { compatibleFrom: 1, up: TAGS },
   // A version before this one takes messages by their key, also from queues that are exclusive now.
   { compatibleFrom: 11, up: [MESSAGES_BY_ID] },
+  { compatibleFrom: 11, up: [TAKE_LOCK] },
 ];
 
 /** Building an index over years of history takes longer than any statement of a running node may. */
