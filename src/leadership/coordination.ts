@@ -50,6 +50,8 @@ export interface LeaseLock {
    * that renewing is (its own connection broke). May be silent, may be wrong.
    */
   released(signal: AbortSignal): AsyncIterable<void>;
+  /** How long a standby need not ask again, because changes come as hints; left out, or 0, where they may be missed. */
+  quietMs?(): number;
 }
 
 export interface Tenure extends Term {

@@ -154,7 +154,7 @@ export class Elector extends Lifecycle implements Leadership {
   async resign(): Promise<void> {
     const term = this.#end("resigned");
     if (!term) return;
-    // A standby tries within 1.25 x retryMs, hint or not.
+    // A standby tries within 1.25 x retryMs, or at the hint of the release.
     this.#standsFrom = this.#o.clock.monotonic() + 2 * this.#o.settings.retryMs;
     this.#pause.wake();
     await this.#release(term);
@@ -236,7 +236,8 @@ export class Elector extends Lifecycle implements Leadership {
 
   /** Spread by a quarter to both sides: standbys that start together do not ask together for ever. */
   async #pauseToRetry(stopping: AbortSignal): Promise<void> {
-    await this.#pause.sleep(this.#o.settings.retryMs * (0.75 + 0.5 * this.#o.random.chance()), stopping);
+    const pauseMs = Math.max(this.#o.settings.retryMs, this.#o.lock.quietMs?.() ?? 0);
+    await this.#pause.sleep(pauseMs * (0.75 + 0.5 * this.#o.random.chance()), stopping);
   }
 
   /** Renews until the term is over. */

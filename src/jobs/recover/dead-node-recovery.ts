@@ -5,8 +5,10 @@ import { repeat } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { LeaseReaper } from "./lease-reaper.ts";
 
-/** A query costs the backend a fraction of a millisecond. Longer, and the jobs of a dead node wait longer. */
-const CHECK_MS = 100;
+/** Longer, and the jobs of a dead node wait longer. Shorter means more statements while nothing happens. */
+const CHECK_MS = 250;
+/** While no other node is known. */
+const ALONE_MS = 1_000;
 
 /**
  * A leader's duty: the work of dead nodes is taken back as soon as their death is known, and not only when their leases
@@ -22,7 +24,8 @@ export function deadNodeRecovery(
   return (term, signal) =>
     repeat(clock, signal, async () => {
       const dead = await events.fenced("nodes.dead", membership.findDead(term));
-      if (dead.length === 0) return CHECK_MS;
+      const nextMs = membership.nodes().length > 1 ? CHECK_MS : ALONE_MS;
+      if (dead.length === 0) return nextMs;
       const incarnations = dead.map(({ incarnation }) => incarnation);
       const recovered = await reaper.recover({ by: "incarnations", incarnations }, term);
       await reclaim?.(dead, term);
@@ -30,6 +33,6 @@ export function deadNodeRecovery(
       events.emit("nodes.died", { nodes: dead, leaderEpoch: term.epoch });
       const nodes = dead.map(({ name }) => name);
       log.warn({ nodes, jobs: recovered.length }, "nodes died; what they ran was taken back");
-      return CHECK_MS;
+      return nextMs;
     });
 }

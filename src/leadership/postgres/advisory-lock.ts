@@ -1,12 +1,16 @@
 /**
- * One advisory lock in a dedicated session. Waiting sessions block in the server, first come first served, and one of
- * them gets the lock at the moment the holder's session ends, for whatever reason.
+ * The advisory locks of the leader roles, in one dedicated session. A session that holds none of them blocks in the
+ * server on the first lock that is wanted, first come first served, and gets it at the moment the holder's session ends,
+ * for whatever reason. It then tries for the others at once: a dead leader has usually led in all roles.
  *
  *     IDLE --want()--> WAITING ------> HELD
  *      ^                  |             |
  *      '---- leave(), the session broke, unlock()
  *
- * A waiting statement keeps its snapshot, and no row that has died since is removed anywhere in the database: the hot
+ * A session that holds a lock never blocks, because the renewals of its terms go through it; it tries for the others
+ * now and then.
+ *
+ * A blocked statement keeps its snapshot, and no row that has died since is removed anywhere in the database: the hot
  * tables of a queue would grow for as long as a standby waits. So it waits for a moment, and then again.
  */
 
@@ -15,12 +19,10 @@ import { LEADER_ROLES, type LeaderRole } from "../../core/leadership/term.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { read, write, type Queryable, type Statement } from "../../platform/drivers/postgres/postgres.ts";
 import { PostgresSession } from "../../platform/drivers/postgres/session.ts";
+import { Pause } from "../../platform/loop.ts";
 import type { ControlSession } from "./control-session.ts";
 
-interface AdvisoryLockOptions {
-  readonly key: bigint;
-  readonly control: ControlSession;
-  readonly clock: Clock;
+interface LockEvents {
   readonly onHeld: () => void;
   /** The session broke, and with it whatever stood on the lock. */
   readonly onLost: () => void;
@@ -32,51 +34,36 @@ const PID = read("lock-pid", "SELECT pg_backend_pid() AS pid");
  * statements while nothing happens.
  */
 const WAIT_MS = 900;
-/** True where `waitFor` got the lock, behind which it is sent. */
-const GOT_IT = read("lock-got", "SELECT current_setting('baton_lock.got', true) = 'yes' AS got");
+/** The first of these locks that is free, or the first of all if it becomes free within the time; null if none does. */
+const TAKE = write("lock-take", "SELECT baton.take_lock($1::bigint[], $2::int)::text AS key");
 const UNLOCK = write("lock-unlock", "SELECT pg_advisory_unlock($1::bigint)");
 const END_SESSION = write("lock-end-session", "SELECT pg_terminate_backend($1::int)");
 
-/** A DO block, because an error that is caught there is not logged by the server. */
-function waitFor(key: bigint): Statement {
-  return write(
-    `lock-wait-${key}`,
-    `DO $$ BEGIN
-       SET LOCAL lock_timeout = ${WAIT_MS};
-       PERFORM pg_advisory_lock(${key}), set_config('baton_lock.got', 'yes', false);
-     EXCEPTION WHEN lock_not_available THEN
-       PERFORM set_config('baton_lock.got', 'no', false);
-     END $$`,
-  );
-}
-
-export class AdvisoryLock implements Queryable {
-  readonly #o: AdvisoryLockOptions;
+export class AdvisoryLocks {
+  readonly #control: ControlSession;
   readonly #session: PostgresSession;
-  #state: "idle" | "waiting" | "held" = "idle";
-  /** Whether to stand in line, also again after the session broke. */
-  #wanted = false;
+  readonly #locks: AdvisoryLock[] = [];
+  readonly #pause: Pause;
   /** Distinguishes a late answer of an earlier session. */
   #turn = 0;
+  #asking = false;
+  /** The lock that the session is blocked on. */
+  #blockedOn: AdvisoryLock | null = null;
   #pid = 0;
   #starting: Promise<void> | null = null;
-  readonly #waiters = new Set<() => void>();
 
-  constructor(options: AdvisoryLockOptions) {
-    this.#o = options;
+  constructor(control: ControlSession, clock: Clock) {
+    this.#control = control;
+    this.#pause = new Pause(clock);
     this.#session = new PostgresSession({
-      ...options.control.sessionOptions(),
+      ...control.sessionOptions(),
       onOpen: async (session) => {
         const [self] = await session.query<{ pid: number }>(PID);
         this.#pid = self!.pid;
       },
-      onReady: () => this.#queue(),
+      onReady: () => this.ask(),
       onLost: () => this.#lost(),
     });
-  }
-
-  get held(): boolean {
-    return this.#state === "held";
   }
 
   /** Of the session in use. */
@@ -84,15 +71,123 @@ export class AdvisoryLock implements Queryable {
     return this.#pid;
   }
 
-  /** Stands in line, and stays there through broken sessions until `leave` or `unlock`. */
-  want(): void {
-    this.#wanted = true;
-    if (this.#session.running) return this.#queue();
-    // A database that is away is tried again with the next call; after the first success the session sees to itself.
+  lock(key: bigint, clock: Clock, events: LockEvents): AdvisoryLock {
+    const lock = new AdvisoryLock(this, key, clock, events);
+    this.#locks.push(lock);
+    return lock;
+  }
+
+  query<Row>(statement: Statement, values: readonly unknown[] = []): Promise<Row[]> {
+    return this.#session.query(statement, values);
+  }
+
+  /** Asks for the locks that are wanted, until we have them. */
+  ask(): void {
+    this.#pause.wake();
+    if (!this.#session.open && !this.#session.running) return this.#start();
+    if (this.#asking || !this.#session.open) return;
+    this.#asking = true;
+    void this.#take(this.#turn).catch(() => {}); // the session broke, and asks again when it is ready
+  }
+
+  async unlock(lock: AdvisoryLock): Promise<void> {
+    try {
+      await this.#session.query(UNLOCK, [String(lock.key)]);
+    } catch (error) {
+      this.#session.reset("it could not give its lock back");
+      throw error;
+    }
+  }
+
+  /** The server would notice a second later that no caller waits any more, and until then serve us in vain. */
+  async stopWaiting(lock: AdvisoryLock): Promise<void> {
+    if (this.#blockedOn !== lock) return;
+    await this.#control
+      .query(END_SESSION, [this.#pid])
+      .catch(() => this.#session.reset("its lock is not wanted any more"));
+  }
+
+  /** A lock that is held goes with the session. */
+  async stop(): Promise<void> {
+    for (const lock of this.#locks) lock.wanted = false;
+    if (this.#blockedOn) await this.stopWaiting(this.#blockedOn).catch(() => {});
+    await this.#starting;
+    await this.#session.stop();
+    this.#end();
+  }
+
+  /** A database that is away is tried again with the next call; after the first success the session sees to itself. */
+  #start(): void {
     this.#starting ??= this.#session
       .start()
       .catch(() => {})
       .finally(() => (this.#starting = null));
+  }
+
+  async #take(turn: number): Promise<void> {
+    for (;;) {
+      const wanted = this.#locks.filter((lock) => lock.wanted && !lock.held);
+      if (wanted.length === 0) {
+        this.#asking = false;
+        return;
+      }
+      const holds = this.#locks.some((lock) => lock.held);
+      this.#pause.clear();
+      this.#blockedOn = holds ? null : wanted[0]!;
+      const keys = wanted.map(({ key }) => String(key));
+      const [row] = await this.#session.query<{ key: string | null }>(TAKE, [keys, holds ? 0 : WAIT_MS], {
+        deadlineMs: null,
+      });
+      if (turn !== this.#turn) return;
+      this.#blockedOn = null;
+      const taken = wanted.find(({ key }) => String(key) === row!.key);
+      if (taken?.wanted) taken.take();
+      else if (taken) await this.unlock(taken);
+      else if (holds) await this.#pause.sleep(WAIT_MS);
+      if (turn !== this.#turn) return;
+    }
+  }
+
+  #lost(): void {
+    this.#end();
+    for (const lock of this.#locks) lock.lose();
+  }
+
+  #end(): void {
+    this.#turn += 1;
+    this.#asking = false;
+    this.#blockedOn = null;
+    this.#pause.wake();
+    for (const lock of this.#locks) lock.held = false;
+  }
+}
+
+/** The lock of one role. */
+export class AdvisoryLock implements Queryable {
+  readonly key: bigint;
+  /** Whether to stand in line, also again after the session broke. */
+  wanted = false;
+  held = false;
+  readonly #locks: AdvisoryLocks;
+  readonly #clock: Clock;
+  readonly #events: LockEvents;
+  readonly #waiters = new Set<() => void>();
+
+  constructor(locks: AdvisoryLocks, key: bigint, clock: Clock, events: LockEvents) {
+    this.#locks = locks;
+    this.key = key;
+    this.#clock = clock;
+    this.#events = events;
+  }
+
+  get pid(): number {
+    return this.#locks.pid;
+  }
+
+  /** Stands in line, and stays there through broken sessions until `leave` or `unlock`. */
+  want(): void {
+    this.wanted = true;
+    if (!this.held) this.#locks.ask();
   }
 
   /** True as soon as the lock is ours; false when it was not within that time. */
@@ -101,83 +196,39 @@ export class AdvisoryLock implements Queryable {
     const over = new AbortController();
     const wake = (): void => over.abort();
     this.#waiters.add(wake);
-    await this.#o.clock.sleep(ms, over.signal);
+    await this.#clock.sleep(ms, over.signal);
     this.#waiters.delete(wake);
     return this.held;
   }
 
   query<Row>(statement: Statement, values: readonly unknown[] = []): Promise<Row[]> {
-    return this.#session.query(statement, values);
+    return this.#locks.query(statement, values);
   }
 
   /** Gives the lock back; what was sent before has been done by then. Out of the line until the next `want`. */
   async unlock(): Promise<void> {
-    this.#wanted = false;
-    if (this.#state !== "held") return;
-    this.#state = "idle";
-    try {
-      await this.#session.query(UNLOCK, [String(this.#o.key)]);
-    } catch (error) {
-      this.#session.reset("it could not give its lock back");
-      throw error;
-    }
+    this.wanted = false;
+    if (!this.held) return;
+    this.held = false;
+    await this.#locks.unlock(this);
   }
 
   /** Out of the line, without the lock. */
   async leave(): Promise<void> {
     if (this.held) return this.unlock();
-    this.#wanted = false;
-    if (this.#state !== "waiting") return;
-    // The server would notice a second later that no caller waits any more, and until then serve us in vain.
-    await this.#o.control
-      .query(END_SESSION, [this.#pid])
-      .catch(() => this.#session.reset("nobody waits for its lock any more"));
+    this.wanted = false;
+    await this.#locks.stopWaiting(this);
   }
 
-  async stop(): Promise<void> {
-    this.#turn += 1;
-    this.#wanted = false;
-    // A lock that is held goes with the session.
-    if (!this.held) await this.leave().catch(() => {});
-    await this.#starting;
-    await this.#session.stop();
-    this.#state = "idle";
+  /** It is ours. */
+  take(): void {
+    this.held = true;
+    for (const wake of this.#waiters) wake();
+    this.#events.onHeld();
   }
 
-  #queue(): void {
-    if (!this.#wanted || this.#state !== "idle" || !this.#session.open) return;
-    this.#state = "waiting";
-    const turn = ++this.#turn;
-    void this.#wait(turn).then(
-      () => {
-        if (turn !== this.#turn) return;
-        this.#state = "held";
-        for (const wake of this.#waiters) wake();
-        this.#o.onHeld();
-      },
-      () => {
-        if (turn === this.#turn) this.#state = "idle";
-      },
-    );
-  }
-
-  /** Until we have it; rejects when the session breaks. */
-  async #wait(turn: number): Promise<void> {
-    const forIt = waitFor(this.#o.key);
-    const unbounded = { deadlineMs: null };
-    while (turn === this.#turn) {
-      const [, [answer]] = await Promise.all([
-        this.#session.query(forIt, [], unbounded),
-        this.#session.query<{ got: boolean | null }>(GOT_IT, [], unbounded),
-      ]);
-      if (answer?.got) return;
-    }
-  }
-
-  #lost(): void {
-    this.#turn += 1;
-    this.#state = "idle";
-    this.#o.onLost();
+  lose(): void {
+    this.#events.onLost();
   }
 }
 

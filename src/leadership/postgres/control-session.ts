@@ -35,10 +35,11 @@ export interface ControlOptions extends Pick<Platform, "identity" | "clock" | "r
 /** The instant of a statement: the database's, unless a test gives one as $1. */
 export const NOW = "coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)";
 
-export const RELEASE_CHANNEL = "baton_leader_released";
+/** Grants and releases. The name is older than the notification of grants. */
+export const LEADER_CHANNEL = "baton_leader_released";
 export const REQUEST_CHANNEL = "baton_request";
 
-const LISTEN = [RELEASE_CHANNEL, REQUEST_CHANNEL].map((channel) => write("", `LISTEN ${channel}`));
+const LISTEN = [LEADER_CHANNEL, REQUEST_CHANNEL].map((channel) => write("", `LISTEN ${channel}`));
 const PID = read("control-pid", "SELECT pg_backend_pid() AS pid");
 const LOCK_INCARNATION = write(
   "incarnation-lock",
@@ -97,6 +98,11 @@ export class ControlSession extends Lifecycle {
   /** Whether this session holds the lock of our incarnation. */
   get locked(): boolean {
     return this.#locked;
+  }
+
+  /** Whether notifications arrive here. */
+  get listening(): boolean {
+    return this.#pooled === false && this.#session.open;
   }
 
   get pid(): number {

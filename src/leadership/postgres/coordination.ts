@@ -1,7 +1,7 @@
 /**
  * Coordination of nodes that share a database: a row for each node and, unless another backend elects, a row with a
- * lease for each leader role. A node holds one session for itself and one for each role that it is a candidate for,
- * separate from the pool of the store: leases and heartbeats never wait for other work.
+ * lease for each leader role. A node holds one session for itself and one for the locks of the roles that it is a
+ * candidate for, separate from the pool of the store: leases and heartbeats never wait for other work.
  */
 
 import type { OwnInfo } from "../../core/node.ts";
@@ -11,6 +11,7 @@ import { PoolerCheck } from "../../platform/drivers/postgres/pooler-check.ts";
 import { silentLog } from "../../platform/log.ts";
 import type { Coordination, LeaderLocks, LeaseLock } from "../coordination.ts";
 import { commandMsOf, ServerLocks, type LeaderLocksOptions } from "../server-locks.ts";
+import { AdvisoryLocks } from "./advisory-lock.ts";
 import { ControlSession } from "./control-session.ts";
 import { subjectOf } from "./leader-record.ts";
 import { PostgresLock } from "./lock.ts";
@@ -37,6 +38,7 @@ export class PostgresCoordination extends ServerLocks<PostgresLock> implements C
   readonly membership: PostgresMembership;
   readonly #o: PostgresCoordinationOptions;
   readonly #control: ControlSession;
+  readonly #advisoryLocks: AdvisoryLocks;
   /** Another backend that elects; null when PostgreSQL does. */
   readonly #elsewhere: LeaderLocks | null;
 
@@ -54,12 +56,16 @@ export class PostgresCoordination extends ServerLocks<PostgresLock> implements C
       time,
       pooler: options.pooler ?? new PoolerCheck(options),
       statementMs: commandMsOf(settings),
-      onReady: () => this.membership.hurry(),
+      onReady: () => {
+        this.membership.hurry();
+        this.hintAll();
+      },
       onNotification: (subject) => {
         if (subject === requestSubject(identity.name)) this.membership.hurry();
         else this.lockOf(subject, subjectOf)?.hint();
       },
     });
+    this.#advisoryLocks = new AdvisoryLocks(this.#control, options.clock);
     const registry = new NodeRegistry(this.#control, identity, info, settings.deadAfterMs);
     this.membership = new PostgresMembership({ ...options, log, registry, info, settings });
   }
@@ -70,7 +76,8 @@ export class PostgresCoordination extends ServerLocks<PostgresLock> implements C
 
   protected openLock(role: LeaderRole): PostgresLock {
     const { identity, clock, log = silentLog } = this.#o;
-    return new PostgresLock({ role, identity, control: this.#control, clock, log, owner: this });
+    const [control, advisoryLocks] = [this.#control, this.#advisoryLocks];
+    return new PostgresLock({ role, identity, control, advisoryLocks, clock, log, owner: this });
   }
 
   notes(): readonly string[] {

@@ -9,7 +9,7 @@ import type { LeaderRole, Term } from "../../core/leadership/term.ts";
 import { read, write, type Queryable } from "../../platform/drivers/postgres/postgres.ts";
 import type { Tenure } from "../coordination.ts";
 import { HELD_LOCKS } from "./advisory-lock.ts";
-import { NOW, RELEASE_CHANNEL, type ControlSession } from "./control-session.ts";
+import { LEADER_CHANNEL, NOW, type ControlSession } from "./control-session.ts";
 
 /** Who sits in a role, and whether the seat may be taken. */
 export interface LeaseRecord {
@@ -84,10 +84,12 @@ const GRANT = write(
    ), raised AS (
      UPDATE baton.term t SET leader = $3, incarnation = $4, epoch = greatest(t.epoch, seat.epoch) + 1
      FROM seat WHERE t.role = seat.role RETURNING t.epoch
-   )
-   UPDATE baton.leader l SET leader = $3, incarnation = $4, epoch = raised.epoch, acquired_at = at,
-     lease_until = at + $5::bigint, locked = $6
-   FROM raised, moment WHERE l.role = $2 RETURNING l.epoch`,
+   ),
+   granted AS (
+     UPDATE baton.leader l SET leader = $3, incarnation = $4, epoch = raised.epoch, acquired_at = at,
+       lease_until = at + $5::bigint, locked = $6
+     FROM raised, moment WHERE l.role = $2 RETURNING l.epoch
+   ) SELECT epoch, pg_notify($8, $9)::text FROM granted`,
 );
 /** Not one whose epoch the store does not know: it could write nothing. Not one that ran out: renewals that were held up in a stopped server must not revive a term. */
 const RENEW = write(
@@ -181,7 +183,7 @@ export class LeaderRecord {
     const { candidate, ttlMs, locked, evidence } = request;
     const { name: leader, incarnation } = candidate;
     const values = [this.#control.now(), this.#role, leader, incarnation, ttlMs, locked, evidence];
-    const [row] = await session.query<{ epoch: number }>(GRANT, values);
+    const [row] = await session.query<{ epoch: number }>(GRANT, [...values, ...this.#notification()]);
     return row ? { role: this.#role, leader, incarnation, epoch: row.epoch } : null;
   }
 
@@ -191,8 +193,7 @@ export class LeaderRecord {
   }
 
   async release(session: Queryable, term: Term): Promise<void> {
-    const payload = this.#control.payload(subjectOf(this.#role));
-    await session.query(RELEASE, [...this.#fence(term), RELEASE_CHANNEL, payload]);
+    await session.query(RELEASE, [...this.#fence(term), ...this.#notification()]);
   }
 
   /** Ends all sessions of a life whose lease ran out. Rejects where that is not permitted. */
@@ -211,12 +212,17 @@ export class LeaderRecord {
     return ended(await this.#control.query(EVICT_OLD_SELF, [String(key), ours, applicationPrefix]));
   }
 
+  /** That the leader of the role has changed. */
+  #notification(): unknown[] {
+    return [LEADER_CHANNEL, this.#control.payload(subjectOf(this.#role))];
+  }
+
   #fence({ role, leader, incarnation, epoch }: Term): unknown[] {
     return [this.#control.now(), role, leader, incarnation, epoch];
   }
 }
 
-/** What a notification of a released role is about. */
+/** What a notification of a grant or release is about. */
 export function subjectOf(role: LeaderRole): string {
   return `leader/${role}`;
 }

@@ -17,13 +17,14 @@ import type { Platform } from "../../platform/platform.ts";
 import { requireRunning, type LeaseLock, type Tenure } from "../coordination.ts";
 import { Mutex } from "../../platform/loop.ts";
 import { Feed } from "../../platform/feed.ts";
-import { leaderLock, AdvisoryLock } from "./advisory-lock.ts";
+import { leaderLock, type AdvisoryLock, type AdvisoryLocks } from "./advisory-lock.ts";
 import type { ControlSession } from "./control-session.ts";
 import { EVICT_AFTER_MS, LeaderRecord, type LeaseRecord } from "./leader-record.ts";
 
 interface PostgresLockOptions extends Pick<Platform, "identity" | "clock" | "log"> {
   readonly role: LeaderRole;
   readonly control: ControlSession;
+  readonly advisoryLocks: AdvisoryLocks;
   /** The coordination that this lock belongs to. */
   readonly owner: { readonly running: boolean };
 }
@@ -36,6 +37,8 @@ const STUCK_MS = 150;
 const EVICTED_MS = 300;
 /** An elector asks within a turn of the hint. A node that does not ask for so long is no candidate any more. */
 const UNUSED_MS = 500;
+/** Longer, and a standby whose hint was lost asks later. Shorter means more statements while nothing happens. */
+const QUIET_MS = 2_000;
 /** Timers may fire a little early. */
 const TIMER_SLACK_MS = 5;
 
@@ -121,13 +124,18 @@ export class PostgresLock implements LeaseLock {
     this.#hints.push();
   }
 
+  /** Grants and releases are notified, the end of a leader frees its lock, and a timer watches the lease. */
+  quietMs(): number {
+    const { control } = this.#o;
+    return control.listening && this.#advisory?.wanted && !this.#advisory.held ? QUIET_MS : 0;
+  }
+
   async stop(): Promise<void> {
     this.#callOffLapse();
     this.#callOffUnused();
     // In this order: what is asked of a silent server ends with its session, and not with its deadline.
-    await this.#advisory?.stop();
+    await this.#o.advisoryLocks.stop();
     await this.#turn.idle();
-    this.#advisory = null;
     this.#standing = null;
     this.#broken = null;
   }
@@ -230,10 +238,7 @@ export class PostgresLock implements LeaseLock {
   #standInLine(): AdvisoryLock | null {
     const { control, clock } = this.#o;
     if (control.pooled) return null;
-    this.#advisory ??= new AdvisoryLock({
-      key: this.#key,
-      control,
-      clock,
+    this.#advisory ??= this.#o.advisoryLocks.lock(this.#key, clock, {
       onHeld: () => {
         this.#callOffUnused();
         this.#callOffUnused = clock.after(UNUSED_MS, () => this.#stepBack());

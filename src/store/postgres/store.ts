@@ -18,7 +18,7 @@ import { postgresOwnership } from "./ownership/ownership.ts";
 import { PostgresQueues } from "./queues.ts";
 import { PostgresScripts } from "./scripts.ts";
 import { fire } from "./fire.ts";
-import { migrate } from "./schema.ts";
+import { migrate } from "./migrate.ts";
 import { Report } from "./jobs/report.ts";
 import { Settle } from "./jobs/settle.ts";
 import { Submit } from "./jobs/submit.ts";

@@ -1,7 +1,7 @@
 import { PostgresChannels, type PostgresChannelsOptions } from "../../../src/channels/postgres/channels.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { Postgres } from "../../../src/platform/drivers/postgres/postgres.ts";
-import { migrate } from "../../../src/store/postgres/schema.ts";
+import { migrate } from "../../../src/store/postgres/migrate.ts";
 import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
 import { ServedWorld } from "./served-world.ts";
 

@@ -6,7 +6,7 @@ import { leaderLock } from "../../../src/leadership/postgres/advisory-lock.ts";
 import { Elector, type ElectorSettings } from "../../../src/leadership/elector.ts";
 import type { PostgresCoordination } from "../../../src/leadership/postgres/coordination.ts";
 import type { NodeIdentity } from "../../../src/core/node.ts";
-import type { Term } from "../../../src/core/leadership/term.ts";
+import { LEADER_ROLES, type LeaderRole, type Term } from "../../../src/core/leadership/term.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { applicationPrefix } from "../../../src/platform/drivers/postgres/session.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -44,16 +44,31 @@ async function stander(
 ): Promise<Stander & AsyncDisposable> {
   const identity = candidate(name, systemRandom.uuid());
   const coordination = await cluster.start(name, { identity });
-  const elector = new Elector({
-    lock: coordination.lock(ROLE),
-    identity,
-    role: ROLE,
-    clock: systemClock,
-    random: systemRandom,
-    settings,
-  });
+  const elector = electorOf(identity, coordination, ROLE, settings);
   await elector.start();
   return { identity, coordination, elector, [Symbol.asyncDispose]: () => elector.stop() };
+}
+
+function electorOf(
+  identity: NodeIdentity,
+  coordination: PostgresCoordination,
+  role: LeaderRole,
+  settings = ELECTION,
+): Elector {
+  const lock = coordination.lock(role);
+  return new Elector({ lock, identity, role, clock: systemClock, random: systemRandom, settings });
+}
+
+/** A node that stands for all roles. */
+async function standerForAll(cluster: PostgresCluster, name: string) {
+  const identity = candidate(name, systemRandom.uuid());
+  const coordination = await cluster.start(name, { identity });
+  const electors = LEADER_ROLES.map((role) => electorOf(identity, coordination, role));
+  for (const elector of electors) await elector.start();
+  return {
+    electors,
+    [Symbol.asyncDispose]: async () => void (await Promise.all(electors.map((elector) => elector.stop()))),
+  };
 }
 
 const leads = ({ elector }: Pick<Stander, "elector">): Promise<Term> =>
@@ -158,6 +173,36 @@ void describe("leadership on postgres", () => {
     }
     tellTimes(t, "from kill -9 to the standby's term", times);
     assert.ok(Math.max(...times) < ELECTION.leaseMs / 2, `took ${times.join(", ")} ms`);
+  });
+
+  void test("a standby takes all roles of a leader whose session ended, through one session", async () => {
+    await using cluster = await PostgresCluster.open(server);
+    await using ada = await standerForAll(cluster, "ada");
+    await eventually("all roles", () => ada.electors.every((elector) => elector.held()));
+    await using bob = await standerForAll(cluster, "bob");
+    await somebodyWaits(cluster);
+    assert.equal(await inLine(cluster), 1, "one session waits for all roles");
+    const startedAt = systemClock.monotonic();
+    await endLockSession(cluster);
+    await eventually("all roles", () => bob.electors.every((elector) => elector.held()));
+    const tookMs = systemClock.monotonic() - startedAt;
+    assert.ok(tookMs < ELECTION.leaseMs / 2, `took ${tookMs} ms`);
+  });
+
+  void test("a leader of one role gets another one whose leader is gone, and renews its own meanwhile", async () => {
+    await using cluster = await PostgresCluster.open(server);
+    await using ada = await standerForAll(cluster, "ada");
+    await eventually("all roles", () => ada.electors.every((elector) => elector.held()));
+    await using bob = await standerForAll(cluster, "bob");
+    await somebodyWaits(cluster);
+    const [first, second] = ada.electors;
+    await second!.resign();
+    await eventually("the resigned role", () => bob.electors[1]!.held());
+    const kept = first!.require();
+    await systemClock.sleep(2 * ELECTION.renewMs);
+    assert.deepEqual(first!.held(), kept, "its term goes on");
+    await ada[Symbol.asyncDispose]();
+    await eventually("all roles", () => bob.electors.every((elector) => elector.held()));
   });
 
   void test("a leader stopped inside a transaction is replaced when its lease has ended, and cannot commit", async (t) => {
