@@ -127,6 +127,12 @@ export class Presences {
     if (this.#refusing.get(name) === incarnation) this.#refusing.delete(name);
   }
 
+  /** A promise is made to this incarnation. An answer of an earlier one says nothing against it: only what is found from now on. */
+  trust({ name, incarnation }: NodeIdentity): void {
+    if (this.#refusing.get(name) === incarnation) this.#refusing.delete(name);
+    if (this.#answered.get(name) !== incarnation) this.#answered.delete(name);
+  }
+
   /** The address of this incarnation refuses connections. */
   refuses({ name, incarnation }: NodeIdentity): void {
     if (this.#refusing.get(name) === incarnation) return;

@@ -211,7 +211,7 @@ export class Voter {
     const heard = this.#heard ? ballotOf(this.#heard.term, this.#settings.leaseMs) : BLANK;
     const ballot = heard.epoch > known.epoch ? heard : known;
     if (ballot.epoch >= this.#vote.epoch) {
-      this.#vote = voteAfterRestart(ballot, identity.name, clock.monotonic());
+      this.#cast(voteAfterRestart(ballot, identity.name, clock.monotonic()));
     }
     this.#votes = true;
     this.#enteredAt = clock.monotonic();
@@ -249,9 +249,14 @@ export class Voter {
 
   async #settle(decision: Decision): Promise<VoteReply> {
     if (decision.answer === "denied" || decision.answer === "behind") return decision.answer;
-    this.#vote = decision.vote;
+    this.#cast(decision.vote);
     if (decision.durable) await this.#save();
     return decision.answer;
+  }
+
+  #cast(vote: Vote): void {
+    if (vote.to && vote.epoch !== this.#vote.epoch) this.#presences.trust(vote.to);
+    this.#vote = vote;
   }
 
   /** A leader was heard; this matters also to a voter that does not vote yet. */

@@ -30,15 +30,19 @@ async function inDirectory(body: (dir: string) => Promise<void>): Promise<void> 
 }
 
 async function voterOn(dir: string, files: Files = systemFiles): Promise<Voter> {
-  const { voter } = new PeerState(fakePlatform({ name: "self", clock: systemClock, files }), {
+  return (await stateOn(dir, files)).voter;
+}
+
+async function stateOn(dir: string, files: Files): Promise<PeerState> {
+  const state = new PeerState(fakePlatform({ name: "self", clock: systemClock, files }), {
     info: () => OWN_INFO,
     dir,
     terms: new MemoryTerms(),
     source: { kind: "join", addresses: [] },
     settings: { leaseMs: 1_000 },
   });
-  await voter.load();
-  return voter;
+  await state.voter.load();
+  return state;
 }
 
 describe("the file of votes", () => {
@@ -64,6 +68,22 @@ describe("the file of votes", () => {
         assert.equal(await voter.promise({ candidate: ada, epoch: 1, ttlMs: 1 }, null), "abstains");
       }
     }));
+});
+
+test("a promise to a node that restarted is not ended by what its former incarnation answered", async () => {
+  const { voter, presences } = await stateOn("", new Disk());
+  await voter.enter();
+  const before = candidate("ada", "ada/1");
+  const now = candidate("ada", "ada/2");
+  presences.answered(before);
+  presences.refuses(now);
+  const asked = { epoch: 1, ttlMs: 60_000 };
+  assert.equal(await voter.promise({ ...asked, candidate: now }, null), "granted");
+  assert.deepEqual(voter.holder(), { ...now, epoch: 1 });
+  assert.equal(await voter.promise({ ...asked, candidate: bob, epoch: 2 }, null), "denied");
+  presences.answered(candidate("ada", "ada/3"));
+  assert.equal(voter.holder(), null, "a later incarnation proves that it is over");
+  assert.equal(await voter.promise({ ...asked, candidate: bob, epoch: 2 }, null), "granted");
 });
 
 describe("a voter whose disk fails", () => {
