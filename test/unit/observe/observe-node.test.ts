@@ -104,7 +104,8 @@ describe("the journal of a node", () => {
     const { events, entries, clock } = await observed();
     const term: Term = { role: "scheduler", leader: identity.name, incarnation: "1", epoch: 4 };
     const dead = [[{ name: "node-b", incarnation: "9" }]];
-    const membership = { findDead: async () => dead.shift() ?? [], markRecovered: async () => {} };
+    const nodes = () => [];
+    const membership = { nodes, findDead: async () => dead.shift() ?? [], markRecovered: async () => {} };
     const ending = new AbortController();
     const platform = { clock, log: silentLog, events };
     const reaper = { recover: async () => [] };
