@@ -11,7 +11,7 @@
 import { DEFAULT_BUDGETS } from "../core/jobs/job.ts";
 import { DEFAULT_RETRY } from "../core/jobs/retry.ts";
 import type { JobSpans } from "../jobs/job-spans.ts";
-import type { OutcomeRules } from "../jobs/run/outcome.ts";
+import type { OutcomeRules } from "../jobs/run/run-outcome.ts";
 import { ThreadPool } from "../jobs/run/thread-pool.ts";
 import { Worker } from "../jobs/run/worker.ts";
 import { WorkerMonitor } from "../jobs/run/worker-monitor.ts";

@@ -16,7 +16,7 @@ import { isFinal } from "../core/jobs/job.ts";
 import { STANDBY_STATE, step, type RoleEvent, type RoleState } from "../core/leadership/role.ts";
 import type { Term } from "../core/leadership/term.ts";
 import type { JobSpans } from "../jobs/job-spans.ts";
-import type { OutcomeRules } from "../jobs/run/outcome.ts";
+import type { OutcomeRules } from "../jobs/run/run-outcome.ts";
 import { emitNotRenewed } from "../jobs/run/run-writes.ts";
 import type { LeaseReaper } from "../jobs/recover/lease-reaper.ts";
 import type { Submitter, SubmitOptions, SubmitRequest } from "../jobs/submit/submitter.ts";

@@ -10,7 +10,7 @@ import { isFinal, type Job, type JobStatus } from "../core/jobs/job.ts";
 import type { Term } from "../core/leadership/term.ts";
 import { cut } from "../jobs/run/job-run.ts";
 import type { JobSpans } from "../jobs/job-spans.ts";
-import { outcomeOf, type Ending, type Judged, type OutcomeRules } from "../jobs/run/outcome.ts";
+import { outcomeOf, type Ending, type Judged, type OutcomeRules } from "../jobs/run/run-outcome.ts";
 import { statusAfter } from "../jobs/run/result-writer.ts";
 import { reportRuns, settleRuns, type RunWriting } from "../jobs/run/run-writes.ts";
 import type { TaskRegistry } from "../jobs/tasks/task-registry.ts";

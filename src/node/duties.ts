@@ -8,7 +8,7 @@ import type { LeaderElections } from "../leadership/leader-elections.ts";
 import { metricsDuty } from "../observe/metrics/metrics-duty.ts";
 import { deadNodeRecovery } from "../jobs/recover/dead-node-recovery.ts";
 import { LEADER_ROLES, type Duty, type LeaderRole } from "../core/leadership/term.ts";
-import { retentionDuty } from "../jobs/recover/retention.ts";
+import { retentionDuty } from "../jobs/retention-duty.ts";
 import { scheduleDuty } from "../jobs/schedules/schedule-duty.ts";
 import type { Service } from "../platform/service.ts";
 import type { Backend } from "./backend.ts";

@@ -11,7 +11,7 @@ import { BatonError } from "../core/errors.ts";
 import { isUuid, type NodeName } from "../core/ids.ts";
 import { traceOf } from "../core/trace.ts";
 import type { Clock } from "../platform/clock.ts";
-import { DEADLINE_HEADER } from "./outcome.ts";
+import { DEADLINE_HEADER } from "./call-outcome.ts";
 import type { Transport } from "./transport.ts";
 
 /** How a request got here. */

@@ -17,7 +17,7 @@ import {
   refused,
   late,
   unknown,
-} from "../../src/transport/outcome.ts";
+} from "../../src/transport/call-outcome.ts";
 import { StreamBody } from "../../src/transport/stream-body.ts";
 import type {
   CallOptions,

@@ -1,8 +1,8 @@
 /** Numbers and times as people read them. Always in English: what is compared between two screens must look the same. */
 
-import { count } from "../../../src/core/figures.ts";
+import { count } from "../../../src/core/format-figures.ts";
 
-export { count, percent, several as plural, short as compact } from "../../../src/core/figures.ts";
+export { count, percent, several as plural, short as compact } from "../../../src/core/format-figures.ts";
 
 const TIME = { hour: "2-digit", minute: "2-digit", second: "2-digit" } as const;
 const DATE = { weekday: "short", day: "numeric", month: "short", year: "numeric" } as const;

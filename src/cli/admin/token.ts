@@ -11,7 +11,7 @@ import { addClientCommand } from "../client-command.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { connect, duration, type NodeOptions, withNodeOptions } from "../node-options.ts";
 import type { Column } from "../terminal/columns.ts";
-import { ago } from "../../core/figures.ts";
+import { ago } from "../../core/format-figures.ts";
 import { print, table } from "../terminal/output.ts";
 import { say, type Terminal } from "../terminal/terminal.ts";
 

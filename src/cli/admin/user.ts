@@ -3,7 +3,7 @@
 import type { Command } from "commander";
 import type { Permission } from "../../core/access/permissions.ts";
 import { addClientCommand, type ClientCall } from "../client-command.ts";
-import { ago } from "../../core/figures.ts";
+import { ago } from "../../core/format-figures.ts";
 import { table } from "../terminal/output.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { readPassword } from "./credential.ts";

@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import type { ClusterBody } from "../../api/operations/cluster/cluster.ts";
 import type { AlertBody, OverviewBody } from "../../api/bodies/overview-body.ts";
 import { JOB_STATUSES } from "../../core/jobs/job.ts";
-import { count, perSecond, several, span } from "../../core/figures.ts";
+import { count, perSecond, several, span } from "../../core/format-figures.ts";
 import { addClientCommand } from "../client-command.ts";
 import { leadersTable } from "./leader.ts";
 import { nodesTable } from "./node.ts";

@@ -6,7 +6,7 @@ import type { BatonClient, NodeBody } from "../../client/baton-client.ts";
 import { formatDuration } from "../../config/values/units.ts";
 import { confirm, type ConfirmOptions } from "../terminal/confirm.ts";
 import { CliFailure, EXIT } from "../failure.ts";
-import { several } from "../../core/figures.ts";
+import { several } from "../../core/format-figures.ts";
 import { addClientCommand } from "../client-command.ts";
 import { drainText, nodeColumns, nodeSections, nodeText } from "./node-text.ts";
 import { connect, type NodeOptions, withNodeOptions, withYes } from "../node-options.ts";

@@ -12,7 +12,7 @@ import { secretAdvice } from "../../config/secrets/cluster-secret.ts";
 import { environmentName, SETTINGS } from "../../config/settings.ts";
 import { isPostgresUrl } from "../../config/values/secret-url.ts";
 import type { BatonError } from "../../core/errors.ts";
-import { span } from "../../core/figures.ts";
+import { span } from "../../core/format-figures.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { within } from "../../platform/loop.ts";
 import { mistakesOf } from "../failure.ts";

@@ -3,7 +3,7 @@
  * clock was read at some moment in between. Of several answers, the fastest is the most precise.
  */
 
-import { span } from "../../core/figures.ts";
+import { span } from "../../core/format-figures.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { failed, judged, type Judgement, type Rule, skipped, warning } from "./findings.ts";
 

@@ -1,6 +1,6 @@
 /** The results of checks: severity, one sentence, and what to do about it; and how they are printed. */
 
-import { several } from "../../core/figures.ts";
+import { several } from "../../core/format-figures.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { wrapped } from "../terminal/plain-text.ts";
 import { type Style, styled, type Terminal } from "../terminal/terminal.ts";

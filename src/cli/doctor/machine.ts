@@ -4,7 +4,7 @@ import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import { isEverywhere } from "../../config/values/address.ts";
-import { bytes } from "../../core/figures.ts";
+import { bytes } from "../../core/format-figures.ts";
 import { CliFailure } from "../failure.ts";
 import { choosePort } from "../process/port.ts";
 import { failed, isAtLeast, judged, type Judgement, ok, skipped, warning } from "./findings.ts";

@@ -6,7 +6,7 @@
 import type { BatonClient, NodeBody } from "../../client/baton-client.ts";
 import { BatonClientError } from "../../client/client-error.ts";
 import { isLoopback } from "../../core/access/is-loopback.ts";
-import { several, span } from "../../core/figures.ts";
+import { several, span } from "../../core/format-figures.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { type ClockReading, readingOf, sampleClock } from "./clocks.ts";
 import { failed, judged, type Judgement, type Rule, skipped, warning } from "./findings.ts";

@@ -3,7 +3,7 @@
  * nodes, its rights, and whether anything blocks vacuum.
  */
 
-import { count, several, span } from "../../core/figures.ts";
+import { count, several, span } from "../../core/format-figures.ts";
 import { type ClockReading, readingOf, sampleClock } from "./clocks.ts";
 import { failed, judged, type Judgement, type Question, type Rule, warning } from "./findings.ts";
 

@@ -3,7 +3,7 @@
  * its data costs an election; it must not lose single keys.
  */
 
-import { bytes } from "../../core/figures.ts";
+import { bytes } from "../../core/format-figures.ts";
 import { systemRandom } from "../../platform/random.ts";
 import { type ClockReading, readingOf, sampleClock } from "./clocks.ts";
 import { failed, isAtLeast, judged, type Judgement, type Question, warning } from "./findings.ts";

@@ -2,7 +2,7 @@
 
 import type { BatonClient } from "../../client/baton-client.ts";
 import { confirm, type ConfirmOptions } from "../terminal/confirm.ts";
-import { count, several } from "../../core/figures.ts";
+import { count, several } from "../../core/format-figures.ts";
 import type { AnswerOf, BodyOf } from "../../api/operation-table.ts";
 import type { NodeOptions } from "../node-options.ts";
 import { print } from "../terminal/output.ts";

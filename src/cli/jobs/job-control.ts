@@ -6,7 +6,7 @@ import type { BatonClient } from "../../client/baton-client.ts";
 import { type BulkAction, type BulkOptions, changeMany } from "./bulk-change.ts";
 import { confirm, type ConfirmOptions } from "../terminal/confirm.ts";
 import { CliFailure, EXIT, type ExitCode, report } from "../failure.ts";
-import { ago, count, several } from "../../core/figures.ts";
+import { ago, count, several } from "../../core/format-figures.ts";
 import { filterOf, type JobFilter, timeOrAge, withJobFilter } from "./job-filter.ts";
 import { connect, jobIdArguments, wholeNumber, withNodeOptions, withYes } from "../node-options.ts";
 import { print, statusText, table } from "../terminal/output.ts";

@@ -12,7 +12,7 @@ import {
 import { addClientCommand, type ClientCall } from "../client-command.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { connect, duration, type NodeOptions, wholeNumber, withNodeOptions } from "../node-options.ts";
-import { ago } from "../../core/figures.ts";
+import { ago } from "../../core/format-figures.ts";
 import { facts, print, section, table } from "../terminal/output.ts";
 import { readPayload } from "./payload.ts";
 import { jobFields, type JobOptions, withJobOptions } from "./submit.ts";

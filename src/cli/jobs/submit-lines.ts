@@ -10,7 +10,7 @@ import { createInterface } from "node:readline";
 import type { BatonClient, JobRequestBody } from "../../client/baton-client.ts";
 import { BatonClientError } from "../../client/client-error.ts";
 import { asFailure, CliFailure, EXIT } from "../failure.ts";
-import { count, several, span } from "../../core/figures.ts";
+import { count, several, span } from "../../core/format-figures.ts";
 import { parseTypedJson } from "./payload.ts";
 import type { OutputFormat } from "../terminal/output.ts";
 import { ProgressBar } from "../terminal/progress-bar.ts";

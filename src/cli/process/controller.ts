@@ -12,7 +12,7 @@ import { childTable } from "../cluster/node-text.ts";
 import { tokenFrom } from "../admin/credential.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { below } from "../terminal/help-layout.ts";
-import { ago } from "../../core/figures.ts";
+import { ago } from "../../core/format-figures.ts";
 import { facts, OUTPUT_FORMATS, type OutputFormat, print } from "../terminal/output.ts";
 import { flagsOf, loadForStart, loadFrom, withSettingsOptions } from "../settings-options.ts";
 import { untilStopped } from "./shutdown.ts";

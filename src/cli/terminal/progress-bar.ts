@@ -1,6 +1,6 @@
 /** The progress of long work: one line that is redrawn on a terminal, separate lines at intervals elsewhere. */
 
-import { count, perSecond, span } from "../../core/figures.ts";
+import { count, perSecond, span } from "../../core/format-figures.ts";
 import { plain, shorten } from "./plain-text.ts";
 import { say, type Terminal } from "./terminal.ts";
 

@@ -3,7 +3,7 @@
  * where there is no terminal.
  */
 
-import { count, perSecond, several, short, since, span } from "../../core/figures.ts";
+import { count, perSecond, several, short, since, span } from "../../core/format-figures.ts";
 import { plain, shorten } from "../terminal/plain-text.ts";
 import type { Style } from "../terminal/terminal.ts";
 import type { OverviewBody } from "../../api/bodies/overview-body.ts";

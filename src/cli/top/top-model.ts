@@ -14,7 +14,7 @@ import type { NodeBody } from "../../api/bodies/node-body.ts";
 import type { QueueBody } from "../../api/operations/jobs/queues.ts";
 import type { JournalEntryBody } from "../../api/operations/cluster/journal.ts";
 import type { OverviewBody } from "../../api/bodies/overview-body.ts";
-import { several } from "../../core/figures.ts";
+import { several } from "../../core/format-figures.ts";
 import type { Key } from "./tty-session.ts";
 
 export const PANES = ["nodes", "queues", "jobs", "events"] as const;

@@ -18,7 +18,14 @@ import type { Random } from "../../platform/random.ts";
 import type { Answer, Call, OpenAnswer } from "./connection.ts";
 import { BatonClientError, jsonOf, refusalOf } from "../client-error.ts";
 import { KnownNodes, type KnownNodesOptions } from "./known-nodes.ts";
-import { judgeAnswer, judgeFailure, noLeader, outcomeUnknown, unanswered, type Verdict } from "./verdict.ts";
+import {
+  judgeAnswer,
+  judgeFailure,
+  noLeader,
+  outcomeUnknown,
+  unanswered,
+  type Verdict,
+} from "./answer-verdict.ts";
 
 export interface ClusterConnectionOptions extends KnownNodesOptions {
   /** False: each call is tried once, and what became of it is told at once. */

@@ -3,7 +3,7 @@
 import { nearest } from "../../core/errors.ts";
 import { GHOTI } from "./dialects/ghoti.ts";
 import { LANGID } from "./dialects/langid.ts";
-import { type Entry, SettingsDocument } from "./settings-document.ts";
+import { type Entry, YamlDocument } from "./yaml-document.ts";
 import { SETTING_BY_PATH, SETTINGS } from "../settings.ts";
 import type { Found, Advice } from "../mistake.ts";
 
@@ -18,7 +18,7 @@ export interface FileContent {
 export interface Dialect {
   readonly name: string;
   speaks(top: readonly Entry[]): boolean;
-  read(document: SettingsDocument, top: readonly Entry[]): void;
+  read(document: YamlDocument, top: readonly Entry[]): void;
 }
 
 const DIALECTS: readonly Dialect[] = [LANGID, GHOTI];
@@ -33,7 +33,7 @@ const TOP_NAMES = new Set([
 
 /** `file` is only the name to show. */
 export function readSettingsFile(file: string, text: string): FileContent {
-  const document = new SettingsDocument(file, text);
+  const document = new YamlDocument(file, text);
   const top = document.top();
   if (top !== null) {
     const dialect = DIALECTS.find((each) => each.speaks(top));
@@ -44,7 +44,7 @@ export function readSettingsFile(file: string, text: string): FileContent {
   return { found, mistakes, warnings };
 }
 
-function readOurs(document: SettingsDocument, top: readonly Entry[]): void {
+function readOurs(document: YamlDocument, top: readonly Entry[]): void {
   const take = (path: string, entry: Entry): void => {
     if (entry.value !== null && entry.value !== undefined) document.take(path, entry.value, entry.valueAt);
     else document.mistake(entry.at, `${path} has no value; give it one or remove the line`);

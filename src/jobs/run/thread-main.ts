@@ -2,7 +2,7 @@
 
 import { parentPort } from "node:worker_threads";
 import { JobAborted, progressOf, taskLog } from "./job-run.ts";
-import { isAbort, mayTryAgain, resultText, toJobError } from "./outcome.ts";
+import { isAbort, mayTryAgain, resultText, toJobError } from "./run-outcome.ts";
 import type { Handler, Task, TaskContext } from "../tasks/task.ts";
 import type { FromThread, ThreadReport, ToThread } from "./thread-pool.ts";
 

@@ -8,7 +8,7 @@ import type { Clock } from "../../platform/clock.ts";
 import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { JobAborted, JobRun } from "./job-run.ts";
-import { toJobError } from "./outcome.ts";
+import { toJobError } from "./run-outcome.ts";
 import type { AbortReason, JobError } from "../../core/jobs/job.ts";
 import type { LogLevel } from "../../store/store.ts";
 import type { Task, TaskJob } from "../tasks/task.ts";

@@ -22,7 +22,7 @@ import { Lifecycle } from "../../platform/service.ts";
 import type { Author, Claimed, ClaimedJob } from "../../store/store.ts";
 import { ClaimBuffer } from "./claim-buffer.ts";
 import { invoke, isThenable, JobRun } from "./job-run.ts";
-import { outcomeOf, type Ending, type OutcomeRules } from "./outcome.ts";
+import { outcomeOf, type Ending, type OutcomeRules } from "./run-outcome.ts";
 import { ResultWriter } from "./result-writer.ts";
 import { RunDeadlines } from "./run-deadlines.ts";
 import { readPayload, type Task } from "../tasks/task.ts";

@@ -17,7 +17,7 @@ import { StoreCache } from "./jobs/store-cache.ts";
 import { postgresOwnership } from "./ownership/ownership.ts";
 import { PostgresQueues } from "./queues.ts";
 import { PostgresScripts } from "./scripts.ts";
-import { fire } from "./fire.ts";
+import { fire } from "./fire-schedules.ts";
 import { migrate } from "./migrate.ts";
 import { Report } from "./jobs/report.ts";
 import { Settle } from "./jobs/settle.ts";

@@ -18,7 +18,7 @@ import { StoreCache } from "./jobs/store-cache.ts";
 import { SqliteQueues } from "./queues.ts";
 import { Read } from "./jobs/read.ts";
 import { SqliteScheduleNotes } from "./schedule-notes.ts";
-import { fire } from "./fire.ts";
+import { fire } from "./fire-schedules.ts";
 import { migrate } from "./schema.ts";
 import { Submit } from "./jobs/submit.ts";
 import { SqliteScripts } from "./scripts.ts";

@@ -8,7 +8,7 @@
 
 import type { NodeIdentity } from "../../core/node.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { CALLED_OFF, deadlineOf, late, refused, unknown } from "../outcome.ts";
+import { CALLED_OFF, deadlineOf, late, refused, unknown } from "../call-outcome.ts";
 import type { CallOptions, Failure, Outcome, PeerHandler, PeerRequest } from "../transport.ts";
 import { readReply, readText, requestHeaders } from "./message-content.ts";
 import { KIND, type Message } from "./frame.ts";

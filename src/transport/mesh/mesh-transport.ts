@@ -24,7 +24,7 @@ import {
   tooLate,
   unknown,
   type PeerAddress,
-} from "../outcome.ts";
+} from "../call-outcome.ts";
 import type {
   CallOptions,
   Failure,

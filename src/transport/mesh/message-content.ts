@@ -1,7 +1,7 @@
 /** The content of the messages in a frame. Lengths are validated before they are used. */
 
 import { HEADERS_LENGTH_MAX, METHODS, MeshFault, PATH_LENGTH_MAX, type Message } from "./frame.ts";
-import { DEADLINE_HEADER, refused } from "../outcome.ts";
+import { DEADLINE_HEADER, refused } from "../call-outcome.ts";
 import type { Failure, PeerRequest, ReceivedRequest } from "../transport.ts";
 
 export interface RequestContent {

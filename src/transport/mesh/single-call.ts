@@ -4,7 +4,7 @@
  * in memory. The dialler sends the request, and closes the connection when it has the whole reply or does not want it.
  */
 
-import { CALLED_OFF, late, refused, unknown } from "../outcome.ts";
+import { CALLED_OFF, late, refused, unknown } from "../call-outcome.ts";
 import { StreamBody } from "../stream-body.ts";
 import type {
   Failure,

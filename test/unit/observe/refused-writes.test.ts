@@ -27,7 +27,7 @@ import type { Term } from "../../../src/core/leadership/term.ts";
 import { Dispatcher } from "../../../src/push/dispatch/dispatcher.ts";
 import { StatusSink } from "../../../src/push/dispatch/status-sink.ts";
 import { LeaseReaper } from "../../../src/jobs/recover/lease-reaper.ts";
-import { retentionDuty } from "../../../src/jobs/recover/retention.ts";
+import { retentionDuty } from "../../../src/jobs/retention-duty.ts";
 import { scheduleDuty } from "../../../src/jobs/schedules/schedule-duty.ts";
 import { Submitter } from "../../../src/jobs/submit/submitter.ts";
 import { TaskRegistry } from "../../../src/jobs/tasks/task-registry.ts";

@@ -4,7 +4,7 @@
  */
 
 import { listeningHost, parseAddress } from "../../values/address.ts";
-import type { Entry, SettingsDocument } from "../settings-document.ts";
+import type { Entry, YamlDocument } from "../yaml-document.ts";
 import type { Dialect } from "../settings-file.ts";
 
 /** That system counts bytes of UTF-8. */
@@ -33,7 +33,7 @@ export const GHOTI: Dialect = {
   },
 };
 
-function readNode(document: SettingsDocument, cluster: Entry): void {
+function readNode(document: YamlDocument, cluster: Entry): void {
   const node = required(document, cluster, "node", "cluster.node");
   if (node && Buffer.byteLength(node.text) > NAME_BYTES_MAX) {
     document.mistake(
@@ -61,7 +61,7 @@ function readNode(document: SettingsDocument, cluster: Entry): void {
   }
 }
 
-function readManager(document: SettingsDocument, cluster: Entry): void {
+function readManager(document: YamlDocument, cluster: Entry): void {
   const manager = find(cluster, "manager") ?? { ...cluster, entries: [] };
   const type = required(document, manager, "type", "cluster.manager.type");
   if (type && type.text !== "join_server") {
@@ -82,7 +82,7 @@ function find(section: Entry | undefined, key: string): Entry | undefined {
 }
 
 function required(
-  document: SettingsDocument,
+  document: YamlDocument,
   section: Entry,
   key: string,
   path: string,

@@ -3,7 +3,7 @@
  * are ignored, as in LangID. The address to listen on follows from the node's own URL, as it does for `nodes`.
  */
 
-import type { Entry, SettingsDocument } from "../settings-document.ts";
+import type { Entry, YamlDocument } from "../yaml-document.ts";
 import type { Dialect } from "../settings-file.ts";
 
 const KEYS = [
@@ -47,7 +47,7 @@ export const LANGID: Dialect = {
 
 type Of = (key: Key) => Entry | undefined;
 
-function readTimes(document: SettingsDocument, of: Of): void {
+function readTimes(document: YamlDocument, of: Of): void {
   const interval = of("health_check_interval_seconds");
   const intervalMs = interval ? milliseconds(document, interval) : null;
   if (interval && intervalMs !== null) {
@@ -63,7 +63,7 @@ function readTimes(document: SettingsDocument, of: Of): void {
 }
 
 /** Jobs stay where they were submitted unless the rotation is switched on: that system's default. */
-function readRotation(document: SettingsDocument, of: Of): void {
+function readRotation(document: YamlDocument, of: Of): void {
   const enabled = of("enable_round_robin");
   const strategy = of("rr_strategy");
   const stateFile = of("rr_state_file");
@@ -83,7 +83,7 @@ function readRotation(document: SettingsDocument, of: Of): void {
   if (stateFile) document.take("placement.state_file", stateFile.value, stateFile.valueAt);
 }
 
-function milliseconds(document: SettingsDocument, entry: Entry): number | null {
+function milliseconds(document: YamlDocument, entry: Entry): number | null {
   const seconds = entry.value;
   if (typeof seconds === "number" && Number.isFinite(seconds) && seconds > 0)
     return Math.round(seconds * 1_000);

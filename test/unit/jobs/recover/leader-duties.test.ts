@@ -5,7 +5,7 @@ import type { SubmitRequest } from "../../../../src/jobs/submit/submitter.ts";
 import type { LeaseId } from "../../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../../src/core/jobs/job.ts";
 import { LeaseReaper, type LeaseReaperOptions } from "../../../../src/jobs/recover/lease-reaper.ts";
-import { retentionDuty } from "../../../../src/jobs/recover/retention.ts";
+import { retentionDuty } from "../../../../src/jobs/retention-duty.ts";
 import { NodeEvents } from "../../../../src/platform/node-events.ts";
 import type { ClaimedJob, ClaimRequest } from "../../../../src/store/store.ts";
 import { atEnd } from "../../../support/node-cleanup.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BatonClientError } from "../../../../src/client/client-error.ts";
-import { judgeAnswer, judgeFailure } from "../../../../src/client/connection/verdict.ts";
+import { judgeAnswer, judgeFailure } from "../../../../src/client/connection/answer-verdict.ts";
 
 function judge(status: number, body: object | string = {}, retryAfterMs: number | null = null) {
   return judgeAnswer({ status, body: typeof body === "string" ? body : JSON.stringify(body), retryAfterMs });

@@ -6,8 +6,8 @@ import { DEFAULT_BUDGETS } from "../../../../src/core/jobs/job.ts";
 import type { AbortReason } from "../../../../src/core/jobs/job.ts";
 import { DEFAULT_RETRY } from "../../../../src/core/jobs/retry.ts";
 import { JobAborted } from "../../../../src/jobs/run/job-run.ts";
-import { outcomeOf, toJobError } from "../../../../src/jobs/run/outcome.ts";
-import type { Ending } from "../../../../src/jobs/run/outcome.ts";
+import { outcomeOf, toJobError } from "../../../../src/jobs/run/run-outcome.ts";
+import type { Ending } from "../../../../src/jobs/run/run-outcome.ts";
 import type { ClaimedJob } from "../../../../src/store/store.ts";
 
 const REASONS = ["cancel", "timeout", "drain", "lease_lost"] as const satisfies readonly AbortReason[];

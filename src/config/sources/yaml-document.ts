@@ -20,7 +20,7 @@ export interface Entry {
   readonly entries: readonly Entry[] | null;
 }
 
-export class SettingsDocument {
+export class YamlDocument {
   readonly found: Found[] = [];
   /** Each as `file:line:col: message`. */
   readonly mistakes: string[] = [];

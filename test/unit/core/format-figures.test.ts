@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { bytes, count, perSecond, several, short, span } from "../../../src/core/figures.ts";
+import { bytes, count, perSecond, several, short, span } from "../../../src/core/format-figures.ts";
 
 describe("figures", () => {
   const cases: readonly (readonly [(value: never) => string, readonly (readonly [unknown, string])[]])[] = [

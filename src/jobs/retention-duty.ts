@@ -1,7 +1,7 @@
-import type { Duty } from "../../core/leadership/term.ts";
-import { repeat } from "../../platform/loop.ts";
-import type { Platform } from "../../platform/platform.ts";
-import type { Store, Retention } from "../../store/store.ts";
+import type { Duty } from "../core/leadership/term.ts";
+import { repeat } from "../platform/loop.ts";
+import type { Platform } from "../platform/platform.ts";
+import type { Store, Retention } from "../store/store.ts";
 
 /** Jobs looked at in one transaction: about 10 ms of an embedded store's time. */
 const PIECE = 1_000;
