@@ -54,7 +54,7 @@ export function showBanner(terminal: Terminal, started: Started): void {
     ...(started.redis === ""
       ? []
       : [`  ${label("redis")} ${started.redis}: elects, carries messages and jobs`]),
-    ...(started.etcd === "" ? [] : [`  ${label("etcd")} ${started.etcd}: elects and knows the nodes`]),
+    ...(started.etcd === "" ? [] : [`  ${label("etcd")} ${started.etcd}: elects the leader`]),
     ...(started.peers === null ? [] : [`  ${label("cluster")} ${started.peers}`]),
     ...(started.access === null ? [] : [`  ${label("access")} ${started.access}`]),
     `  ${label("tasks")} ${tasksText(started)}`,

@@ -104,7 +104,7 @@ export const CLUSTER_SECTIONS = {
       flag: "--redis",
       variable: "BATON_REDIS",
       about:
-        "A Redis (6.2 or newer) beside `store: postgres://…`, as `redis://user:password@host:6379/0` or `rediss://` for TLS: it elects the leader, knows the nodes and carries the messages, and jobs are pushed to the workers. What it forgets is made up for from the database.",
+        "A Redis (6.2 or newer) in addition to `store: postgres://…`, as `redis://user:password@host:6379/0` or `rediss://` for TLS. It elects the leader and carries messages, and jobs are pushed to workers. The list of nodes stays in the database, and whatever Redis loses is restored from there.",
     }),
     prefix: text("baton", {
       pattern: NODE_NAME,
@@ -116,7 +116,7 @@ export const CLUSTER_SECTIONS = {
       flag: "--etcd",
       variable: "BATON_ETCD",
       about:
-        "An etcd (3.4 or newer) beside `store: postgres://…`, as `http://user:password@host:2379` or `https://` for TLS, its members with commas between them: it elects the leader and knows the nodes. Messages stay with the database. Not together with `redis.url`.",
+        "An etcd (3.4 or newer) in addition to `store: postgres://…`, as `http://user:password@host:2379` or `https://` for TLS, with its members separated by commas. It elects the leader. The list of nodes and the messages stay in the database. Not together with `redis.url`.",
     }),
     prefix: text("baton", {
       pattern: NODE_NAME,

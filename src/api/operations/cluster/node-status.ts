@@ -182,7 +182,7 @@ export const status = operation("GET /status", {
         active_nodes: z.int(),
         total_nodes: z.int(),
         formed: z.boolean(),
-        coordination: z.string().meta({ description: "what elects the leader and knows the nodes" }),
+        coordination: z.string().meta({ description: "what elects the leader" }),
         channels: z.string().meta({ description: "what carries messages between nodes" }),
         dispatch: z.enum(["pull", "push"]).meta({ description: "how jobs get to workers" }),
         notes: z.array(z.string()),

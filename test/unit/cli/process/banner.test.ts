@@ -73,7 +73,7 @@ describe("the banner of a started node", () => {
     const redis = banner({ redis: "redis://me:***@r" }, true);
     assert.match(redis, /^ {2}redis +redis:\/\/me:\*\*\*@r: elects, carries messages and jobs$/m);
     const etcd = banner({ etcd: "http://me:***@a:2379,http://b:2379" }, true);
-    assert.match(etcd, /^ {2}etcd +http:\/\/me:\*\*\*@a:2379,http:\/\/b:2379: elects and knows the nodes$/m);
+    assert.match(etcd, /^ {2}etcd +http:\/\/me:\*\*\*@a:2379,http:\/\/b:2379: elects the leader$/m);
   });
 
   it("names the other nodes, and says before all else what must not be overlooked", () => {
