@@ -192,6 +192,20 @@ describe("an elector", () => {
     assert.notDeepEqual(asked["bob"], asked["cyd"]);
   });
 
+  test("asks less often where changes come as hints, and still at once at a hint", async () => {
+    await using election = new Election();
+    const ada = await election.leader("ada");
+    const bob = election.stander("bob");
+    Object.assign(bob.lock, { quietMs: () => 4 * retryMs });
+    await bob.elector.start();
+    await election.pass(20 * retryMs);
+    const { acquire } = bob.lock.calls;
+    assert.ok(acquire >= 4 && acquire <= 8, `asked ${acquire} times in 20 intervals`);
+    await ada.elector.stop();
+    await election.pass(0);
+    assert.equal(bob.elector.held()?.epoch, 2);
+  });
+
   test("lets the others try first after it resigned", async () => {
     await using election = new Election();
     const ada = await election.leader("ada");
