@@ -87,7 +87,13 @@ export class AdvisoryLocks {
     if (!this.#session.open && !this.#session.running) return this.#start();
     if (this.#asking || !this.#session.open) return;
     this.#asking = true;
-    void this.#take(this.#turn).catch(() => {}); // the session broke, and asks again when it is ready
+    const turn = this.#turn;
+    void this.#take(turn).catch(() => {
+      // The next `want` asks again; a session that broke asks when it is ready.
+      if (turn !== this.#turn) return;
+      this.#asking = false;
+      this.#blockedOn = null;
+    });
   }
 
   async unlock(lock: AdvisoryLock): Promise<void> {
