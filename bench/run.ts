@@ -17,6 +17,7 @@ import { drain } from "./scenarios/drain.ts";
 import { history } from "./scenarios/history.ts";
 import { hop } from "./scenarios/hop.ts";
 import { http } from "./scenarios/http.ts";
+import { idle } from "./scenarios/idle.ts";
 import { lone } from "./scenarios/lone.ts";
 import { memory } from "./scenarios/memory.ts";
 import { operate } from "./scenarios/operate.ts";
@@ -43,6 +44,7 @@ const SCENARIOS: readonly Scenario[] = [
   operate,
   memory,
   history,
+  idle,
   start,
 ];
 

@@ -89,15 +89,8 @@ export class SqliteScheduleNotes implements ScheduleNotes {
     });
   }
 
-  async read(which: { readonly name: string } | "pauses" | NotePage, term?: Term): Promise<FoundNotes> {
-    const { file } = this.#cache;
-    if (which === "pauses") return file.read(() => this.#found(this.#sql.pauses.all().map(noteIn)));
-    if ("name" in which) return file.read(() => this.#found(this.#sql.one.all(which.name).map(noteIn)));
-    return file.write(() => {
-      this.#admit(term!);
-      const names = this.#sql.names.all(which.after ?? "", which.limit) as { name: string }[];
-      return this.#found(names.map(({ name }) => this.#one(name) ?? this.#unnoted(name)));
-    });
+  read(which: { readonly name: string } | "pauses" | NotePage, term?: Term): Promise<FoundNotes> {
+    return which === "pauses" || "name" in which ? this.#some(which) : this.#page(which, term!);
   }
 
   learn(pauses: readonly ScheduleNote[]): Promise<void> {
@@ -134,6 +127,19 @@ export class SqliteScheduleNotes implements ScheduleNotes {
         this.#sql.drop.run(name);
         for (const at of this.#placedOf(name)) this.#sql.unplace.run(name, at);
       }
+    });
+  }
+
+  async #some(which: { readonly name: string } | "pauses"): Promise<FoundNotes> {
+    const rows = which === "pauses" ? this.#sql.pauses.all() : this.#sql.one.all(which.name);
+    return this.#found(rows.map(noteIn));
+  }
+
+  #page({ after, limit }: NotePage, term: Term): Promise<FoundNotes> {
+    return this.#cache.file.write(() => {
+      this.#admit(term);
+      const names = this.#sql.names.all(after ?? "", limit) as { name: string }[];
+      return this.#found(names.map(({ name }) => this.#one(name) ?? this.#unnoted(name)));
     });
   }
 

@@ -107,13 +107,14 @@ describe("two node-controllers of one name", () => {
       assert.notEqual(role?.role, "LEADER", "it believes in its old term");
       return role?.role === "STANDBY" || null;
     });
+    // It may have been ended by now, which its node-controller does when it hears that the name is taken.
     const written = await fetch(`${report.url!}/v1/jobs`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ task: "tick" }),
       signal: AbortSignal.timeout(5_000),
-    });
-    assert.equal(written.status, 409, "the older life has written");
+    }).catch((error: Error) => error);
+    assert.ok(written instanceof Error || written.status === 409, "the older life has written");
     // Its node-controller starts it again, and then it is refused as any other of that name.
     await first.when(
       "to be replaced",
