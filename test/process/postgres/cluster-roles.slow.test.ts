@@ -28,9 +28,10 @@ it("a gateway, a worker and a scheduler make a cluster, once all three are there
   }
   await refusesChanges("1 of 3 nodes");
   const hand = await cluster.start("hand", { ROLES: "worker" });
-  await eventually("the gateway to have seen the worker", async () => {
+  await eventually("the gateway to have seen the worker and counted it", async () => {
     const { joining_nodes } = await gate.client.cluster.info();
-    return joining_nodes === 2 || null;
+    const { body } = await gate.post("/jobs", work);
+    return joining_nodes === 2 && (body as { message: string }).message.includes("2 of 3");
   });
   await refusesChanges("2 of 3 nodes");
 
