@@ -53,7 +53,11 @@ describe("three nodes that push jobs over the database alone", () => {
     return (await node.client.submitMany(jobs)).map(({ job_id }) => job_id);
   }
 
-  /** Each runs, and somebody owns it. */
+  async function ready(node: NodeProcess): Promise<void> {
+    await eventually("it to be ready", async () => (await node.call("/readyz")).status === 200);
+  }
+
+  /** Each runs, and a node owns it. */
   function running(ids: readonly string[], node = anybody()): Promise<JobBody[]> {
     return Promise.all(
       ids.map((id) =>
@@ -103,6 +107,7 @@ describe("three nodes that push jobs over the database alone", () => {
     assert.ok(next.name !== name && next.epoch > epoch);
     assert.equal(node.child.exitCode, null);
     assert.equal((await baton(through, "node", "resume", name)).code, 0);
+    await ready(node);
     const again = await running(await submit(MOST, {}, "hold"));
     assert.ok(
       again.some(({ worker }) => worker === name),
@@ -122,9 +127,7 @@ describe("three nodes that push jobs over the database alone", () => {
     );
     await draining;
     assert.equal((await baton(through, "node", "resume", name)).code, 0);
-    await eventually("it to be ready", async () =>
-      (await node.call("/readyz")).status === 200 ? true : null,
-    );
+    await ready(node);
     const still = await Promise.all(held.map(({ job_id }) => through.client.job(job_id)));
     assert.ok(still.some(({ worker }) => worker === name));
     for (const job of still) {
