@@ -45,8 +45,8 @@ export interface PostgresNeeds {
 }
 
 const VERSION_MIN = 150_000;
-/** Leader roles, life, leases, listening and sending: see docs/postgres.md. */
-const SESSIONS_MORE = 7;
+/** Leader locks, heartbeats, leases, listening and sending: see docs/postgres.md. */
+const SESSIONS_MORE = 5;
 
 export function judgePostgres(facts: PostgresFacts, needs: PostgresNeeds): readonly Judgement[] {
   const { version } = facts;

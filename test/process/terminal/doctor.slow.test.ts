@@ -94,6 +94,9 @@ describe("baton doctor", { timeout: 180_000 }, () => {
     const clock = clocks("dan");
     const dan = await cluster.start("dan", {}, clock.command);
     atEnd(t, () => dan.terminate());
+    await eventually("ada to list dan", async () =>
+      (await ada.client.cluster.nodes()).nodes.some(({ name, alive }) => name === "dan" && alive),
+    );
     clock.set(25);
     const { code, findings } = await doctor(ada, "--only", "clocks", "--store", cluster.url);
     assert.equal(code, 1);

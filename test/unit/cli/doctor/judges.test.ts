@@ -142,12 +142,12 @@ describe("PostgreSQL", () => {
   });
 
   it("must have room for all nodes", () => {
-    assert.equal(verdicts(judged({}, { max_connections: "50" })), "failed");
+    assert.equal(verdicts(judged({}, { max_connections: "45" })), "failed");
     assert.equal(verdicts(judged({ otherSessions: 60 })), "warning");
     assert.equal(verdicts(judged({ roleLimit: 40 })), "failed");
     assert.equal(verdicts(judged({ databaseLimit: 40 })), "failed");
     assert.equal(verdicts(judged({ roleLimit: 60 })), "ok");
-    assert.match(judged({}, { max_connections: "50" })[0]!.remedy!, /max_connections = 100/);
+    assert.match(judged({}, { max_connections: "45" })[0]!.remedy!, /max_connections = 100/);
   });
 
   it("must be one that can be written, and new enough", () => {
