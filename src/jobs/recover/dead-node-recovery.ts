@@ -6,7 +6,7 @@ import type { Platform } from "../../platform/platform.ts";
 import type { LeaseReaper } from "./lease-reaper.ts";
 
 /** Longer, and the jobs of a dead node wait longer. Shorter means more statements while nothing happens. */
-const CHECK_MS = 250;
+const CHECK_MS = 150;
 /** While no other node is known. */
 const ALONE_MS = 1_000;
 
