@@ -32,7 +32,6 @@ const ENTRIES = [
   "src/cli/main.ts",
   "src/jobs/run/thread-main.ts",
   "src/agent/controller-link-main.ts",
-  "src/config/write-docs.ts",
 ];
 
 const CLOCK_READERS: Exceptions = {

@@ -8,17 +8,15 @@ import type { LogsBody } from "../api/operations/jobs/job-logs.ts";
 import type { JobRequestBody, SubmittedBody } from "../api/operations/jobs/submit-jobs.ts";
 import type { NamedScheduleRequest, PreviewRequest } from "../api/bodies/schedule-body.ts";
 import type { AnswerOf, Parts, QueryOf, Route } from "../api/operation-table.ts";
-import { systemClock } from "../platform/clock.ts";
-import type { Clock } from "../platform/clock.ts";
-import { systemRandom } from "../platform/random.ts";
-import type { Random } from "../platform/random.ts";
-import { AccessCalls } from "./access-calls.ts";
+import { type Clock, systemClock } from "../platform/clock.ts";
+import { Deadline } from "../platform/loop.ts";
+import { type Random, systemRandom } from "../platform/random.ts";
 import { repeatOf, routePath } from "./route-request.ts";
 import { addressesOf, DEFAULT_URL } from "./connection/node-list.ts";
-import { ClusterCalls } from "./cluster-calls.ts";
+import { accessCalls, clusterCalls } from "./cluster-calls.ts";
 import { ClusterConnection } from "./connection/cluster-connection.ts";
 import { HttpConnection } from "./connection/connection.ts";
-import { ControllerCalls } from "./controller-calls.ts";
+import { controllerCalls } from "./controller-calls.ts";
 import { BatonClientError, refusalOf } from "./client-error.ts";
 import { eventStream, type ClusterEvent } from "./streams/cluster-events.ts";
 import { jobStream, type FollowEvent } from "./streams/follow-job.ts";
@@ -63,9 +61,9 @@ const GIVE_UP_AFTER_MS = 30_000;
 const ANSWER_SLACK_MS = 5_000;
 
 export class BatonClient implements AsyncDisposable {
-  readonly cluster: ClusterCalls;
-  readonly controller: ControllerCalls;
-  readonly access: AccessCalls;
+  readonly cluster: ReturnType<typeof clusterCalls>;
+  readonly controller: ReturnType<typeof controllerCalls>;
+  readonly access: ReturnType<typeof accessCalls>;
   readonly #connection: ClusterConnection;
   readonly #timeoutMs: number;
   readonly #retry: boolean;
@@ -89,15 +87,15 @@ export class BatonClient implements AsyncDisposable {
       },
     );
     const openLive = (signal: AbortSignal) => this.#open("GET /cluster/live", {}, signal);
-    this.cluster = new ClusterCalls(
+    this.cluster = clusterCalls(
       (route, parts) => this.request(route, parts),
       (read, live) => this.#resumed({ open: openLive, read, endedEarly: "the node ended the stream" }, live),
     );
-    this.access = new AccessCalls((route, parts) => this.request(route, parts));
-    this.controller = new ControllerCalls({
-      call: (route, parts, timeoutMs) => this.request(route, parts, timeoutMs),
-      keyed: (jobs) => this.#keyed(jobs),
-    });
+    this.access = accessCalls((route, parts) => this.request(route, parts));
+    this.controller = controllerCalls(
+      (route, parts, timeoutMs) => this.request(route, parts, timeoutMs),
+      (jobs) => this.#keyed(jobs),
+    );
   }
 
   /** The nodes that it knows: those that were given, and those that these have told of. */
@@ -139,14 +137,10 @@ export class BatonClient implements AsyncDisposable {
     );
   }
 
-  job(id: string) {
-    return this.request("GET /jobs/{id}", { params: { id } });
-  }
+  readonly job = (id: string) => this.request("GET /jobs/{id}", { params: { id } });
 
   /** Rejects with NOT_FINISHED, or with NO_RESULT for a job that failed or was cancelled. */
-  result(id: string) {
-    return this.request("GET /jobs/{id}/result", { params: { id } });
-  }
+  readonly result = (id: string) => this.request("GET /jobs/{id}/result", { params: { id } });
 
   /**
    * Until the job is finished, however it ends and whichever node dies meanwhile. Rejects with TIMEOUT; the job is not touched by
@@ -154,20 +148,12 @@ export class BatonClient implements AsyncDisposable {
    */
   async wait(id: string, options: WaitOptions = {}): Promise<Finished> {
     const { timeoutMs, signal } = options;
-    const until = timeoutMs === undefined ? Infinity : this.#clock.monotonic() + timeoutMs;
-    const stop = new AbortController();
-    const forward = (): void => stop.abort();
-    signal?.addEventListener("abort", forward, { once: true });
-    if (signal?.aborted) forward();
-    const callOff = timeoutMs === undefined ? null : this.#clock.after(timeoutMs, forward);
+    const until = this.#clock.monotonic() + (timeoutMs ?? Infinity);
+    using limit = timeoutMs === undefined ? null : new Deadline(this.#clock, timeoutMs);
+    const either = AbortSignal.any([signal, limit?.signal].filter((each) => each !== undefined));
+    const follow = { after: Number.MAX_SAFE_INTEGER, signal: either };
     let ended = false;
-    try {
-      const follow = { after: Number.MAX_SAFE_INTEGER, signal: stop.signal };
-      for await (const event of this.followLogs(id, follow)) ended ||= event.event === "end";
-    } finally {
-      callOff?.();
-      signal?.removeEventListener("abort", forward);
-    }
+    for await (const event of this.followLogs(id, follow)) ended ||= event.event === "end";
     if (!ended) {
       signal?.throwIfAborted();
       throw new BatonClientError("TIMEOUT", `job ${id} was not finished within ${timeoutMs} ms; it goes on`);
@@ -208,111 +194,57 @@ export class BatonClient implements AsyncDisposable {
     return this.#resumed(eventStream(open, options.after ?? null), options);
   }
 
-  cancel(id: string, reason?: string) {
-    return this.request("POST /jobs/{id}/cancel", { params: { id }, body: { reason } });
-  }
-
-  retry(id: string) {
-    return this.request("POST /jobs/{id}/retry", { params: { id } });
-  }
-
-  remove(id: string) {
-    return this.request("DELETE /jobs/{id}", { params: { id } });
-  }
+  readonly cancel = (id: string, reason?: string) =>
+    this.request("POST /jobs/{id}/cancel", { params: { id }, body: { reason } });
+  readonly retry = (id: string) => this.request("POST /jobs/{id}/retry", { params: { id } });
+  readonly remove = (id: string) => this.request("DELETE /jobs/{id}", { params: { id } });
 
   /** What happened to a job: its runs with worker and epochs, refused writes, changes of its owner. */
-  timeline(id: string) {
-    return this.request("GET /jobs/{id}/timeline", { params: { id } });
-  }
+  readonly timeline = (id: string) => this.request("GET /jobs/{id}/timeline", { params: { id } });
 
   /** The settings of the node with their sources. */
-  settings() {
-    return this.request("GET /node/settings", {});
-  }
+  readonly settings = () => this.request("GET /node/settings");
 
-  jobs(filter: QueryOf<"GET /admin/jobs"> = {}) {
-    return this.request("GET /admin/jobs", { query: filter });
-  }
+  readonly jobs = (filter: QueryOf<"GET /admin/jobs"> = {}) =>
+    this.request("GET /admin/jobs", { query: filter });
 
   // ---------------------------------------------------------------- queues
 
-  queues() {
-    return this.request("GET /queues", {});
-  }
-
-  pauseQueue(name: string) {
-    return this.request("POST /queues/{name}/pause", { params: { name } });
-  }
-
-  resumeQueue(name: string) {
-    return this.request("POST /queues/{name}/resume", { params: { name } });
-  }
+  readonly queues = () => this.request("GET /queues");
+  readonly pauseQueue = (name: string) => this.request("POST /queues/{name}/pause", { params: { name } });
+  readonly resumeQueue = (name: string) => this.request("POST /queues/{name}/resume", { params: { name } });
 
   // ---------------------------------------------------------------- schedules
 
-  schedules() {
-    return this.request("GET /schedules", {});
-  }
-
-  schedule(name: string) {
-    return this.request("GET /schedules/{name}", { params: { name } });
-  }
-
-  putSchedule(definition: NamedScheduleRequest) {
-    return this.request("PUT /schedules/{name}", { params: { name: definition.name }, body: definition });
-  }
-
-  removeSchedule(name: string) {
-    return this.request("DELETE /schedules/{name}", { params: { name } });
-  }
-
-  pauseSchedule(name: string) {
-    return this.request("POST /schedules/{name}/pause", { params: { name } });
-  }
-
-  resumeSchedule(name: string) {
-    return this.request("POST /schedules/{name}/resume", { params: { name } });
-  }
-
-  triggerSchedule(name: string) {
-    return this.request("POST /schedules/{name}/trigger", { params: { name } });
-  }
+  readonly schedules = () => this.request("GET /schedules");
+  readonly schedule = (name: string) => this.request("GET /schedules/{name}", { params: { name } });
+  readonly putSchedule = (definition: NamedScheduleRequest) =>
+    this.request("PUT /schedules/{name}", { params: { name: definition.name }, body: definition });
+  readonly removeSchedule = (name: string) => this.request("DELETE /schedules/{name}", { params: { name } });
+  readonly pauseSchedule = (name: string) =>
+    this.request("POST /schedules/{name}/pause", { params: { name } });
+  readonly resumeSchedule = (name: string) =>
+    this.request("POST /schedules/{name}/resume", { params: { name } });
+  readonly triggerSchedule = (name: string) =>
+    this.request("POST /schedules/{name}/trigger", { params: { name } });
 
   /** Of a timing that is not stored; see `previewStored`. */
-  previewSchedule(timing: PreviewRequest) {
-    return this.request("POST /schedules/preview", { body: timing });
-  }
-
-  previewStored(name: string, count?: number) {
-    return this.request("GET /schedules/{name}/preview", { params: { name }, query: { count } });
-  }
-
-  scheduleHistory(name: string, limit?: number) {
-    return this.request("GET /schedules/{name}/history", { params: { name }, query: { limit } });
-  }
+  readonly previewSchedule = (timing: PreviewRequest) =>
+    this.request("POST /schedules/preview", { body: timing });
+  readonly previewStored = (name: string, count?: number) =>
+    this.request("GET /schedules/{name}/preview", { params: { name }, query: { count } });
+  readonly scheduleHistory = (name: string, limit?: number) =>
+    this.request("GET /schedules/{name}/history", { params: { name }, query: { limit } });
 
   // ---------------------------------------------------------------- node
 
-  health() {
-    return this.request("GET /health", {});
-  }
-
-  role() {
-    return this.request("GET /role", {});
-  }
-
-  status() {
-    return this.request("GET /status", {});
-  }
+  readonly health = () => this.request("GET /health");
+  readonly role = () => this.request("GET /role");
+  readonly status = () => this.request("GET /status");
 
   /** Rejects with the status 503 while it is not. */
-  ready() {
-    return this.request("GET /readyz", {});
-  }
-
-  tasks() {
-    return this.request("GET /tasks", {});
-  }
+  readonly ready = () => this.request("GET /readyz");
+  readonly tasks = () => this.request("GET /tasks");
 
   /** What is under way rejects with CLOSED. */
   async close(): Promise<void> {

@@ -8,73 +8,32 @@ import type { AnswerOf, BodyOf, Parts, QueryOf, Route } from "../api/operation-t
 type Call = <R extends Route>(route: R, parts: Parts<R>, timeoutMs?: number) => Promise<AnswerOf<R>>;
 type Jobs = Extract<BodyOf<"POST /v1/jobs">, readonly unknown[]>;
 
-interface ControllerCallsOptions {
-  readonly call: Call;
-  /** The same jobs, each with an idempotency key. */
-  readonly keyed: (jobs: Jobs) => Jobs;
-}
-
 /** What the API waits when it is not told, and what its answer may take beyond a wait. */
 const POLL_MS = 25_000;
 const POLL_SLACK_MS = 5_000;
 
-export class ControllerCalls {
-  readonly #call: Call;
-  readonly #keyed: ControllerCallsOptions["keyed"];
-
-  constructor({ call, keyed }: ControllerCallsOptions) {
-    this.#call = call;
-    this.#keyed = keyed;
-  }
-
-  submit(jobs: BodyOf<"POST /v1/jobs">) {
-    const body = Array.isArray(jobs) ? this.#keyed(jobs) : this.#keyed([jobs])[0]!;
-    return this.#call("POST /v1/jobs", { body });
-  }
-
-  job(id: string) {
-    return this.#call("GET /v1/jobs/{id}", { params: { id } });
-  }
-
-  jobs(filter: QueryOf<"GET /v1/jobs"> = {}) {
-    return this.#call("GET /v1/jobs", { query: filter });
-  }
-
-  /** Null when there was no work in time. */
-  lease(request: LeaseRequest) {
-    const timeoutMs = (request.timeout_ms ?? POLL_MS) + POLL_SLACK_MS;
-    return this.#call("POST /v1/leases", { body: request }, timeoutMs);
-  }
-
-  renew(request: RenewRequest) {
-    return this.#call("POST /v1/leases/renew", { body: request });
-  }
-
-  /** Rejects with STALE_EPOCH when the job, or the leader, is another by now. */
-  async result(result: ResultRequest): Promise<ResultAnswerBody> {
-    return (await this.#call("POST /v1/results", { body: result })) as ResultAnswerBody;
-  }
-
-  /** Each has an answer of its own. */
-  async results(results: readonly ResultRequest[]): Promise<ResultAnswerBody[]> {
-    return (await this.#call("POST /v1/results", { body: [...results] })) as ResultAnswerBody[];
-  }
-
-  logs(request: LogsRequest) {
-    return this.#call("POST /v1/logs", { body: request });
-  }
-
-  agents(query: QueryOf<"GET /v1/agents"> = {}) {
-    return this.#call("GET /v1/agents", { query });
-  }
-
-  heartbeat(request: HeartbeatRequest) {
-    return this.#call("POST /v1/agents/heartbeat", { body: request });
-  }
-
-  removeAgent(name: string) {
-    return this.#call("DELETE /v1/agents/{agent_name}", { params: { agent_name: name } });
-  }
+/** `keyed` answers the same jobs, each with an idempotency key. */
+export function controllerCalls(call: Call, keyed: (jobs: Jobs) => Jobs) {
+  return {
+    submit: (jobs: BodyOf<"POST /v1/jobs">) =>
+      call("POST /v1/jobs", { body: Array.isArray(jobs) ? keyed(jobs) : keyed([jobs])[0]! }),
+    job: (id: string) => call("GET /v1/jobs/{id}", { params: { id } }),
+    jobs: (filter: QueryOf<"GET /v1/jobs"> = {}) => call("GET /v1/jobs", { query: filter }),
+    /** Null when there was no work in time. */
+    lease: (request: LeaseRequest) =>
+      call("POST /v1/leases", { body: request }, (request.timeout_ms ?? POLL_MS) + POLL_SLACK_MS),
+    renew: (request: RenewRequest) => call("POST /v1/leases/renew", { body: request }),
+    /** Rejects with STALE_EPOCH when the job, or the leader, is another by now. */
+    result: (result: ResultRequest) =>
+      call("POST /v1/results", { body: result }) as Promise<ResultAnswerBody>,
+    /** Each has an answer of its own. */
+    results: (results: readonly ResultRequest[]) =>
+      call("POST /v1/results", { body: [...results] }) as Promise<ResultAnswerBody[]>,
+    logs: (request: LogsRequest) => call("POST /v1/logs", { body: request }),
+    agents: (query: QueryOf<"GET /v1/agents"> = {}) => call("GET /v1/agents", { query }),
+    heartbeat: (request: HeartbeatRequest) => call("POST /v1/agents/heartbeat", { body: request }),
+    removeAgent: (name: string) => call("DELETE /v1/agents/{agent_name}", { params: { agent_name: name } }),
+  };
 }
 
 export type LeaseRequest = BodyOf<"POST /v1/leases">;

@@ -40,18 +40,16 @@ export async function* resumed<Event>(
   stream: Resumable<Event>,
   { signal, giveUpAfterMs, onTrouble, clock }: ResumeOptions,
 ): AsyncGenerator<Event> {
-  const stop = new AbortController();
-  const forward = (): void => stop.abort();
-  signal?.addEventListener("abort", forward, { once: true });
-  if (signal?.aborted) forward();
+  const left = new AbortController();
+  const over = signal ? AbortSignal.any([signal, left.signal]) : left.signal;
   let troubleSince: number | null = null;
   let told: string | null = null;
   const backoff = new Backoff(FIRST_DELAY_MS, DELAY_MS_MAX);
   try {
-    while (!stop.signal.aborted) {
+    while (!over.aborted) {
       let failure = new BatonClientError("UNREACHABLE", stream.endedEarly);
       try {
-        for await (const message of messages(await stream.open(stop.signal))) {
+        for await (const message of messages(await stream.open(over))) {
           troubleSince = told = null;
           backoff.reset();
           for (const event of stream.read(message)) {
@@ -60,20 +58,19 @@ export async function* resumed<Event>(
           }
         }
       } catch (error) {
-        if (stop.signal.aborted) return;
+        if (over.aborted) return;
         if (!mayPass(error)) throw error;
         failure = error;
       }
-      if (stop.signal.aborted) return;
+      if (over.aborted) return;
       troubleSince ??= clock.monotonic();
       if (clock.monotonic() - troubleSince >= giveUpAfterMs) throw failure;
       if (told !== failure.message) onTrouble?.(failure);
       told = failure.message;
-      await clock.sleep(backoff.next(), stop.signal);
+      await clock.sleep(backoff.next(), over);
     }
   } finally {
-    signal?.removeEventListener("abort", forward);
-    stop.abort();
+    left.abort();
   }
 }
 

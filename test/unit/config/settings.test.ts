@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { environmentName, type Setting, SETTINGS } from "../../../src/config/settings.ts";
 import { readValue, writeValue } from "../../../src/config/setting-value.ts";
-import { configurationPage } from "../../../src/config/write-docs.ts";
+import { configurationPage } from "../../../scripts/settings-docs.ts";
 
 describe("the table of settings", () => {
   it("has no path, variable or flag twice", () => {

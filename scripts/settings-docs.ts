@@ -1,9 +1,9 @@
 /** Writes docs/configuration.md from the table of settings: `npm run docs:settings`. */
 
 import { writeFileSync } from "node:fs";
-import { mayBeFile } from "./sources/environment.ts";
-import { PROFILE_NAMES, PROFILES } from "./definitions/profiles.ts";
-import { environmentName, type Setting, SETTING_BY_PATH, SETTINGS } from "./settings.ts";
+import { mayBeFile } from "../src/config/sources/environment.ts";
+import { PROFILE_NAMES, PROFILES } from "../src/config/definitions/profiles.ts";
+import { environmentName, type Setting, SETTING_BY_PATH, SETTINGS } from "../src/config/settings.ts";
 
 const HEAD = `# Configuration
 
@@ -173,4 +173,4 @@ function defaultText(row: Setting): string {
 }
 
 if (import.meta.main)
-  writeFileSync(new URL("../../docs/configuration.md", import.meta.url), configurationPage());
+  writeFileSync(new URL("../docs/configuration.md", import.meta.url), configurationPage());
