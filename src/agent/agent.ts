@@ -16,6 +16,7 @@ import { ThreadPool } from "../jobs/run/thread-pool.ts";
 import { Worker } from "../jobs/run/worker.ts";
 import { WorkerMonitor } from "../jobs/run/worker-monitor.ts";
 import type { TaskRegistry } from "../jobs/tasks/task-registry.ts";
+import { within } from "../platform/loop.ts";
 import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { OpenLink } from "./link-messages.ts";
@@ -118,19 +119,10 @@ export class Agent extends Lifecycle {
   async #finish(until: number): Promise<number> {
     const { clock } = this.#platform;
     const { signal } = this.#hurry;
-    const late = Promise.withResolvers<number>();
-    let cancelLate = (): void => {};
-    const within = async (ms: number): Promise<number> => {
-      cancelLate();
-      cancelLate = clock.after(ms + FINISH_SLACK_MS, () => late.resolve(0));
-      return this.#ports.finish(ms);
-    };
-    const hurried = (): void => void within(LAST_TRIES_MS).then(late.resolve);
-    signal.addEventListener("abort", hurried, { once: true });
-    const leftMs = signal.aborted ? LAST_TRIES_MS : Math.max(until - clock.monotonic(), LAST_TRIES_MS);
-    const undelivered = await Promise.race([within(leftMs), late.promise]);
-    signal.removeEventListener("abort", hurried);
-    cancelLate();
-    return undelivered;
+    const finish = (ms: number, hurry?: AbortSignal): Promise<number | undefined> =>
+      within(clock, ms + FINISH_SLACK_MS, this.#ports.finish(ms), hurry);
+    const leftMs = Math.max(until - clock.monotonic(), LAST_TRIES_MS);
+    const undelivered = signal.aborted ? undefined : await finish(leftMs, signal);
+    return undelivered ?? (signal.aborted ? await finish(LAST_TRIES_MS) : undefined) ?? 0;
   }
 }

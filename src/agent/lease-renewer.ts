@@ -18,7 +18,7 @@ import type { Backoff } from "../platform/loop.ts";
 import type { Platform } from "../platform/platform.ts";
 import type { FromLink, RunKey } from "./link-messages.ts";
 
-export interface Lease {
+interface Lease {
   readonly id: string;
   /** Of the leader that granted or last renewed it. */
   epoch: number;
@@ -27,9 +27,6 @@ export interface Lease {
   trustedUntil: number;
   /** Refused by a leader, or let go: nothing more is to be had from it. */
   over: boolean;
-}
-
-interface Kept extends Lease {
   readonly jobs: Set<string>;
   readonly backoff: Backoff;
   /** Others may run its jobs; their handlers have been aborted. */
@@ -47,7 +44,7 @@ export class LeaseRenewer {
   readonly #leader: ClusterConnection;
   readonly #agent: string;
   readonly #send: (message: Extract<FromLink, { say: "lost" | "cancel" }>) => void;
-  readonly #leases = new Map<string, Kept>();
+  readonly #leases = new Map<string, Lease>();
   readonly #stopped = new AbortController();
 
   constructor(
@@ -69,7 +66,7 @@ export class LeaseRenewer {
 
   open(id: string, epoch: number, expiresInMs: number, tasks: readonly { readonly job_id: string }[]): void {
     const { clock } = this.#platform;
-    const lease: Kept = {
+    const lease: Lease = {
       id,
       epoch,
       expiresInMs,
@@ -87,7 +84,7 @@ export class LeaseRenewer {
     this.#watch(lease);
   }
 
-  get(id: string): Lease | undefined {
+  get(id: string): Readonly<Pick<Lease, "epoch" | "over">> | undefined {
     return this.#leases.get(id);
   }
 
@@ -112,18 +109,14 @@ export class LeaseRenewer {
     for (const lease of this.#leases.values()) this.#close(lease);
   }
 
-  async #ask(lease: Kept): Promise<void> {
+  async #ask(lease: Lease): Promise<void> {
     const { clock, log } = this.#platform;
     const sentAt = clock.monotonic();
     const request: RenewRequest = { agent: this.#agent, lease_id: lease.id };
-    const { status, json } = await this.#leader.postToLeader(
-      "/v1/leases/renew",
-      () => JSON.stringify(request),
-      {
-        timeoutMs: Math.min(CALL_TIMEOUT_MS, Math.max(lease.expiresInMs / 3, 100)),
-        signal: this.#stopped.signal,
-      },
-    );
+    const timeoutMs = Math.min(CALL_TIMEOUT_MS, Math.max(lease.expiresInMs / 3, 100));
+    const options = { timeoutMs, signal: this.#stopped.signal };
+    const body = (): string => JSON.stringify(request);
+    const { status, json } = await this.#leader.postToLeader("/v1/leases/renew", body, options);
     if (status === 200) return this.#renewed(lease, json as RenewedBody, sentAt);
     const { error, message } = (json ?? {}) as Partial<Record<string, unknown>>;
     if (error !== "STALE_EPOCH")
@@ -132,7 +125,7 @@ export class LeaseRenewer {
     this.#lose(lease, "it was taken away");
   }
 
-  #renewed(lease: Kept, body: RenewedBody, sentAt: number): void {
+  #renewed(lease: Lease, body: RenewedBody, sentAt: number): void {
     lease.epoch = body.leader_epoch;
     lease.expiresInMs = body.expires_in_ms;
     lease.trustedUntil = Math.max(lease.trustedUntil, sentAt + body.expires_in_ms);
@@ -144,15 +137,13 @@ export class LeaseRenewer {
     this.#watch(lease);
   }
 
-  #renewLater(lease: Kept): void {
+  #renewLater(lease: Lease): void {
     lease.cancelRenewal();
-    lease.cancelRenewal = this.#platform.clock.after(
-      lease.expiresInMs / 3,
-      () => void this.#renewUntilAnswered(lease),
-    );
+    const renew = (): void => void this.#renewUntilAnswered(lease);
+    lease.cancelRenewal = this.#platform.clock.after(lease.expiresInMs / 3, renew);
   }
 
-  async #renewUntilAnswered(lease: Kept): Promise<void> {
+  async #renewUntilAnswered(lease: Lease): Promise<void> {
     while (!lease.over && !lease.lost) {
       try {
         return await this.renew(lease.id);
@@ -166,7 +157,7 @@ export class LeaseRenewer {
   }
 
   /** The end of a lease waits neither for the answer to a renewal nor for the next one. */
-  #watch(lease: Kept): void {
+  #watch(lease: Lease): void {
     const { clock } = this.#platform;
     lease.cancelExpiry();
     lease.cancelExpiry = clock.after(Math.max(lease.trustedUntil - clock.monotonic(), 1), () => {
@@ -175,7 +166,7 @@ export class LeaseRenewer {
     });
   }
 
-  #lose(lease: Kept, why: string): void {
+  #lose(lease: Lease, why: string): void {
     lease.cancelRenewal();
     lease.cancelExpiry();
     if (lease.lost) return;
@@ -183,7 +174,7 @@ export class LeaseRenewer {
     this.#send({ say: "lost", lease: lease.id, why });
   }
 
-  #close(lease: Kept): void {
+  #close(lease: Lease): void {
     lease.over = true;
     lease.cancelRenewal();
     lease.cancelExpiry();

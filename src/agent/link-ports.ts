@@ -14,14 +14,7 @@ import type {
 } from "../jobs/run/worker-ports.ts";
 import type { TaskRegistry } from "../jobs/tasks/task-registry.ts";
 import type { ClaimedJob, Outcome, Run, Settlement } from "../store/store.ts";
-import {
-  decide,
-  type Ended,
-  type FromLink,
-  type LinkPort,
-  type RunKey,
-  type ToLink,
-} from "./link-messages.ts";
+import { decide, type Ended, type FromLink, type LinkPort, type ToLink } from "./link-messages.ts";
 
 /** The leader made the leases, and the link keeps them. */
 const KEPT_BY_LINK: LeasePort = {
@@ -97,10 +90,8 @@ export class LinkPorts implements WorkerPorts {
     return jobs.filter((job) => {
       if (this.#tasks.get(job.task)) return true;
       const message = `this agent has no task ${job.task}, and did not ask for it`;
-      this.#settle({
-        run: job,
-        outcome: { kind: "retry", error: { code: "UNKNOWN_TASK", message }, delayMs: 0 },
-      });
+      const error = { code: "UNKNOWN_TASK", message };
+      this.#settle({ run: job, outcome: { kind: "retry", error, delayMs: 0 } });
       return false;
     });
   }
@@ -114,7 +105,7 @@ export class LinkPorts implements WorkerPorts {
   }
 }
 
-function keyOf({ lease, id, jobEpoch }: Run): RunKey {
+function keyOf({ lease, id, jobEpoch }: Run): Run {
   return { lease, id, jobEpoch };
 }
 

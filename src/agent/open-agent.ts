@@ -1,5 +1,6 @@
 /** Builds an agent: all its parts are created and connected here. */
 
+import { extname } from "node:path";
 import { Worker as Thread } from "node:worker_threads";
 import { JobSpans } from "../jobs/job-spans.ts";
 import { loadTaskFolder } from "../jobs/tasks/task-folder.ts";
@@ -7,49 +8,35 @@ import { TaskRegistry } from "../jobs/tasks/task-registry.ts";
 import { BatonError } from "../core/errors.ts";
 import type { NodeName } from "../core/ids.ts";
 import type { Clock } from "../platform/clock.ts";
-import { createLog, type Log, type LogOptions } from "../platform/log.ts";
+import { createLog, type LogOptions } from "../platform/log.ts";
 import { systemRandom } from "../platform/random.ts";
 import { OpenTelemetry } from "../platform/tracing.ts";
 import { VERSION } from "../platform/version.ts";
-import { Agent } from "./agent.ts";
+import { Agent, type AgentOptions } from "./agent.ts";
 import type { ControllerLinkSettings } from "./controller-link.ts";
 import type { OpenLink } from "./link-messages.ts";
 
-export interface OpenAgentOptions {
+export interface OpenAgentOptions extends Pick<AgentOptions, "concurrency" | "drain" | "onDied"> {
   readonly urls: readonly string[];
   /** Shown to the controllers; undefined where none asks for one. */
   readonly token?: string;
   readonly name: string;
   /** Folders of task modules. */
   readonly folders: readonly string[];
-  readonly concurrency: number;
   /** Empty for all. */
   readonly queues: readonly string[];
-  readonly drain: { readonly timeoutMs: number; readonly cleanupMs: number };
   readonly log: Omit<LogOptions, "name" | "destination">;
   readonly clock: Clock;
-  readonly onDied: (error: unknown) => void;
 }
 
-export interface OpenedAgent {
-  readonly agent: Agent;
-  readonly log: Log;
-  readonly tasks: TaskRegistry;
-}
-
-export async function openAgent(options: OpenAgentOptions): Promise<OpenedAgent> {
-  const { urls, token, name, folders, queues, clock } = options;
+export async function openAgent(options: OpenAgentOptions) {
+  const { urls, token, name, folders, queues, clock, concurrency, drain, onDied } = options;
   const tasks = new TaskRegistry();
   for (const folder of folders) for (const task of await loadTaskFolder(folder)) tasks.add(task);
   if (tasks.names().size === 0) {
     const where = folders.length === 0 ? "no folder was given" : `there are none in ${folders.join(", ")}`;
-    throw new BatonError(
-      "BAD_TASK",
-      `an agent needs tasks to run, and ${where}; name a folder with --tasks`,
-      {
-        field: "tasks",
-      },
-    );
+    const message = `an agent needs tasks to run, and ${where}; name a folder with --tasks`;
+    throw new BatonError("BAD_TASK", message, { field: "tasks" });
   }
   const logOptions: LogOptions = { ...options.log, format: logFormat(options.log.format), name };
   const log = createLog(logOptions);
@@ -62,17 +49,9 @@ export async function openAgent(options: OpenAgentOptions): Promise<OpenedAgent>
     queues: queues.length > 0 ? queues : null,
     version: VERSION,
   };
-  const agent = new Agent(
-    { clock, log, identity },
-    {
-      tasks,
-      openLink: openLinkThread(link, logOptions),
-      concurrency: options.concurrency,
-      drain: options.drain,
-      spans: new JobSpans(new OpenTelemetry(VERSION), name),
-      onDied: options.onDied,
-    },
-  );
+  const openLink = openLinkThread(link, logOptions);
+  const spans = new JobSpans(new OpenTelemetry(VERSION), name);
+  const agent = new Agent({ clock, log, identity }, { tasks, openLink, concurrency, drain, spans, onDied });
   return { agent, log, tasks };
 }
 
@@ -83,10 +62,7 @@ function logFormat(format: LogOptions["format"]): LogOptions["format"] {
 }
 
 /** Resolved relative to this module, with its own ending: `.ts` in a checkout, `.js` in the published package. */
-const ENTRY = new URL(
-  import.meta.url.endsWith(".ts") ? "./controller-link-main.ts" : "./controller-link-main.js",
-  import.meta.url,
-);
+const ENTRY = new URL(`./controller-link-main${extname(import.meta.url)}`, import.meta.url);
 
 function openLinkThread(settings: ControllerLinkSettings, log: LogOptions): OpenLink {
   return ({ hear, onDied }) => {

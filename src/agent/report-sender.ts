@@ -71,11 +71,8 @@ export class ReportSender {
 
   #pile(run: RunKey): Pile {
     const key = keyOf(run);
-    let pile = this.#piles.get(key);
-    if (!pile) {
-      pile = { run, lines: [], progress: null, posting: null, cancelPost: null };
-      this.#piles.set(key, pile);
-    }
+    const pile = this.#piles.get(key) ?? { run, lines: [], progress: null, posting: null, cancelPost: null };
+    this.#piles.set(key, pile);
     return pile;
   }
 
@@ -117,11 +114,8 @@ export class ReportSender {
       ...(progress && { progress: { percent: progress.value, message: progress.message ?? undefined } }),
     };
     const options = { timeoutMs: CALL_TIMEOUT_MS, signal: this.#over, moves: true };
-    const { status, json } = await this.#leader.postToLeader(
-      "/v1/logs",
-      () => JSON.stringify(request),
-      options,
-    );
+    const body = (): string => JSON.stringify(request);
+    const { status, json } = await this.#leader.postToLeader("/v1/logs", body, options);
     if (status === 200) return true;
     const { error, message } = (json ?? {}) as Partial<Record<string, unknown>>;
     if (error === "STALE_EPOCH") {

@@ -20,7 +20,6 @@ import type { Report } from "../store/store.ts";
 import type { LeaseRenewer } from "./lease-renewer.ts";
 import type { Ended, RunKey } from "./link-messages.ts";
 import { ReportSender } from "./report-sender.ts";
-import { afterRefusal, resultBatches, resultText, type Posting } from "./result-batch.ts";
 
 /** Results of one array. A leader settles them in one commit. */
 const BATCH_MAX = 64;
@@ -108,7 +107,10 @@ export class ResultSender {
         const again: Posting[] = [];
         for (const batch of resultBatches(left)) again.push(...(await this.#post(batch)));
         left = again;
-        this.#recovered();
+        if (this.failing) {
+          this.#backoff.reset();
+          this.#onRecovered();
+        }
       } catch (error) {
         if (this.#over.signal.aborted) break;
         if (!this.failing)
@@ -117,12 +119,6 @@ export class ResultSender {
       }
     }
     return postings.map(() => null);
-  }
-
-  #recovered(): void {
-    if (!this.failing) return;
-    this.#backoff.reset();
-    this.#onRecovered();
   }
 
   /** Under a leader that is newer than they are. One that nobody renews now is found out when its result is refused. */
@@ -158,12 +154,7 @@ export class ResultSender {
   }
 
   /** The posting to try again; null when it is dropped. */
-  async #refused(
-    posting: Posting,
-    epoch: number,
-    status: number,
-    answer: ResultAnswerBody,
-  ): Promise<Posting | null> {
+  async #refused(posting: Posting, epoch: number, status: number, answer: ResultAnswerBody) {
     const { log } = this.#platform;
     const { lease: id, id: jobId, jobEpoch } = posting.run;
     if (answer.error === "STALE_EPOCH" || answer.error === "STALE_LEASE") {
@@ -176,8 +167,8 @@ export class ResultSender {
     if (isPassing(answer.error)) throw new Error(`the result of ${jobId} was not taken: ${answer.error}`);
     const next = afterRefusal(posting, status, answer);
     const fields = { jobId, jobEpoch, status, error: answer.error, message: answer.message };
-    if (next) log.error(fields, "a result was refused; its job is told to have failed");
-    else log.error(fields, "a result was refused and is dropped");
+    const what = next ? "; its job is told to have failed" : " and is dropped";
+    log.error(fields, `a result was refused${what}`);
     return next;
   }
 }
@@ -185,4 +176,57 @@ export class ResultSender {
 /** Refused for a reason that lies with the leader and not with the result. */
 function isPassing(code: string | undefined): boolean {
   return code !== undefined && Object.hasOwn(ERRORS, code) && ERRORS[code as ErrorCode].retryable;
+}
+
+export interface Posting {
+  readonly run: RunKey;
+  readonly ended: Ended;
+}
+
+/** Half of what a node takes by default (`http.body_limit`), so that only a result that is too large by itself is refused. */
+const PARCEL_LENGTH_MAX = 512 * 1_024;
+/** The names around a result, and its ids. */
+const ENVELOPE_LENGTH = 512;
+
+/** In order, each small enough for one body; a result that is too large for any goes alone. */
+export function resultBatches(postings: readonly Posting[]): Posting[][] {
+  const all: Posting[][] = [];
+  let length = Infinity;
+  for (const posting of postings) {
+    const own = ENVELOPE_LENGTH + lengthOf(posting.ended);
+    if (length + own > PARCEL_LENGTH_MAX) {
+      all.push([]);
+      length = 0;
+    }
+    all.at(-1)!.push(posting);
+    length += own;
+  }
+  return all;
+}
+
+function lengthOf({ result, error }: Ended): number {
+  return (result?.length ?? 0) + (error ? error.message.length + (error.stack?.length ?? 0) : 0);
+}
+
+/** The result of a run is JSON already, and only put in its place. */
+export function resultText({ run, ended }: Posting, agent: string, leaderEpoch: number): string {
+  const head = JSON.stringify({
+    agent,
+    lease_id: run.lease,
+    job_id: run.id,
+    job_epoch: run.jobEpoch,
+    leader_epoch: leaderEpoch,
+    status: ended.status,
+    error: ended.error,
+  });
+  return ended.result === undefined ? head : `${head.slice(0, -1)},"result":${ended.result}}`;
+}
+
+/** A result that no leader will ever accept is reported as a failure of its job, once. Null when there is nothing to report. */
+export function afterRefusal(posting: Posting, status: number, answer: ResultAnswerBody): Posting | null {
+  if (posting.ended.status !== "succeeded" || (status !== 200 && (status < 400 || status === 404)))
+    return null;
+  const why = answer.message ?? answer.error ?? `status ${status}`;
+  const error = { code: "BAD_RESULT", message: `the result was refused: ${why}`, retryable: false };
+  return { run: posting.run, ended: { status: "failed", error } };
 }

@@ -7,7 +7,7 @@ import type { Placement } from "../peers/placement/round-robin-placement.ts";
 import type { Health } from "../observe/readiness.ts";
 import type { StoreSnapshot } from "../observe/store-snapshots.ts";
 import type { WorkHealth } from "../observe/worker-health-check.ts";
-import type { ShownSetting } from "../config/shown-settings.ts";
+import type { ShownSetting } from "../config/load-settings.ts";
 import type { ControllerApi } from "../controller/controller.ts";
 import type { Leadership, Membership } from "../leadership/coordination.ts";
 import { BatonError } from "../core/errors.ts";

@@ -6,8 +6,7 @@
 import type { Command } from "commander";
 import type { BatonClient } from "../client/baton-client.ts";
 import { nearest } from "../core/errors.ts";
-import { connect, withNodeOptions, withYes } from "./node-options.ts";
-import { confirm, type ConfirmOptions } from "./terminal/confirm.ts";
+import { connect, withNodeOptions, withYes, confirm, type ConfirmOptions } from "./node-options.ts";
 import { print } from "./terminal/output.ts";
 import type { Terminal } from "./terminal/terminal.ts";
 import { watched, type WatchOptions, withWatch } from "./terminal/watch.ts";

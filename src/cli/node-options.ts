@@ -9,7 +9,7 @@ import { isJobId } from "../core/ids.ts";
 import { TOKEN_OPTION, tokenFrom } from "./admin/credential.ts";
 import { CliFailure, EXIT } from "./failure.ts";
 import { OUTPUT_FORMATS, type OutputFormat } from "./terminal/output.ts";
-import type { Terminal } from "./terminal/terminal.ts";
+import { type Terminal, isAttended, questionStreams } from "./terminal/terminal.ts";
 
 export { DEFAULT_URL };
 /** A node that does not answer a small request in this time has other troubles than being slow. */
@@ -135,4 +135,30 @@ export function jobIdArgument(text: string): string {
 
 export function jobIdArguments(text: string, before: readonly string[] | undefined): readonly string[] {
   return [...(before ?? []), jobIdArgument(text)];
+}
+
+export interface ConfirmOptions {
+  readonly yes?: boolean;
+}
+
+/**
+ * Resolves if the answer is yes. Without a terminal, jobs and nodes that were named one by one need no answer, so that
+ * scripts need no option; what only a filter selects (`many`) needs `--yes`.
+ */
+export async function confirm(
+  terminal: Terminal,
+  { yes }: ConfirmOptions,
+  question: string,
+  { many = false }: { readonly many?: boolean } = {},
+): Promise<void> {
+  if (yes) return;
+  if (!isAttended(terminal)) {
+    if (!many) return;
+    const message = `${question.replace(/\?$/, "")}: confirmation needed`;
+    throw new CliFailure(EXIT.usage, message, "pass --yes, or run it on a terminal; --dry-run only counts");
+  }
+  const { confirm: ask } = await import("@clack/prompts");
+  const answer = await ask({ message: question, initialValue: false, ...questionStreams(terminal) });
+  // Ctrl-C gives a symbol.
+  if (answer !== true) throw new CliFailure(EXIT.failure, "nothing was changed");
 }

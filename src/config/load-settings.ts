@@ -8,7 +8,15 @@ import { hostname } from "node:os";
 import { dirname, relative, resolve } from "node:path";
 import { BatonError } from "../core/errors.ts";
 import { checkSettings } from "./checks.ts";
-import { describeMistake, Mistake, whyUnreadable, type Advice, type Found, type Source } from "./mistake.ts";
+import {
+  describeMistake,
+  Mistake,
+  whyUnreadable,
+  type Advice,
+  type Found,
+  type Source,
+  sourceText,
+} from "./mistake.ts";
 import { listeningHost } from "./values/address.ts";
 import { listenerOf, type NodeMap } from "./values/node-map.ts";
 import { type Environment, readEnvironment } from "./sources/environment.ts";
@@ -22,7 +30,7 @@ import {
   SETTINGS,
   type Settings,
 } from "./settings.ts";
-import { readValue, type Value } from "./setting-value.ts";
+import { readValue, type Value, writeValue } from "./setting-value.ts";
 
 /** The last one is LangID's, see dialects/. */
 export const FILE_NAMES = ["baton.yaml", "baton.yml", "baton.json", "cluster_config.json"] as const;
@@ -196,4 +204,40 @@ function nested(values: ReadonlyMap<string, Value>): Settings {
     holder[key] = values.get(setting.path);
   }
   return settings as unknown as Settings;
+}
+
+export interface ShownSetting {
+  readonly path: string;
+  /** As a person would write it. */
+  readonly value: Value;
+  /** Where it was written; null when the settings were made by a program. */
+  readonly source: string | null;
+  readonly isDefault: boolean;
+}
+
+export const HIDDEN = "(hidden)";
+
+export function shownSettings(settings: Settings): ShownSetting[] {
+  const sources = loadedFrom(settings)?.sources;
+  return SETTINGS.map((row: Setting) => {
+    const value = valueOf(settings, row);
+    const source = sources?.get(row.path);
+    return {
+      path: row.path,
+      value: row.secret ? (value === "" ? "" : HIDDEN) : writeValue(row, value),
+      source: source ? sourceText(source) : null,
+      isDefault: source ? source.from === "default" : isDefault(row, value),
+    };
+  });
+}
+
+function valueOf(settings: Settings, row: Setting): Value {
+  const { section, key } = settingKey(row);
+  const all = settings as unknown as Record<string, Record<string, Value>>;
+  return section === null ? (all[key] as unknown as Value) : all[section]![key]!;
+}
+
+/** As far as it is known: some defaults are determined at the start. */
+function isDefault(row: Setting, value: Value): boolean {
+  return JSON.stringify(writeValue(row, value)) === JSON.stringify(row.default);
 }

@@ -97,10 +97,8 @@ export class AgentDirectory {
 
   async purge(term: Term): Promise<void> {
     const { store, forgetAfterMs } = this.#o;
-    const removed = await this.#platform.events.fenced(
-      "agents.purge",
-      store.purge({ of: "agents", ageMs: forgetAfterMs }, term),
-    );
+    const purging = store.purge({ of: "agents", ageMs: forgetAfterMs }, term);
+    const removed = await this.#platform.events.fenced("agents.purge", purging);
     // Whoever is seen again must be known as new.
     if (removed > 0) this.#current = null;
   }
@@ -130,12 +128,7 @@ export class AgentDirectory {
 }
 
 function byName(agents: readonly Agent[]): Map<string, AgentSeen> {
-  return new Map(
-    agents.map(({ name, capabilities, version, labels, running }) => [
-      name,
-      { name, capabilities, version, labels, running },
-    ]),
-  );
+  return new Map(agents.map((agent) => [agent.name, agent]));
 }
 
 function noted(note: AgentNote, before: AgentSeen | undefined): AgentSeen {

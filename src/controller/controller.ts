@@ -30,10 +30,15 @@ import { AgentDirectory, type AgentView, type Heartbeat } from "./agent-director
 import type { EventFeed } from "./events/event-feed.ts";
 import { LeaseService, type Lease, type LeaseRequest, type RenewedLease } from "./lease-service.ts";
 import type { Caller, Issued } from "./lease-waiters.ts";
-import { LeasedRuns } from "./leased-runs.ts";
-import { ResultService, staleEpoch } from "./result-service.ts";
-import type { AgentReport, AgentResult, ResultAnswer } from "./result-service.ts";
-import { StrayLeases } from "./stray-leases.ts";
+import { LeasedRuns, StrayLeases } from "./leased-runs.ts";
+import {
+  ResultService,
+  stale,
+  staleEpoch,
+  type AgentReport,
+  type AgentResult,
+  type ResultAnswer,
+} from "./result-service.ts";
 import type { TermGuard, UnderEpoch } from "./term-guard.ts";
 
 /** Every write rejects with NOT_LEADER unless this node leads, and names the epoch that it was made under. */
@@ -164,12 +169,7 @@ export class Controller extends Lifecycle {
     const { leaderEpoch, capabilities, queues, limit, timeoutMs, requestId, unanswered, ...sign } = request;
     if (leaderEpoch !== undefined && leaderEpoch !== term.epoch) {
       const message = `leader_epoch ${leaderEpoch} is not the current one (${term.epoch}); leave it out, or give that`;
-      throw staleEpoch(null, {
-        code: "STALE_EPOCH",
-        field: "leader_epoch",
-        message,
-        leaderEpoch: term.epoch,
-      });
+      throw staleEpoch(null, stale("leader_epoch", message, term.epoch));
     }
     await guard.fenced(this.#directory.seen({ ...sign, capabilities }, term));
     await this.#giveUp(sign.name, unanswered, term);
@@ -204,7 +204,7 @@ export class Controller extends Lifecycle {
     const message = theirs
       ? `${lease} has run out or was given away; what runs under it does not count any more`
       : `${lease} is not a lease of ${agent}`;
-    throw staleEpoch(null, { code: "STALE_EPOCH", field: "lease_id", message, leaderEpoch: term.epoch });
+    throw staleEpoch(null, stale("lease_id", message, term.epoch));
   }
 
   /** One answer a result, in their order. */

@@ -241,7 +241,11 @@ function endingOf({ status, result, error }: AgentResult): Ending {
   return { ended: "threw", error: error ?? { message: "the agent gave no reason" } };
 }
 
-function stale(field: ResultRefusal["field"], message: string, leaderEpoch: number | null): ResultRefusal {
+export function stale(
+  field: ResultRefusal["field"],
+  message: string,
+  leaderEpoch: number | null,
+): ResultRefusal {
   return { code: "STALE_EPOCH", message, field, leaderEpoch };
 }
 

@@ -2,7 +2,7 @@
 
 import { agreedToken } from "../access/token-service.ts";
 import { isEverywhere, parseAddress } from "../config/values/address.ts";
-import { discoverNodes, parseDiscovery } from "../config/values/discovery.ts";
+import { discoverNodes, parseDiscovery } from "../config/values/node-map.ts";
 import { openClusterSecret } from "../config/secrets/cluster-secret.ts";
 import type { Settings } from "../config/settings.ts";
 import { openPeers, type PeerSource } from "../peers/open-peers.ts";

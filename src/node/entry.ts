@@ -14,7 +14,7 @@ import { Readiness } from "../observe/readiness.ts";
 import { StoreSnapshots } from "../observe/store-snapshots.ts";
 import { WorkerHealthCheck } from "../observe/worker-health-check.ts";
 import { parseAddress } from "../config/values/address.ts";
-import { shownSettings } from "../config/shown-settings.ts";
+import { shownSettings } from "../config/load-settings.ts";
 import type { JoinServer } from "../peers/open-peers.ts";
 import type { HttpServer } from "../http/http-server.ts";
 import { FunctionCalls } from "../jobs/submit/function-calls.ts";

@@ -53,9 +53,7 @@ export class ControllerClient {
     return { capabilities, running, lastSeenAt: Date.parse(last_seen_at) };
   }
 
-  async waiting(
-    url: string,
-  ): Promise<{ readonly jobs: readonly WaitingJob[]; readonly paused: ReadonlySet<string> } | null> {
+  async waiting(url: string): Promise<{ jobs: WaitingJob[]; paused: ReadonlySet<string> } | null> {
     const client = this.#at(url);
     const [waiting, listed] = await Promise.all([
       answerOf(client.controller.jobs({ status: "queued", limit: WAITING_READ })),
@@ -78,12 +76,8 @@ export class ControllerClient {
       statuses.map((status) => answerOf(controller.jobs({ status, limit: WORK_READ }))),
     );
     if (answers.includes(null)) return null;
-    return answers
-      .flatMap((answer) => answer!.jobs)
-      .some(
-        ({ worker, status, updated_at }) =>
-          worker === agent && (status === "processing" || Date.parse(updated_at) >= since),
-      );
+    const theirs = answers.flatMap((answer) => answer!.jobs).filter(({ worker }) => worker === agent);
+    return theirs.some(({ status, updated_at: at }) => status === "processing" || Date.parse(at) >= since);
   }
 
   async close(): Promise<void> {

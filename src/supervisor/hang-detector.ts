@@ -30,12 +30,6 @@ export interface HangDetectorOptions {
 /** So many looks within the time. Fewer, and one lost answer costs a child its life. */
 const LOOKS = 4;
 
-/** Trouble that was seen at each look since a first one. */
-interface Trouble {
-  readonly since: number;
-  readonly checks: number;
-}
-
 type Found = { readonly reason: string; readonly fatal: boolean } | null;
 
 export class HangDetector extends Lifecycle {
@@ -64,16 +58,19 @@ export class HangDetector extends Lifecycle {
   #watch(child: "controller" | "agent", check: () => Promise<Found>): Loop {
     const { wedgedAfterMs } = this.#o;
     const clock = this.#clock;
-    let trouble: Trouble | null = null;
+    /** Looks in a row that found trouble, and when the first of them was. */
+    let checks = 0;
+    let since = 0;
     return new Loop(clock, async (signal) => {
       const checkedAt = clock.monotonic();
       const found = await check();
       if (signal.aborted) return 0;
-      trouble = found && worse(trouble, checkedAt);
-      const lasted = trouble !== null && trouble.checks > LOOKS && checkedAt - trouble.since >= wedgedAfterMs;
+      if (!found) checks = 0;
+      else if (checks++ === 0) since = checkedAt;
+      const lasted = checks > LOOKS && checkedAt - since >= wedgedAfterMs;
       if (found && (lasted || found.fatal)) {
         this.#o.onWedged(child, found.reason);
-        trouble = null;
+        checks = 0;
       }
       return wedgedAfterMs / LOOKS - (clock.monotonic() - checkedAt);
     });
@@ -112,8 +109,4 @@ export class HangDetector extends Lifecycle {
       return null;
     return { reason, fatal: false };
   }
-}
-
-function worse(before: Trouble | null, now: number): Trouble {
-  return { since: before?.since ?? now, checks: (before?.checks ?? 0) + 1 };
 }

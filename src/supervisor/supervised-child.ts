@@ -12,13 +12,8 @@
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
-import {
-  isDegraded,
-  restartDelayMs,
-  steadyAfterMs,
-  type WaitPolicy,
-  type RestartPolicy,
-} from "../core/supervision.ts";
+import { isDegraded, restartDelayMs, steadyAfterMs } from "../core/supervision.ts";
+import type { RestartPolicy, WaitPolicy } from "../core/supervision.ts";
 import type { Platform } from "../platform/platform.ts";
 
 export interface ChildCommand {
@@ -46,8 +41,6 @@ export interface LastExit {
 
 /** Why we ask a child to end. */
 const REQUESTS = { stop: "asked to stop", make_way: "asked to make way for a term" } as const;
-
-export type ExitRequest = keyof typeof REQUESTS;
 
 export function isRequested(exit: LastExit | null): boolean {
   return exit !== null && exit.cause in REQUESTS;
@@ -82,7 +75,7 @@ export class SupervisedChild {
   #wake = new AbortController();
   /** Why the present process is being ended; null while it should live. */
   #ending: Pick<LastExit, "cause" | "reason"> | null = null;
-  #killAt = Number.POSITIVE_INFINITY;
+  #killAt = Infinity;
   #cancelSteps: () => void = () => {};
   #crashes = 0;
   #restarts = 0;
@@ -132,7 +125,7 @@ export class SupervisedChild {
   }
 
   /** Resolves when it is off. Asked again with less patience, it ends sooner. */
-  async turnOff(patience: WaitPolicy, cause: ExitRequest = "stop"): Promise<void> {
+  async turnOff(patience: WaitPolicy, cause: keyof typeof REQUESTS = "stop"): Promise<void> {
     this.#wanted = false;
     this.#wake.abort();
     this.#end({ cause, reason: REQUESTS[cause] }, patience);
@@ -168,18 +161,9 @@ export class SupervisedChild {
       this.#crashes++;
       const delayMs = restartDelayMs(this.#crashes, this.#o.restarts);
       const { code, signal, reason } = this.#lastExit!;
-      this.#platform.log.error(
-        {
-          child: this.#o.name,
-          code,
-          signal,
-          reason,
-          crashes: this.#crashes,
-          delayMs,
-          degraded: this.degraded,
-        },
-        "a child ended; it is started again",
-      );
+      const state = { crashes: this.#crashes, delayMs, degraded: this.degraded };
+      const fields = { child: this.#o.name, code, signal, reason, ...state };
+      this.#platform.log.error(fields, "a child ended; it is started again");
       this.#become("waiting");
       await this.#platform.clock.sleep(delayMs, this.#wake.signal);
       this.#restarts++;
@@ -192,7 +176,7 @@ export class SupervisedChild {
   /** One life, until nobody of the group is left. */
   async #live(): Promise<void> {
     this.#ending = null;
-    this.#killAt = Number.POSITIVE_INFINITY;
+    this.#killAt = Infinity;
     const { log, clock } = this.#platform;
     const { name } = this.#o;
     let cancelSteady: () => void = () => {};

@@ -1,27 +1,23 @@
 /**
- * The report of a supervisor about itself and its children: a file in its data directory, rewritten with every change.
- * A file instead of a port, because it can be read while everything else is broken, and needs no authentication.
+ * The data directory of a supervisor: its lock, and the report about itself and its children, a file that is rewritten with
+ * every change. A file instead of a port, because it can be read while everything else is broken, and needs no
+ * authentication.
  */
 
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, writeFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Role } from "../core/leadership/role.ts";
-import { lockDataFolder } from "./data-folder-lock.ts";
-import type { ExitCause, SupervisedChild } from "./supervised-child.ts";
+import type { ChildState, LastExit, SupervisedChild } from "./supervised-child.ts";
+import { DatabaseSync } from "node:sqlite";
+import { BatonError } from "../core/errors.ts";
 
 export interface ChildReport {
-  readonly state: "off" | "running" | "stopping" | "waiting";
+  readonly state: ChildState;
   readonly pid: number | null;
   readonly started_at: string | null;
   readonly restarts: number;
   readonly crashes_in_a_row: number;
-  readonly last_exit: {
-    readonly at: string;
-    readonly code: number | null;
-    readonly signal: string | null;
-    readonly cause: ExitCause;
-    readonly reason: string;
-  } | null;
+  readonly last_exit: (Omit<LastExit, "at"> & { readonly at: string }) | null;
 }
 
 export interface SupervisorReport {
@@ -87,4 +83,31 @@ const ENDED = { state: "off", pid: null, started_at: null } as const;
 
 function pathIn(directory: string): string {
   return join(directory, "controller.json");
+}
+
+const SQLITE_BUSY = 5;
+
+/**
+ * Ensures one supervisor per data directory. Returns the function that releases it; null while another process has it. The
+ * lock is the operating system's, on a file that SQLite holds open: it ends with the process, for whatever reason, so it
+ * is never stale. The alternative, a file with a process id, was rejected: ids are reused, and in a container every
+ * process has number 1.
+ */
+export function lockDataFolder(directory: string): (() => void) | null {
+  let db: DatabaseSync | undefined;
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    db = new DatabaseSync(join(directory, "controller.lock"));
+    db.exec("BEGIN EXCLUSIVE");
+  } catch (error) {
+    db?.close();
+    if (db && (error as { errcode?: number }).errcode === SQLITE_BUSY) return null;
+    const why = error instanceof Error ? error.message : String(error);
+    const message = `the data directory ${directory} cannot be used: ${why}`;
+    throw new BatonError("DATA_UNUSABLE", message, {}, { cause: error });
+  }
+  const held = db;
+  return () => {
+    if (held.isOpen) held.close();
+  };
 }

@@ -15,27 +15,22 @@ import { newToken } from "../access/token-service.ts";
 import { asksCallers } from "../config/checks.ts";
 import type { Settings } from "../config/settings.ts";
 import { BatonError } from "../core/errors.ts";
-import {
-  agentWanted,
-  beforeLeading,
-  exitCodeOf,
-  type WaitPolicy,
-  type ControllerState,
-} from "../core/supervision.ts";
+import { agentWanted, beforeLeading, exitCodeOf } from "../core/supervision.ts";
+import type { ControllerState, WaitPolicy } from "../core/supervision.ts";
 import { Mutex, within } from "../platform/loop.ts";
 import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
+import { agentCommand, agentName, controllerCommand, noAgentBecause } from "./child-commands.ts";
+import type { ChildCommandOptions } from "./child-commands.ts";
 import {
-  agentCommand,
-  agentName,
-  controllerCommand,
-  noAgentBecause,
-  type ChildCommandOptions,
-} from "./child-commands.ts";
-import { lockDataFolder } from "./data-folder-lock.ts";
+  lockDataFolder,
+  childReport,
+  readReport,
+  writeReport,
+  type SupervisorReport,
+} from "./supervisor-report.ts";
 import { messageOf, type FromController, type ToChild } from "./messages.ts";
 import { ControllerClient } from "./controller-client.ts";
-import { childReport, readReport, writeReport, type SupervisorReport } from "./supervisor-report.ts";
 import { Sentinel } from "./sentinel.ts";
 import { isRequested, SupervisedChild } from "./supervised-child.ts";
 import { HangDetector } from "./hang-detector.ts";

@@ -4,12 +4,18 @@ import type { Command } from "commander";
 import { BatonClientError } from "../../client/client-error.ts";
 import type { BatonClient, NodeBody } from "../../client/baton-client.ts";
 import { formatDuration } from "../../config/values/units.ts";
-import { confirm, type ConfirmOptions } from "../terminal/confirm.ts";
+import {
+  confirm,
+  type ConfirmOptions,
+  connect,
+  type NodeOptions,
+  withNodeOptions,
+  withYes,
+} from "../node-options.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { several } from "../../core/format-figures.ts";
 import { addClientCommand } from "../client-command.ts";
 import { drainText, nodeColumns, nodeSections, nodeText } from "./node-text.ts";
-import { connect, type NodeOptions, withNodeOptions, withYes } from "../node-options.ts";
 import { print, table } from "../terminal/output.ts";
 import { ProgressBar } from "../terminal/progress-bar.ts";
 import { isAttended, say, type Terminal } from "../terminal/terminal.ts";

@@ -1,10 +1,9 @@
 /** Changes many jobs, page by page: counts and confirms first, and shows a progress bar. */
 
 import type { BatonClient } from "../../client/baton-client.ts";
-import { confirm, type ConfirmOptions } from "../terminal/confirm.ts";
+import { confirm, type ConfirmOptions, type NodeOptions } from "../node-options.ts";
 import { count, several } from "../../core/format-figures.ts";
 import type { AnswerOf, BodyOf } from "../../api/operation-table.ts";
-import type { NodeOptions } from "../node-options.ts";
 import { print } from "../terminal/output.ts";
 import { plain } from "../terminal/plain-text.ts";
 import { ProgressBar } from "../terminal/progress-bar.ts";

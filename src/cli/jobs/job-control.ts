@@ -1,18 +1,27 @@
 /** `baton jobs retry`, `cancel` and `delete`: jobs by their ids, or all jobs that match a filter. */
 
-import { type Command, InvalidArgumentError } from "commander";
-import { filterText } from "../../core/jobs/job-fields.ts";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { filterText, FILTER_FIELDS, filtersIn, type FieldFilters } from "../../core/jobs/job-fields.ts";
 import type { BatonClient } from "../../client/baton-client.ts";
 import { type BulkAction, type BulkOptions, changeMany } from "./bulk-change.ts";
-import { confirm, type ConfirmOptions } from "../terminal/confirm.ts";
+import {
+  confirm,
+  type ConfirmOptions,
+  connect,
+  jobIdArguments,
+  wholeNumber,
+  withNodeOptions,
+  withYes,
+  instant,
+} from "../node-options.ts";
 import { CliFailure, EXIT, type ExitCode, report } from "../failure.ts";
 import { ago, count, several } from "../../core/format-figures.ts";
-import { filterOf, type JobFilter, timeOrAge, withJobFilter } from "./job-filter.ts";
-import { connect, jobIdArguments, wholeNumber, withNodeOptions, withYes } from "../node-options.ts";
 import { print, statusText, table } from "../terminal/output.ts";
 import { ProgressBar } from "../terminal/progress-bar.ts";
 import { say, type Terminal } from "../terminal/terminal.ts";
 import type { AnswerOf } from "../../api/operation-table.ts";
+import { parseDuration } from "../../config/values/units.ts";
+import { JOB_STATUSES } from "../../core/jobs/job.ts";
 
 interface ControlOptions extends BulkOptions, JobFilter, ConfirmOptions {
   readonly all?: boolean;
@@ -236,4 +245,43 @@ function numbers(text: string): readonly number[] {
   const found = text.split(",").map((each) => Number(each.trim()));
   if (found.every((each) => Number.isInteger(each) && each > 0)) return found;
   throw new InvalidArgumentError("It must be numbers of groups, as 1,3.");
+}
+
+export interface JobFilter extends FieldFilters {
+  readonly status?: (typeof JOB_STATUSES)[number];
+  readonly since?: string;
+  readonly until?: string;
+}
+
+export function withJobFilter(command: Command, terminal: Terminal): Command {
+  const times = "2026-01-31T09:00:00Z, or 1h for an hour ago";
+  command.addOption(new Option("--status <status>", "only jobs in this state").choices(JOB_STATUSES));
+  for (const { filter } of FILTER_FIELDS) command.option(`--${filter.name} <${filter.name}>`, filter.about);
+  return command
+    .option("--since <time>", `only jobs created since: ${times}`, timeOrAge(terminal))
+    .option("--until <time>", "only jobs created before", timeOrAge(terminal));
+}
+
+export function filterOf(options: JobFilter): JobFilter {
+  const { status, since, until } = options;
+  return {
+    ...(status !== undefined && { status }),
+    ...filtersIn(options),
+    ...(since !== undefined && { since }),
+    ...(until !== undefined && { until }),
+  };
+}
+
+/** A time, or how long ago. */
+export function timeOrAge(terminal: Terminal): (text: string) => string {
+  return (text) => {
+    if (text.includes("T")) return instant(text);
+    try {
+      return new Date(terminal.clock.now() - parseDuration(text)).toISOString();
+    } catch {
+      throw new InvalidArgumentError(
+        "It must be a time such as 2026-01-31T09:00:00Z, or a duration such as 1h.",
+      );
+    }
+  };
 }

@@ -16,8 +16,13 @@ import {
 } from "../node-options.ts";
 import { print, sayPartial, statusPiece, table } from "../terminal/output.ts";
 import { say, styled, type Terminal } from "../terminal/terminal.ts";
-import { addJobControlCommands, addJobFailuresCommand } from "./job-control.ts";
-import { filterOf, type JobFilter, withJobFilter } from "./job-filter.ts";
+import {
+  addJobControlCommands,
+  addJobFailuresCommand,
+  filterOf,
+  type JobFilter,
+  withJobFilter,
+} from "./job-control.ts";
 import { jobColumns, jobText, type Timeline } from "./job-text.ts";
 import { waitForResult } from "./wait-for-result.ts";
 import type { LogLineBody } from "../../api/bodies/job-body.ts";

@@ -9,12 +9,12 @@ import { journalText } from "../../core/journal-text.ts";
 import { print } from "../terminal/output.ts";
 import { plain } from "../terminal/plain-text.ts";
 import { styled, type Terminal } from "../terminal/terminal.ts";
-import { topFeed } from "./top-feed.ts";
 import { overviewLine, type ScreenSize } from "./header-view.ts";
 import { painted } from "../terminal/columns.ts";
 import { type Action, FIRST, type Model, step, type TopEvent } from "./top-model.ts";
 import { pageOf, screen } from "./screen.ts";
 import { Frame, type RawInput, TtySession } from "./tty-session.ts";
+import type { Clock } from "../../platform/clock.ts";
 
 /** Ages on the screen are in seconds. */
 const REDRAW_MS = 1_000;
@@ -177,5 +177,66 @@ async function done(client: BatonClient, action: Action): Promise<string> {
       const { status } = await client.cancel(action.job);
       return status === "cancelled" ? `${action.job} is cancelled` : `${action.job} was asked to stop`;
     }
+  }
+}
+
+export interface FeedOptions {
+  readonly client: BatonClient;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly tell: (event: TopEvent) => void;
+  /** False where only the stream is wanted. */
+  readonly lists: boolean;
+}
+
+/** More often, and looking is work for the node; less, and a progress bar seems stuck. */
+const LISTS_MS = 1_000;
+/** More rows than the largest screen has. */
+const JOBS_MAX = 200;
+const EVENTS_MAX = 100;
+
+/** Until the signal. Rejects only with what will not pass: a token that is missing, a node that is too old. */
+export async function topFeed(options: FeedOptions): Promise<void> {
+  const beside = options.lists ? [lists(options)] : [];
+  await Promise.all([stream(options), ...beside]);
+}
+
+async function stream({ client, signal, tell }: FeedOptions): Promise<void> {
+  const onTrouble = (error: BatonClientError): void => tell({ kind: "trouble", reason: error.message });
+  for await (const event of client.cluster.live({ signal, giveUpAfterMs: Infinity, onTrouble })) {
+    if (event.event === "overview") tell({ kind: "overview", overview: event.overview });
+    else tell({ kind: "journal", entries: [event.entry] });
+  }
+}
+
+async function lists({ client, clock, signal, tell }: FeedOptions): Promise<void> {
+  for (let first = true; !signal.aborted; first = false) {
+    const [nodes, queues, jobs, journal] = await Promise.all([
+      quietly(client.cluster.nodes()),
+      quietly(client.queues()),
+      quietly(client.cluster.jobs({ status: "processing", limit: JOBS_MAX })),
+      first ? quietly(client.cluster.journal({ limit: EVENTS_MAX })) : null,
+    ]);
+    if (signal.aborted) return;
+    tell({
+      kind: "lists",
+      lists: {
+        ...(nodes && { nodes: nodes.nodes }),
+        ...(queues && { queues: queues.queues }),
+        ...(jobs && { jobs: jobs.items }),
+      },
+    });
+    if (journal) tell({ kind: "journal", entries: journal.entries });
+    await clock.sleep(LISTS_MS, signal);
+  }
+}
+
+/** The stream reports failures; a list that could not be read stays as it was. */
+async function quietly<T>(call: Promise<T>): Promise<T | null> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof BatonClientError) return null;
+    throw error;
   }
 }

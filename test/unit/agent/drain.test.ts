@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { newClaim, decide } from "../../../src/agent/link-messages.ts";
-import { resultBatches, resultText } from "../../../src/agent/result-batch.ts";
+import { resultBatches, resultText } from "../../../src/agent/result-sender.ts";
 import type { Task } from "../../../src/jobs/tasks/task.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { FakeControllers } from "../../support/fake-controller.ts";

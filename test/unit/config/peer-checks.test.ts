@@ -3,7 +3,7 @@ import { chmodSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { listeningHost, parseAddress, reaches } from "../../../src/config/values/address.ts";
-import { discoverNodes, parseDiscovery, type Resolver } from "../../../src/config/values/discovery.ts";
+import { discoverNodes, parseDiscovery, type Resolver } from "../../../src/config/values/node-map.ts";
 import { fabricOf } from "../../../src/config/fabric.ts";
 import type { LoadOptions } from "../../../src/config/load-settings.ts";
 import { PROFILE_NAMES } from "../../../src/config/definitions/profiles.ts";

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { tmpdir } from "node:os";
 import { describe, it } from "node:test";
-import { loadSettings, withPort } from "../../../src/config/load-settings.ts";
-import { shownSettings } from "../../../src/config/shown-settings.ts";
+import { loadSettings, withPort, shownSettings } from "../../../src/config/load-settings.ts";
 
 const { settings } = loadSettings({
   cwd: tmpdir(),

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { StrayLeases } from "../../../src/controller/stray-leases.ts";
+import { StrayLeases } from "../../../src/controller/leased-runs.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import { fakePlatform } from "../../support/fake-platform.ts";

@@ -3,8 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { lockDataFolder } from "../../../src/supervisor/data-folder-lock.ts";
-import { readReport } from "../../../src/supervisor/supervisor-report.ts";
+import { lockDataFolder, readReport } from "../../../src/supervisor/supervisor-report.ts";
 
 describe("lockDataFolder", () => {
   it("is had by one at a time, and is free again after its release", (t) => {
