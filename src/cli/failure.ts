@@ -1,7 +1,7 @@
 /** Exit codes of commands, and their error messages. */
 
 import { BatonClientError } from "../client/client-error.ts";
-import { BatonError, hasCode } from "../core/errors.ts";
+import { BatonError, type ErrorCode, hasCode } from "../core/errors.ts";
 import { say, styled, type Terminal } from "./terminal/terminal.ts";
 
 /** Ends by a signal are 128 + its number and need no code of ours. */
@@ -47,22 +47,20 @@ export function asFailure(error: unknown): CliFailure {
   if (error instanceof BatonClientError) return fromClient(error);
   if (hasCode(error, "BAD_CONFIG")) return fromConfig(mistakesOf(error));
   if (hasCode(error, "BAD_TASK")) return new CliFailure(EXIT.config, error.message);
-  if (hasCode(error, "DATA_IN_USE")) {
-    const hint = "stop the other node, or give this one its own --data directory";
-    return new CliFailure(EXIT.failure, error.message, hint);
-  }
-  if (hasCode(error, "DATA_UNUSABLE")) return new CliFailure(EXIT.failure, error.message);
-  if (hasCode(error, "STORE_UNAVAILABLE")) {
-    const hint = "does the database run, and can this machine reach it? see --store";
-    return new CliFailure(EXIT.failure, error.message, hint);
-  }
   // An expected error: its message is enough.
   if (error instanceof BatonError && error.code !== "INTERNAL")
-    return new CliFailure(EXIT.failure, error.message);
-  if (!(error instanceof Error)) return new CliFailure(EXIT.failure, String(error));
+    return new CliFailure(EXIT.failure, error.message, HINTS[error.code]);
   // An unexpected error: the stack helps to find it.
-  return new CliFailure(EXIT.failure, error.stack ?? error.message);
+  return new CliFailure(
+    EXIT.failure,
+    error instanceof Error ? (error.stack ?? error.message) : String(error),
+  );
 }
+
+const HINTS: Partial<Record<ErrorCode, string>> = {
+  DATA_IN_USE: "stop the other node, or give this one its own --data directory",
+  STORE_UNAVAILABLE: "does the database run, and can this machine reach it? see --store",
+};
 
 /** The mistakes of a configuration, one by one. */
 export function mistakesOf({ message, details }: BatonError): readonly string[] {
@@ -102,7 +100,7 @@ function fromClient(error: BatonClientError): CliFailure {
   if (error.status === 401) return new CliFailure(EXIT.refused, message, HOW_TO_GET_IN);
   if (error.status === 403) return new CliFailure(EXIT.refused, message, howToBeAllowed(error.body));
   if (error.status === 404) return new CliFailure(EXIT.notFound, message);
-  const refused =
-    (error.status !== null && error.status >= 400 && error.status < 500) || error.status === 503;
+  const status = error.status ?? 0;
+  const refused = (status >= 400 && status < 500) || status === 503;
   return new CliFailure(refused ? EXIT.refused : EXIT.failure, message);
 }

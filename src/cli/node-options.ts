@@ -37,41 +37,25 @@ export function withYes(command: Command): Command {
   return command.option("-y, --yes", "do not ask");
 }
 
-export async function connect(terminal: Terminal, options: NodeOptions): Promise<BatonClient> {
-  // A command ends before it could learn of other nodes, and reports about the node that was named.
-  return opened(terminal, options, { urls: nodeUrls(terminal, options), discover: false });
-}
-
-/** For commands that run for long: if the named node dies, another node of its cluster is asked. */
-export async function connectForLong(terminal: Terminal, options: NodeOptions): Promise<BatonClient> {
-  return opened(terminal, options, { urls: nodeUrls(terminal, options) });
-}
-
-/** One node and no other, and each call once: for whoever wants to know how that node fares. */
-export async function connectTo(
-  terminal: Terminal,
-  options: CallSettings,
-  url: string,
-): Promise<BatonClient> {
-  return opened(terminal, options, { url, retry: false });
-}
-
 /** The token is null for whoever wants to know what is answered without one. */
-interface CallSettings {
-  readonly timeout?: number | undefined;
-  readonly token?: string | null | undefined;
-}
+type Target = Partial<Pick<NodeOptions, "url" | "timeout">> & { readonly token?: string | null | undefined };
 
-async function opened(
+/**
+ * Without `how` only the named nodes are called, because a command ends before it could learn of others. A command that
+ * runs for long discovers: if the named node dies, another node of its cluster is asked.
+ */
+export async function connect(
   terminal: Terminal,
-  options: CallSettings,
-  where: BatonClientOptions,
+  options: Target,
+  how: Pick<BatonClientOptions, "discover" | "retry"> = { discover: false },
 ): Promise<BatonClient> {
+  const urls = nodeUrls(terminal, options);
   // Loaded when it is needed: the HTTP client takes longer to load than all the rest together.
   const { BatonClient } = await import("../client/baton-client.ts");
   const token = options.token === null ? undefined : tokenFrom(terminal, { token: options.token });
   return new BatonClient({
-    ...where,
+    urls,
+    ...how,
     ...(token !== undefined && { token }),
     timeoutMs: options.timeout ?? CALL_TIMEOUT_MS,
     clock: terminal.clock,
@@ -87,11 +71,6 @@ export function nodeUrls(terminal: Terminal, options: Pick<NodeOptions, "url">):
   const who = options.url !== undefined ? "--url" : "BATON_URL";
   const message = `${who} must be a URL such as ${DEFAULT_URL}, not ${JSON.stringify(bad)}`;
   throw new CliFailure(EXIT.usage, message, /^[\w.-]+:\d{1,5}$/.test(bad) ? `write http://${bad}` : null);
-}
-
-/** One, or several with commas between them. */
-export function nodeUrl(terminal: Terminal, options: Pick<NodeOptions, "url">): string {
-  return nodeUrls(terminal, options).join(",");
 }
 
 // Readers of option values. Commander puts the name of the option before the message.
@@ -126,15 +105,31 @@ export function instant(text: string): string {
   return new Date(at).toISOString();
 }
 
+/** A time, or how long ago. */
+export function timeOrAge({ clock }: Terminal): (text: string) => string {
+  return (text) => {
+    if (text.includes("T")) return instant(text);
+    try {
+      return new Date(clock.now() - parseDuration(text)).toISOString();
+    } catch {
+      const message = "It must be a time such as 2026-01-31T09:00:00Z, or a duration such as 1h.";
+      throw new InvalidArgumentError(message);
+    }
+  };
+}
+
+/** For an option that may be given several times. */
+export function repeated(text: string, before: readonly string[] | undefined): readonly string[] {
+  return [...(before ?? []), text];
+}
+
 export function jobIdArgument(text: string): string {
-  if (!isJobId(text)) {
-    throw new InvalidArgumentError("It is not a job id: those are a node's name, a dash and a uuid.");
-  }
-  return text;
+  if (isJobId(text)) return text;
+  throw new InvalidArgumentError("It is not a job id: those are a node's name, a dash and a uuid.");
 }
 
 export function jobIdArguments(text: string, before: readonly string[] | undefined): readonly string[] {
-  return [...(before ?? []), jobIdArgument(text)];
+  return repeated(jobIdArgument(text), before);
 }
 
 export interface ConfirmOptions {

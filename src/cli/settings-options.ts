@@ -3,6 +3,7 @@
 import { type Command, Option } from "commander";
 import { type Loaded, type LoadOptions, loadSettings } from "../config/load-settings.ts";
 import { type Setting, type SettingPath, SETTINGS } from "../config/settings.ts";
+import { repeated } from "./node-options.ts";
 import { say, type Terminal } from "./terminal/terminal.ts";
 import { adviceText } from "../config/mistake.ts";
 import { checkSecret } from "../config/secrets/cluster-secret.ts";
@@ -38,7 +39,7 @@ function optionOf(row: Setting): Option {
   const option = new Option(`${row.flag} <${placeholder}>`, row.about.replaceAll("`", ""));
   // Values stay text: the settings read them, so that a flag, a variable and a file are judged alike.
   if (REPEATABLE.has(row.kind)) {
-    option.argParser((text: string, before: readonly string[] | undefined) => [...(before ?? []), text]);
+    option.argParser(repeated);
     option.description += " May be repeated.";
   }
   return option;

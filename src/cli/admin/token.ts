@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { storeOptions } from "../../config/fabric.ts";
 import { loadSettings } from "../../config/load-settings.ts";
 import { ACCESS_NAME, type Permission, PERMISSIONS } from "../../core/access/permissions.ts";
 import { systemRandom } from "../../platform/random.ts";
@@ -132,12 +133,19 @@ async function createInStore(terminal: Terminal, options: CreateOptions) {
     const message = `there is no store in ${settings.data}`;
     throw new CliFailure(EXIT.notFound, message, "name the data directory of a node with --data");
   }
-  const { createTokenIn } = await import("./direct-token.ts");
-  return createTokenIn(settings, {
-    name: options.name,
-    permission: options.permission,
-    expiresInMs: options.expires ?? null,
-    clock: terminal.clock,
-    random: systemRandom,
-  });
+  // Loaded here: no other command needs a store.
+  const [{ tokenBody }, { newToken, tokenOf }, { openStore }] = await Promise.all([
+    import("../../api/bodies/access-body.ts"),
+    import("../../access/token-service.ts"),
+    import("../../store/open-store.ts"),
+  ]);
+  const { clock } = terminal;
+  const { name, permission, expires: expiresInMs = null } = options;
+  const text = newToken();
+  const request = { name, permission, expiresInMs, by: "command line" };
+  const token = tokenOf({ clock, random: systemRandom, identity: settings }, text, request);
+  // Rejects with DATA_IN_USE while a node has an embedded store open.
+  await using store = await openStore(storeOptions(settings, { connections: 2, clock }));
+  await store.access.put([token]);
+  return { ...tokenBody(token, clock.now()), token: text };
 }

@@ -20,7 +20,7 @@ import {
 } from "../terminal/output.ts";
 import { type Style, styled, type Terminal } from "../terminal/terminal.ts";
 import type { AnswerOf } from "../../api/operation-table.ts";
-import { nodeUrl } from "../node-options.ts";
+import { nodeUrls } from "../node-options.ts";
 
 export function addClusterCommands(program: Command, terminal: Terminal): void {
   addClientCommand(program.command("cluster").description("show the cluster as a whole"), terminal, {
@@ -114,7 +114,7 @@ export function addStatusCommands(program: Command, terminal: Terminal): void {
     call: (client) => client.status(),
     text: (status, { options }) =>
       [
-        facts(terminal, statusFacts(status, nodeUrl(terminal, options))),
+        facts(terminal, statusFacts(status, nodeUrls(terminal, options).join(","))),
         ...listSection(terminal, "Notes", status.cluster.notes),
         ...listSection(terminal, "Promised", status.guarantees.promised),
         ...listSection(terminal, "Not promised", status.guarantees.not_promised),

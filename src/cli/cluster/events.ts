@@ -1,19 +1,17 @@
 /** `baton events`: shows the events of the cluster as they happen. */
 
 import { type Command, Option } from "commander";
-import type { BatonClient, ClusterEvent } from "../../client/baton-client.ts";
+import type { BatonClient, ClusterEvent, StreamOptions } from "../../client/baton-client.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { below } from "../terminal/help-layout.ts";
-import { timeOrAge } from "../jobs/job-control.ts";
 import { journalText, journalTone } from "../../core/journal-text.ts";
-import { connectForLong, type NodeOptions, wholeNumber, withNodeOptions } from "../node-options.ts";
+import { connect, type NodeOptions, timeOrAge, wholeNumber, withNodeOptions } from "../node-options.ts";
 import { print, toneStyle } from "../terminal/output.ts";
 import { plain } from "../terminal/plain-text.ts";
 import { say, type Style, styled, type Terminal } from "../terminal/terminal.ts";
 import type { JournalEntryBody } from "../../api/operations/cluster/journal.ts";
 import type { BatonClientError } from "../../client/client-error.ts";
 import { mayPass } from "../../client/streams/resumable-stream.ts";
-import type { Clock } from "../../platform/clock.ts";
 
 const SOURCES = ["journal", "jobs"] as const;
 type Source = (typeof SOURCES)[number];
@@ -67,71 +65,35 @@ async function events(terminal: Terminal, options: EventsOptions): Promise<void>
     const message = `--after must be the id of an event such as 7-120, not ${JSON.stringify(after)}`;
     throw new CliFailure(EXIT.usage, message);
   }
-  await using client = await connectForLong(terminal, options);
+  await using client = await connect(terminal, options, { discover: true });
   // One call that fails at once where no node is; the streams would go on trying.
   await client.health();
   const over = new AbortController();
-  const show = (told: Told, text: () => string): void =>
-    print({ ...terminal, streaming: true }, options.output, told, text);
-  const running = [
-    ...(only === "jobs"
-      ? []
-      : [
-          journal(
-            terminal,
-            client,
-            over.signal,
-            { last: last ?? (since ? 0 : 10), since: since ?? null },
-            show,
-          ),
-        ]),
-    ...(only === "journal" ? [] : [jobs(terminal, client, over.signal, after, show)]),
-  ];
+  const stream = { signal: over.signal, giveUpAfterMs: Infinity };
+  const show = (told: Told, text: string, style: Style | null): void =>
+    print({ ...terminal, streaming: true }, options.output, told, () => line(terminal, told, text, style));
+  const journal = async (): Promise<void> => {
+    const from = { last: last ?? (since ? 0 : 10), since: since ?? null };
+    for await (const entry of journalFeed(terminal, client, stream, from))
+      show({ source: "journal", ...entry }, journalText(entry), toneStyle(journalTone(entry.kind)));
+  };
+  const jobs = async (): Promise<void> => {
+    for await (const event of client.events({ ...stream, ...(after !== undefined && { after }) })) {
+      // Of the stream, not of what happens.
+      if (event.event === "hello") continue;
+      if (event.event === "gap") {
+        say(terminal, event.data.message);
+        continue;
+      }
+      const { data, id, event: kind } = event;
+      const told = { source: "jobs", id, at: data.ts, kind, node: data.node_id ?? null, data } as const;
+      show(told, dataText(data), STYLES[kind] ?? null);
+    }
+  };
   try {
-    await Promise.all(running);
+    await Promise.all([...(only === "jobs" ? [] : [journal()]), ...(only === "journal" ? [] : [jobs()])]);
   } finally {
     over.abort();
-  }
-}
-
-type Show = (told: Told, text: () => string) => void;
-
-async function journal(
-  terminal: Terminal,
-  client: BatonClient,
-  signal: AbortSignal,
-  from: { readonly last: number; readonly since: string | null },
-  show: Show,
-): Promise<void> {
-  const onTrouble = (reason: string): void => say(terminal, `${reason}; trying again`);
-  for await (const entry of journalFeed({ client, clock: terminal.clock, signal, onTrouble, ...from })) {
-    show({ source: "journal", ...entry }, () =>
-      line(terminal, entry.at, entry.kind, journalText(entry), toneStyle(journalTone(entry.kind))),
-    );
-  }
-}
-
-const FOR_EVER_MS = Number.MAX_SAFE_INTEGER;
-
-async function jobs(
-  terminal: Terminal,
-  client: BatonClient,
-  signal: AbortSignal,
-  after: string | undefined,
-  show: Show,
-): Promise<void> {
-  const options = { signal, giveUpAfterMs: FOR_EVER_MS, ...(after !== undefined && { after }) };
-  for await (const event of client.events(options)) {
-    // Of the stream, not of what happens.
-    if (event.event === "hello") continue;
-    if (event.event === "gap") {
-      say(terminal, event.data.message);
-      continue;
-    }
-    const { data, id, event: kind } = event;
-    show({ source: "jobs", id, at: data.ts, kind, node: data.node_id ?? null, data }, () =>
-      line(terminal, data.ts, kind, dataText(data), STYLES[kind] ?? null),
-    );
   }
 }
 
@@ -143,8 +105,7 @@ const STYLES: Readonly<Record<string, Style>> = {
   "lease.expired": "yellow",
 };
 
-function line(terminal: Terminal, at: string, kind: string, text: string, style: Style | null): string {
-  const { out } = terminal;
+function line({ out }: Terminal, { at, kind }: Told, text: string, style: Style | null): string {
   const shown = plain(kind).padEnd(16);
   return `${styled(out, "dim", at)} ${style === null ? shown : styled(out, style, shown)} ${plain(text)}`;
 }
@@ -157,23 +118,20 @@ function dataText(data: Extract<ClusterEvent, { id: string | null; data: { ts: s
     .join(" ");
 }
 
-export interface JournalFeedOptions {
-  readonly client: BatonClient;
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-  /** Entries before now: so many, or since an instant (ISO-8601). */
-  readonly last: number;
-  readonly since: string | null;
-  readonly onTrouble: (reason: string) => void;
-}
-
 const PAGE = 500;
 /** Enough to know again what a page brings a second time. */
 const SEEN_MAX = 5_000;
 
-/** Oldest first, each once. Ends when the signal fires; rejects with what will not pass. */
-export async function* journalFeed(options: JournalFeedOptions): AsyncGenerator<JournalEntryBody> {
-  const { client, clock, signal } = options;
+/**
+ * The journal as one stream that resumes after each loss: oldest first, each entry once. It begins with so many entries
+ * before now, or with those since an instant. Ends when the signal fires; rejects with what will not pass.
+ */
+async function* journalFeed(
+  terminal: Terminal,
+  client: BatonClient,
+  stream: StreamOptions,
+  from: { readonly last: number; readonly since: string | null },
+): AsyncGenerator<JournalEntryBody> {
   const seen = new Set<string>();
   const fresh = (entries: readonly JournalEntryBody[]): JournalEntryBody[] =>
     entries.filter((entry) => {
@@ -183,22 +141,22 @@ export async function* journalFeed(options: JournalFeedOptions): AsyncGenerator<
       if (seen.size > SEEN_MAX) seen.delete(seen.values().next().value!);
       return true;
     });
-  let since = options.since;
-  let last: number | null = options.last;
+  let { since } = from;
+  let last: number | null = from.last;
   /** What was written while there was no stream: at first, and after each loss. */
   let missed = true;
   const onTrouble = (error: BatonClientError): void => {
     missed = true;
-    options.onTrouble(error.message);
+    say(terminal, `${error.message}; trying again`);
   };
-  for await (const event of client.cluster.live({ signal, giveUpAfterMs: Infinity, onTrouble })) {
+  for await (const event of client.cluster.live({ ...stream, onTrouble })) {
     if (missed) {
       missed = false;
       try {
         const entries = await entriesBack(client, since, last);
         last = null;
         yield* fresh(entries);
-        since = entries.at(-1)?.at ?? since ?? new Date(clock.now()).toISOString();
+        since = entries.at(-1)?.at ?? since ?? new Date(terminal.clock.now()).toISOString();
       } catch (error) {
         if (!mayPass(error)) throw error;
         // The next event brings another try; this one is among what is read then.

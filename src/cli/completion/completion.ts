@@ -112,7 +112,7 @@ async function valuesOf(
   // `auto|json|pretty`
   const listed = choices ?? (/^[\w-]+(?:\|[\w-]+)+$/.test(name) ? name.split("|") : null);
   if (listed) return listed.map((each) => ({ name: each, about: "" }));
-  await using client = await connect(terminal, { timeout: CALL_TIMEOUT_MS, output: "table" });
+  await using client = await connect(terminal, { timeout: CALL_TIMEOUT_MS });
   const known: Readonly<Record<string, () => Promise<readonly { readonly name: string }[]>>> = {
     node: async () => (await client.cluster.nodes()).nodes,
     queue: async () => (await client.queues()).queues,

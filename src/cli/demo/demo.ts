@@ -23,7 +23,7 @@ import {
 } from "./demo-plan.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { invocation } from "../process/banner.ts";
-import { DEFAULT_URL, portNumber } from "../node-options.ts";
+import { DEFAULT_URL, portNumber, repeated } from "../node-options.ts";
 import type { Column } from "../terminal/columns.ts";
 import { table } from "../terminal/output.ts";
 import { untilStopped } from "../process/shutdown.ts";
@@ -60,7 +60,7 @@ export function addDemoCommand(program: Command, terminal: Terminal): void {
     .option(
       "--tasks <dir>",
       "a directory of task modules, in addition to the examples. May be repeated.",
-      (dir: string, before: readonly string[] | undefined) => [...(before ?? []), dir],
+      repeated,
     )
     .option("--empty", "begin without the example jobs and schedules")
     .action((options: DemoOptions) => demo(terminal, options));

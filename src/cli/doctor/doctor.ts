@@ -9,7 +9,7 @@ import { isPostgresUrl } from "../../config/values/secret-url.ts";
 import { hasCode, nearest } from "../../core/errors.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { below } from "../terminal/help-layout.ts";
-import { connectTo, DEFAULT_URL, type NodeOptions, nodeUrls, withNodeOptions } from "../node-options.ts";
+import { connect, DEFAULT_URL, type NodeOptions, nodeUrls, withNodeOptions } from "../node-options.ts";
 import { print } from "../terminal/output.ts";
 import { ProgressBar } from "../terminal/progress-bar.ts";
 import { flagsOf, loadQuietly, withSettingsOptions } from "../settings-options.ts";
@@ -123,9 +123,10 @@ function contextOf(
       const { urls, sure } = named ? { urls: nodeUrls(terminal, options), sure: true } : urlsOf(found);
       const timeout = Math.ceil(deadlineMs / CALLS_EACH);
       const { token } = options;
-      const connect: NodesQuestion["connect"] = (url, as) =>
-        connectTo(terminal, { timeout, token: as === "anybody" ? null : token }, url);
-      const answer = await askNodes({ urls, clock, connect });
+      // Each call once: what is asked for is how that very node fares.
+      const at: NodesQuestion["connect"] = (url, as) =>
+        connect(terminal, { url, timeout, token: as === "anybody" ? null : token }, { retry: false });
+      const answer = await askNodes({ urls, clock, connect: at });
       if (answer.url === null && !sure) return null;
       reached.set("nodes", answer.url !== null);
       return answer;

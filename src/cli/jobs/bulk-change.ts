@@ -13,12 +13,12 @@ export type BulkAction = "retry" | "cancel" | "delete";
 
 type BulkPage = AnswerOf<"POST /cluster/jobs/bulk">;
 
-export type BulkFilter = NonNullable<BodyOf<"POST /cluster/jobs/bulk">["filter"]>;
+type BulkBody = BodyOf<"POST /cluster/jobs/bulk">;
 
 export interface BulkRequest {
   readonly action: BulkAction;
   /** Each is gone through by itself; the sets do not overlap. */
-  readonly filters: readonly BulkFilter[];
+  readonly filters: readonly NonNullable<BulkBody["filter"]>[];
   /** "failed jobs of task resize", for the question. */
   readonly what: string;
   readonly reason?: string | undefined;
@@ -32,7 +32,7 @@ interface Totals {
   matched: number;
   changed: number;
   skipped: number;
-  readonly examples: { readonly job_id: string; readonly why: string }[];
+  readonly examples: BulkPage["skipped"];
   partial: boolean;
 }
 
@@ -64,27 +64,24 @@ export async function changeMany(
     );
     return;
   }
-  await confirm(terminal, options, `${action[0]!.toUpperCase()}${action.slice(1)} ${amount}?`, {
-    many: true,
-  });
+  await confirm(terminal, options, questionOf(action, amount), { many: true });
   const totals = await changed(terminal, client, request, more ? null : matched);
   const { matched: seen, changed: done, skipped, examples, partial } = totals;
-  print(
-    terminal,
-    options.output,
-    { action, matched: seen, changed: done, skipped_count: skipped, skipped: examples },
-    () =>
-      `${several(done, "job")} ${DOING[action][1]}${skipped > 0 ? `, ${count(skipped)} left as they are` : ""}`,
-  );
+  const answer = { action, matched: seen, changed: done, skipped_count: skipped, skipped: examples };
+  const left = skipped > 0 ? `, ${count(skipped)} left as they are` : "";
+  print(terminal, options.output, answer, () => `${several(done, "job")} ${DOING[action][1]}${left}`);
   if (options.output === "table") {
     for (const { job_id, why } of examples) say(terminal, `  ${job_id}: ${plain(why)}`);
     if (skipped > examples.length) say(terminal, `  and ${count(skipped - examples.length)} more`);
   }
-  if (partial)
-    say(
-      terminal,
-      "some nodes could not be reached: jobs that only they have are as they were; repeat it later",
-    );
+  const missing =
+    "some nodes could not be reached: jobs that only they have are as they were; repeat it later";
+  if (partial) say(terminal, missing);
+}
+
+/** `Retry 3 jobs?` */
+export function questionOf(action: BulkAction, what: string): string {
+  return `${action[0]!.toUpperCase()}${action.slice(1)} ${what}?`;
 }
 
 async function counted(
@@ -118,9 +115,12 @@ async function changed(
   const totals: Totals = { matched: 0, changed: 0, skipped: 0, examples: [], partial: false };
   try {
     for (const filter of filters) {
-      const body = { action, filter, limit: PAGE, ...(reason !== undefined && { reason }) };
-      for await (const page of pages(client, body)) {
-        add(totals, page);
+      for await (const page of pages(client, { action, filter, limit: PAGE, reason })) {
+        totals.matched += page.matched;
+        totals.changed += page.changed;
+        totals.skipped += page.skipped_count;
+        totals.partial ||= page.partial;
+        totals.examples.push(...page.skipped.slice(0, EXAMPLES_MAX - totals.examples.length));
         bar.show(totals.matched, total === null ? null : Math.max(total, totals.matched));
       }
     }
@@ -130,27 +130,11 @@ async function changed(
   }
 }
 
-function add(totals: Totals, page: BulkPage): void {
-  totals.matched += page.matched;
-  totals.changed += page.changed;
-  totals.skipped += page.skipped_count;
-  totals.partial ||= page.partial;
-  totals.examples.push(...page.skipped.slice(0, EXAMPLES_MAX - totals.examples.length));
-}
-
-interface BulkBody {
-  readonly action: BulkAction;
-  readonly filter: BulkFilter;
-  readonly limit: number;
-  readonly dry_run?: boolean;
-  readonly reason?: string;
-}
-
 async function* pages(client: BatonClient, body: BulkBody): AsyncGenerator<BulkPage> {
-  let cursor: string | null = null;
+  let cursor: string | undefined;
   do {
-    const page: BulkPage = await client.cluster.bulk({ ...body, ...(cursor !== null && { cursor }) });
+    const page: BulkPage = await client.cluster.bulk({ ...body, cursor });
     yield page;
-    cursor = page.next_cursor;
-  } while (cursor !== null);
+    cursor = page.next_cursor ?? undefined;
+  } while (cursor !== undefined);
 }

@@ -3,16 +3,16 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { filterText, FILTER_FIELDS, filtersIn, type FieldFilters } from "../../core/jobs/job-fields.ts";
 import type { BatonClient } from "../../client/baton-client.ts";
-import { type BulkAction, type BulkOptions, changeMany } from "./bulk-change.ts";
+import { type BulkAction, type BulkOptions, changeMany, questionOf } from "./bulk-change.ts";
 import {
   confirm,
   type ConfirmOptions,
   connect,
   jobIdArguments,
+  timeOrAge,
   wholeNumber,
   withNodeOptions,
   withYes,
-  instant,
 } from "../node-options.ts";
 import { CliFailure, EXIT, type ExitCode, report } from "../failure.ts";
 import { ago, count, several } from "../../core/format-figures.ts";
@@ -20,7 +20,6 @@ import { print, statusText, table } from "../terminal/output.ts";
 import { ProgressBar } from "../terminal/progress-bar.ts";
 import { say, type Terminal } from "../terminal/terminal.ts";
 import type { AnswerOf } from "../../api/operation-table.ts";
-import { parseDuration } from "../../config/values/units.ts";
 import { JOB_STATUSES } from "../../core/jobs/job.ts";
 
 interface ControlOptions extends BulkOptions, JobFilter, ConfirmOptions {
@@ -35,35 +34,21 @@ interface Changed {
   readonly cancel_requested?: boolean;
 }
 
-type Act = (client: BatonClient, id: string, options: ControlOptions) => Promise<Changed>;
-
-const COMMANDS: readonly {
-  readonly action: BulkAction;
-  readonly about: string;
-  readonly act: Act;
-}[] = [
-  {
-    action: "retry",
-    about: "put failed or cancelled jobs back into the queue (--all: those that failed)",
-    act: (client, id) => client.retry(id),
-  },
-  {
-    action: "cancel",
-    about: "cancel jobs: at once if they wait, through their AbortSignal if they run",
-    act: (client, id, { reason }) => client.cancel(id, reason),
-  },
-  {
-    action: "delete",
-    about: "delete jobs that are not running, with their logs and results",
-    act: async (client, id) => {
-      await client.remove(id);
-      return { job_id: id, status: "deleted" };
-    },
-  },
+const COMMANDS: readonly (readonly [action: BulkAction, about: string])[] = [
+  ["retry", "put failed or cancelled jobs back into the queue (--all: those that failed)"],
+  ["cancel", "cancel jobs: at once if they wait, through their AbortSignal if they run"],
+  ["delete", "delete jobs that are not running, with their logs and results"],
 ];
 
+async function act(client: BatonClient, action: BulkAction, id: string, reason?: string): Promise<Changed> {
+  if (action === "retry") return client.retry(id);
+  if (action === "cancel") return client.cancel(id, reason);
+  await client.remove(id);
+  return { job_id: id, status: "deleted" };
+}
+
 export function addJobControlCommands(jobs: Command, terminal: Terminal): void {
-  for (const { action, about, act } of COMMANDS) {
+  for (const [action, about] of COMMANDS) {
     const command = withYes(withNodeOptions(withJobFilter(jobs.command(action), terminal)))
       .description(about)
       .argument("[job-id...]", "ids of jobs", jobIdArguments)
@@ -71,7 +56,7 @@ export function addJobControlCommands(jobs: Command, terminal: Terminal): void {
       .option("--error-code <code>", "only jobs that failed with this code")
       .option("--dry-run", "only count them")
       .action((ids: readonly string[] | undefined, options: ControlOptions) =>
-        control(terminal, action, act, ids ?? [], options),
+        control(terminal, action, ids ?? [], options),
       );
     if (action === "cancel") command.option("--reason <text>", "why, for the job's error");
   }
@@ -80,7 +65,6 @@ export function addJobControlCommands(jobs: Command, terminal: Terminal): void {
 async function control(
   terminal: Terminal,
   action: BulkAction,
-  act: Act,
   ids: readonly string[],
   options: ControlOptions,
 ): Promise<void> {
@@ -98,7 +82,7 @@ async function control(
   await using client = await connect(terminal, options);
   if (ids.length > 0) {
     // Awaited here: the connection is closed when this function returns.
-    await eachOf(terminal, client, ids, options, act, action);
+    await eachOf(terminal, client, action, ids, options);
     return;
   }
   // Cancelled jobs can be retried too, but --all does not mean those.
@@ -116,28 +100,23 @@ const UNASKED_MAX = 1;
 async function eachOf(
   terminal: Terminal,
   client: BatonClient,
+  action: BulkAction,
   ids: readonly string[],
   options: ControlOptions,
-  act: Act,
-  action: BulkAction,
 ): Promise<void> {
-  if (action === "delete" || ids.length > UNASKED_MAX) {
-    await confirm(
-      terminal,
-      options,
-      `${action[0]!.toUpperCase()}${action.slice(1)} ${several(ids.length, "job")}?`,
-    );
-  }
+  const { reason, output } = options;
+  if (action === "delete" || ids.length > UNASKED_MAX)
+    await confirm(terminal, options, questionOf(action, several(ids.length, "job")));
   if (ids.length === 1) {
-    const answer = await act(client, ids[0]!, options);
-    return print(terminal, options.output, answer, () => changedText(terminal, answer));
+    const answer = await act(client, action, ids[0]!, reason);
+    return print(terminal, output, answer, () => changedText(terminal, answer));
   }
   const bar = new ProgressBar(terminal, action);
   const answers: Changed[] = [];
   let code: ExitCode | null = null;
   for (const [at, id] of ids.entries()) {
     try {
-      answers.push(await act(client, id, options));
+      answers.push(await act(client, action, id, reason));
     } catch (error) {
       bar.clear();
       const exit = report(terminal, error);
@@ -148,9 +127,7 @@ async function eachOf(
     bar.show(at + 1, ids.length);
   }
   bar.clear();
-  print(terminal, options.output, answers, () =>
-    answers.map((each) => changedText(terminal, each)).join("\n"),
-  );
+  print(terminal, output, answers, () => answers.map((each) => changedText(terminal, each)).join("\n"));
   if (code !== null)
     throw new CliFailure(code, `${ids.length - answers.length} of ${ids.length} jobs were not changed`);
 }
@@ -264,24 +241,6 @@ export function withJobFilter(command: Command, terminal: Terminal): Command {
 
 export function filterOf(options: JobFilter): JobFilter {
   const { status, since, until } = options;
-  return {
-    ...(status !== undefined && { status }),
-    ...filtersIn(options),
-    ...(since !== undefined && { since }),
-    ...(until !== undefined && { until }),
-  };
-}
-
-/** A time, or how long ago. */
-export function timeOrAge(terminal: Terminal): (text: string) => string {
-  return (text) => {
-    if (text.includes("T")) return instant(text);
-    try {
-      return new Date(terminal.clock.now() - parseDuration(text)).toISOString();
-    } catch {
-      throw new InvalidArgumentError(
-        "It must be a time such as 2026-01-31T09:00:00Z, or a duration such as 1h.",
-      );
-    }
-  };
+  const given = Object.entries({ status, ...filtersIn(options), since, until });
+  return Object.fromEntries(given.filter(([, value]) => value !== undefined));
 }

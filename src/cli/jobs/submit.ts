@@ -10,6 +10,7 @@ import {
   duration,
   instant,
   type NodeOptions,
+  repeated,
   wholeNumber,
   withNodeOptions,
 } from "../node-options.ts";
@@ -46,7 +47,7 @@ export function withJobOptions(command: Command, of: "job" | "schedule"): Comman
     const option = new Option(flag.text, flag.about);
     const parse = PARSERS[flag.text.split(" ")[1]!];
     if (parse) option.argParser(parse);
-    if (kind === "texts") option.argParser((text, before?: string[]) => [...(before ?? []), text]);
+    if (kind === "texts") option.argParser(repeated);
     command.addOption(option);
   }
   return command.option("--payload-file <file>", "read the payload from a file, or from stdin with -");

@@ -8,7 +8,7 @@ import type { Log } from "../../platform/log.ts";
 import { TOKEN_OPTION, tokenFrom } from "../admin/credential.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { below } from "../terminal/help-layout.ts";
-import { DEFAULT_URL, nodeUrl } from "../node-options.ts";
+import { DEFAULT_URL, nodeUrls, repeated } from "../node-options.ts";
 import { leftoverText, reportUncaught, untilStopped } from "./shutdown.ts";
 import { say, type Terminal } from "../terminal/terminal.ts";
 
@@ -50,7 +50,7 @@ export function addAgentCommand(program: Command, terminal: Terminal): void {
 }
 
 async function runAgent(terminal: Terminal, options: AgentCommandOptions): Promise<void> {
-  const urls = agentUrls(terminal, options);
+  const urls = nodeUrls(terminal, { url: options.url?.join(",") });
   const { settings } = loadSettings({
     cwd: terminal.cwd,
     environment: terminal.environment,
@@ -96,12 +96,6 @@ async function runAgent(terminal: Terminal, options: AgentCommandOptions): Promi
   process.exit(await code);
 }
 
-function agentUrls(terminal: Terminal, { url }: AgentCommandOptions): string[] {
-  if (url !== undefined) return url.map((each) => nodeUrl(terminal, { url: each }));
-  const named = list(terminal.environment["BATON_URL"] || DEFAULT_URL, undefined);
-  return named.map((each) => nodeUrl({ ...terminal, environment: { BATON_URL: each } }, {}));
-}
-
 function die(log: Log, error: unknown): void {
   log.error({ err: error }, "the link to the controllers died; the process ends, and its leases run out");
   process.exit(EXIT.failure);
@@ -112,10 +106,6 @@ function die(log: Log, error: unknown): void {
 function list(text: string, before: readonly string[] | undefined): readonly string[] {
   const parts = text.split(",").map((each) => each.trim());
   return [...(before ?? []), ...parts.filter((each) => each !== "")];
-}
-
-function repeated(text: string, before: readonly string[] | undefined): readonly string[] {
-  return [...(before ?? []), text];
 }
 
 function queueList(text: string, before: readonly string[] | undefined): readonly string[] {

@@ -4,17 +4,18 @@ import type { Command } from "commander";
 import type { BatonClient } from "../../client/baton-client.ts";
 import { BatonClientError } from "../../client/client-error.ts";
 import { CliFailure, EXIT } from "../failure.ts";
-import { connectForLong, type NodeOptions, withNodeOptions } from "../node-options.ts";
+import { connect, type NodeOptions, withNodeOptions } from "../node-options.ts";
 import { journalText } from "../../core/journal-text.ts";
 import { print } from "../terminal/output.ts";
 import { plain } from "../terminal/plain-text.ts";
-import { styled, type Terminal } from "../terminal/terminal.ts";
+import { say, styled, type Terminal } from "../terminal/terminal.ts";
 import { overviewLine, type ScreenSize } from "./header-view.ts";
 import { painted } from "../terminal/columns.ts";
 import { type Action, FIRST, type Model, step, type TopEvent } from "./top-model.ts";
 import { pageOf, screen } from "./screen.ts";
 import { Frame, type RawInput, TtySession } from "./tty-session.ts";
 import type { Clock } from "../../platform/clock.ts";
+import { repeat } from "../../platform/loop.ts";
 
 /** Ages on the screen are in seconds. */
 const REDRAW_MS = 1_000;
@@ -29,7 +30,7 @@ export function addTopCommand(program: Command, terminal: Terminal): void {
 }
 
 async function top(terminal: Terminal, options: NodeOptions): Promise<void> {
-  await using client = await connectForLong(terminal, options);
+  await using client = await connect(terminal, options, { discover: true });
   const input = terminal.input as Partial<RawInput> & { readonly isTTY?: boolean };
   const asScreen = options.output === "table" && terminal.out.isTTY && input.isTTY && input.setRawMode;
   try {
@@ -46,24 +47,14 @@ async function top(terminal: Terminal, options: NodeOptions): Promise<void> {
 async function lines(terminal: Terminal, client: BatonClient, { output }: NodeOptions): Promise<void> {
   // One call that fails at once where no node is; the stream would go on trying.
   await client.health();
-  await topFeed({
-    client,
-    clock: terminal.clock,
-    signal: new AbortController().signal,
-    lists: false,
-    tell(event) {
-      const shown = { ...terminal, streaming: true };
-      if (event.kind === "overview") {
-        const { overview } = event;
-        print(shown, output, { event: "overview", data: overview }, () => overviewLine(overview));
-      } else if (event.kind === "journal") {
-        for (const entry of event.entries) {
-          print(shown, output, { event: "journal", data: entry }, () =>
-            plain(`${entry.at} ${journalText(entry)}`),
-          );
-        }
-      } else if (event.kind === "trouble") terminal.err.write(`${event.reason}; trying again\n`);
-    },
+  const show = (event: string, data: unknown, text: () => string): void =>
+    print({ ...terminal, streaming: true }, output, { event, data }, text);
+  await stream(client, (event) => {
+    if (event.kind === "trouble") say(terminal, `${event.reason}; trying again`);
+    else if (event.kind === "overview") show("overview", event.overview, () => overviewLine(event.overview));
+    else if (event.kind === "journal")
+      for (const entry of event.entries)
+        show("journal", entry, () => plain(`${entry.at} ${journalText(entry)}`));
   });
 }
 
@@ -97,14 +88,13 @@ class Top {
     const { signal } = this.#over;
     this.#session.start();
     try {
-      const ticking = async (): Promise<void> => {
-        while (!signal.aborted) {
-          this.#draw();
-          await clock.sleep(REDRAW_MS, signal);
-        }
-      };
-      const tell = (event: TopEvent): void => this.#tell(event);
-      await Promise.all([topFeed({ client: this.#client, clock, signal, tell, lists: true }), ticking()]);
+      const tell: Tell = (event) => this.#tell(event);
+      const ticking = repeat(clock, signal, async () => {
+        this.#draw();
+        return REDRAW_MS;
+      });
+      const read = lists(this.#client, clock, tell, signal);
+      await Promise.all([stream(this.#client, tell, signal), read, ticking]);
     } finally {
       this.#over.abort();
       this.#quieting();
@@ -180,28 +170,16 @@ async function done(client: BatonClient, action: Action): Promise<string> {
   }
 }
 
-export interface FeedOptions {
-  readonly client: BatonClient;
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-  readonly tell: (event: TopEvent) => void;
-  /** False where only the stream is wanted. */
-  readonly lists: boolean;
-}
-
 /** More often, and looking is work for the node; less, and a progress bar seems stuck. */
 const LISTS_MS = 1_000;
 /** More rows than the largest screen has. */
 const JOBS_MAX = 200;
 const EVENTS_MAX = 100;
 
-/** Until the signal. Rejects only with what will not pass: a token that is missing, a node that is too old. */
-export async function topFeed(options: FeedOptions): Promise<void> {
-  const beside = options.lists ? [lists(options)] : [];
-  await Promise.all([stream(options), ...beside]);
-}
+type Tell = (event: TopEvent) => void;
 
-async function stream({ client, signal, tell }: FeedOptions): Promise<void> {
+/** The overview and the journal. Rejects only with what will not pass: a token that is missing, a node that is too old. */
+async function stream(client: BatonClient, tell: Tell, signal?: AbortSignal): Promise<void> {
   const onTrouble = (error: BatonClientError): void => tell({ kind: "trouble", reason: error.message });
   for await (const event of client.cluster.live({ signal, giveUpAfterMs: Infinity, onTrouble })) {
     if (event.event === "overview") tell({ kind: "overview", overview: event.overview });
@@ -209,7 +187,8 @@ async function stream({ client, signal, tell }: FeedOptions): Promise<void> {
   }
 }
 
-async function lists({ client, clock, signal, tell }: FeedOptions): Promise<void> {
+/** The lists of the screen, asked for once a second. */
+async function lists(client: BatonClient, clock: Clock, tell: Tell, signal: AbortSignal): Promise<void> {
   for (let first = true; !signal.aborted; first = false) {
     const [nodes, queues, jobs, journal] = await Promise.all([
       quietly(client.cluster.nodes()),
