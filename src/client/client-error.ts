@@ -69,17 +69,13 @@ export function jsonOf({ status, body }: Answer): unknown {
   }
 }
 
-interface RefusalBody {
-  readonly error?: unknown;
-  readonly message?: unknown;
-  readonly outcome?: unknown;
-  readonly leader_url?: unknown;
-}
+/** What a refusal may say, each taken as it comes. */
+export type Refusal = Partial<Record<"error" | "message" | "outcome" | "leader_url" | "gateways", unknown>>;
 
 /** `maybeDone`: what is known from elsewhere; the answer itself may say so as well. */
 export function refusalOf(answer: Answer, maybeDone = false): BatonClientError {
   const { status } = answer;
-  const body = jsonOf(answer) as RefusalBody | null;
+  const body = jsonOf(answer) as Refusal | null;
   const details = {
     status,
     body: body ?? answer.body.slice(0, 1_000),

@@ -11,11 +11,9 @@ import type { StoreOptions } from "../store/open-store.ts";
  */
 export type Fabric = "alone" | "peers" | "postgres";
 
-type Picks = Pick<Settings, "store" | "nodes" | "join" | "discover"> & {
-  readonly manager: Pick<Settings["manager"], "addr">;
-};
-
-export function fabricOf(settings: Picks): Fabric {
+export function fabricOf(
+  settings: Pick<Settings, "store" | "nodes" | "join" | "discover" | "manager">,
+): Fabric {
   if (sharesStore(settings)) return "postgres";
   const { nodes, join, discover, manager } = settings;
   const peers = Object.keys(nodes).length > 0 || join.length > 0 || discover !== "" || manager.addr !== "";
@@ -28,24 +26,15 @@ export function sharesStore({ store }: Pick<Settings, "store">): boolean {
 }
 
 /** Whether the leader dispatches jobs, and not each worker takes its own. */
-export function isPushed(
-  settings: Pick<Settings, "store"> & {
-    readonly redis: Pick<Settings["redis"], "url">;
-    readonly dispatch: Pick<Settings["dispatch"], "mode">;
-  },
-): boolean {
+export function isPushed(settings: Pick<Settings, "store" | "redis" | "dispatch">): boolean {
   if (!sharesStore(settings)) return false;
   const { mode } = settings.dispatch;
   return mode === "push" || (mode === "auto" && settings.redis.url !== "");
 }
 
-type StoreSettings = Pick<Settings, "store" | "data"> & {
-  readonly postgres: Pick<Settings["postgres"], "schema">;
-};
-
 /** `connection` is for one that is reached over the network. */
 export function storeOptions(
-  { store, data, postgres: { schema } }: StoreSettings,
+  { store, data, postgres: { schema } }: Pick<Settings, "store" | "data" | "postgres">,
   connection: Omit<PostgresOptions, "url" | "schema">,
 ): StoreOptions {
   if (isPostgresUrl(store)) return { kind: "postgres", url: store, schema, ...connection };

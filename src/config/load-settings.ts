@@ -15,6 +15,7 @@ import {
   type Advice,
   type Found,
   type Source,
+  type SourceContent,
   sourceText,
 } from "./mistake.ts";
 import { listeningHost } from "./values/address.ts";
@@ -147,29 +148,18 @@ function ownListener(values: ReadonlyMap<string, Value>, sources: ReadonlyMap<st
   if (name === undefined || !Object.hasOwn(nodes, name)) return [];
   const url = nodes[name]!;
   const source = sources.get("nodes")!;
+  const own: Found = { path: "http.url", value: url, source };
   const listener = listenerOf(url);
-  return [
-    { path: "http.url", value: url, source },
-    ...(listener
-      ? [
-          { path: "http.host", value: listeningHost(listener.host), source },
-          // As text where the source is one that speaks in text.
-          {
-            path: "http.port",
-            value: source.from === "file" ? listener.port : String(listener.port),
-            source,
-          },
-        ]
-      : []),
-  ];
+  if (listener === null) return [own];
+  // As text where the source is one that speaks in text.
+  const port = source.from === "file" ? listener.port : String(listener.port);
+  const host = listeningHost(listener.host);
+  return [own, { path: "http.host", value: host, source }, { path: "http.port", value: port, source }];
 }
 
-interface FileRead {
+interface FileRead extends SourceContent {
   readonly shown: string | null;
   readonly directory: string;
-  readonly found: readonly Found[];
-  readonly mistakes: readonly string[];
-  readonly warnings: readonly Advice[];
 }
 
 /** By whom a file may be named, the first who does winning; `LANGID_CLUSTER_CONFIG_FILE` is LangID's own variable. */

@@ -44,21 +44,20 @@ export interface Found {
   readonly source: Source;
 }
 
+/** What a source has brought. */
+export interface SourceContent {
+  readonly found: readonly Found[];
+  /** Each with its place: `file:line:col: message`, `BATON_X …`. */
+  readonly mistakes: readonly string[];
+  readonly warnings: readonly Advice[];
+}
+
 export function sourceText(source: Source): string {
-  switch (source.from) {
-    case "default":
-      return "default";
-    case "profile":
-      return `profile ${source.profile}`;
-    case "file":
-      return `${source.file}:${source.line}:${source.column}`;
-    case "environment":
-      return source.variable;
-    case "flag":
-      return source.flag;
-    case "start":
-      return source.why;
-  }
+  if (source.from === "file") return `${source.file}:${source.line}:${source.column}`;
+  if (source.from === "profile") return `profile ${source.profile}`;
+  if (source.from === "environment") return source.variable;
+  if (source.from === "flag") return source.flag;
+  return source.from === "start" ? source.why : source.from;
 }
 
 /** `baton.yaml:3:9: http.port must be …`, `BATON_HTTP__PORT must be …`, `--port must be …`. */

@@ -27,10 +27,7 @@ const KINDS: Readonly<Record<Kind, KindRules>> = {
   address: { read: orNothing((found) => readAddress(readString(found), true)) },
   paths: {
     // A path may have a comma in it, so a flag means what it says.
-    fromText: (found) =>
-      Array.isArray(found)
-        ? found.map((part) => String(part).trim()).filter((part) => part !== "")
-        : partsOf(found),
+    fromText: (found) => (Array.isArray(found) ? trimmed(found) : partsOf(found)),
     read: (found, _, directory) => readList(found).map((part) => resolve(directory, part)),
   },
   list: {
@@ -43,12 +40,9 @@ const KINDS: Readonly<Record<Kind, KindRules>> = {
   },
   map: { fromText: (found) => nodesFromText([found].flat().join(",")), read: readNodes },
   enum: { read: (found, { values = [] }) => readChoice(values, found) },
-  store: { read: readStore, write: (value) => maskedUrl(value as string) },
-  redis: {
-    read: (found) => readServerUrl("redis", found),
-    write: (value) => maskedUrl(value as string),
-  },
-  etcd: { read: (found) => readServerUrl("etcd", found), write: (value) => maskedUrl(value as string) },
+  store: { read: readStore, write: masked },
+  redis: { read: (found) => readServerUrl("redis", found), write: masked },
+  etcd: { read: (found) => readServerUrl("etcd", found), write: masked },
   integer: {
     fromText: numberIn,
     read: (found) => expect(found, Number.isSafeInteger(found), "a whole number"),
@@ -86,6 +80,10 @@ export function writeValue({ kind, secret }: Definition, value: Value): Value {
   return KINDS[kind].write?.(value) ?? value;
 }
 
+function masked(value: Value): string {
+  return maskedUrl(value as string);
+}
+
 /** Before anything that would show what was found. */
 function checkSecret(found: unknown): void {
   if (typeof found !== "string") throw new Mistake("must be text; write it in quotes");
@@ -100,8 +98,11 @@ function numberIn(found: unknown): unknown {
 
 /** A flag may be given several times or have commas, as variables do. */
 function partsOf(found: unknown): string[] {
-  const parts = [found].flat().flatMap((text) => String(text).split(","));
-  return parts.map((part) => part.trim()).filter((part) => part !== "");
+  return trimmed([found].flat().flatMap((text) => String(text).split(",")));
+}
+
+function trimmed(parts: readonly unknown[]): string[] {
+  return parts.map((part) => String(part).trim()).filter((part) => part !== "");
 }
 
 /** Where nothing is the default, nothing may also be said. */

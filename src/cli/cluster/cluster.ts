@@ -18,7 +18,7 @@ import {
   section,
   table,
 } from "../terminal/output.ts";
-import { type Style, styled, type Terminal } from "../terminal/terminal.ts";
+import { styled, type Terminal } from "../terminal/terminal.ts";
 import type { AnswerOf } from "../../api/operation-table.ts";
 import { nodeUrls } from "../node-options.ts";
 
@@ -53,13 +53,10 @@ export function addClusterCommands(program: Command, terminal: Terminal): void {
 function alertsText(terminal: Terminal, alerts: readonly AlertBody[]): string {
   return alerts
     .map(({ severity, message, remedy }) => {
-      const style = severity === "critical" ? (["bold", "red"] as const) : "yellow";
       // Wrapped before it is coloured: sequences have no width.
-      const [what, todo] = [
-        hanging(terminal, `  ${severity} `, message),
-        hanging(terminal, "    → ", remedy),
-      ];
-      const word = styled(terminal.out, style as Style, severity);
+      const what = hanging(terminal, `  ${severity} `, message);
+      const todo = hanging(terminal, "    → ", remedy);
+      const word = styled(terminal.out, severity === "critical" ? ["bold", "red"] : "yellow", severity);
       return `${what.replace(severity, () => word)}\n${styled(terminal.out, "cyan", todo)}`;
     })
     .join("\n");

@@ -44,6 +44,7 @@ function historyText(
   { terms, refused }: AnswerOf<"GET /cluster/leaders/history">,
 ): string {
   const now = terminal.clock.now();
+  const sinceText = (term: (typeof terms)[number]) => `since ${span(now - Date.parse(term.started_at))}`;
   const termRows = table(
     terminal,
     [
@@ -52,7 +53,7 @@ function historyText(
       ["epoch", ({ epoch }) => epoch],
       ["node", ({ node_id: node }) => node],
       ["led", ({ started_at: from, ended_at: to }) => ledText(from, to), { spare: 2 }],
-      ["ended because", (term) => term.reason ?? sinceText(now, term), { flexible: true }],
+      ["ended because", (term) => term.reason ?? (term.ended_at ? "" : sinceText(term)), { flexible: true }],
     ],
     terms,
   );
@@ -69,20 +70,12 @@ function historyText(
     ],
     refused.examples,
   );
-  return [past, ...section(terminal, `${several(refused.count, "stale write")} refused`, examples)].join(
-    "\n\n",
-  );
+  const title = `${several(refused.count, "stale write")} refused`;
+  return [past, ...section(terminal, title, examples)].join("\n\n");
 }
 
 function ledText(from: string, to: string | null): Shown {
   return to === null ? piece("leads", "green") : `for ${span(Date.parse(to) - Date.parse(from))}`;
-}
-
-function sinceText(
-  now: number,
-  term: { readonly started_at: string; readonly ended_at: string | null },
-): string {
-  return term.ended_at === null ? `since ${span(now - Date.parse(term.started_at))}` : "";
 }
 
 export function leadersTable(terminal: Terminal, leaders: readonly LeaderBody[]): string {

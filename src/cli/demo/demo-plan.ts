@@ -28,7 +28,7 @@ export interface DemoNodePlan {
   readonly log: string;
 }
 
-export interface DemoFiles {
+interface DemoFiles {
   readonly directory: string;
   readonly ports: readonly number[];
   readonly tasks: readonly string[];
@@ -67,42 +67,35 @@ export function writeDemoFiles({ directory, ports, tasks, secret }: DemoFiles): 
   });
 }
 
-export interface DemoChildOptions {
-  readonly plan: Pick<DemoNodePlan, "name" | "log">;
-  /** What to run, after the runtime: the launcher, `start`, its arguments. */
-  readonly args: readonly string[];
-  readonly terminal: Pick<Terminal, "cwd" | "environment" | "clock">;
-  /** It ended, and we had not asked it to: "SIGKILL", or "code 1". It is started again after a pause. */
-  readonly onEnd: (how: string) => void;
-}
-
 /**
  * A node: a real process in its own group, so that Ctrl-C reaches the demo and not the nodes. It ends with the demo even
- * when that is killed with -9: the launcher watches the channel between the two.
+ * when that is killed with -9: the launcher watches the channel between the two. `args` is what to run after the runtime.
+ * `onEnd` is told "SIGKILL" or "code 1" when it ended and we had not asked it to; it is started again after a pause.
  */
-export function demoChild({ plan, args, terminal, onEnd }: DemoChildOptions): SupervisedChild {
+export function demoChild(
+  { name, log: logFile }: Pick<DemoNodePlan, "name" | "log">,
+  args: readonly string[],
+  { cwd, environment: given, clock }: Pick<Terminal, "cwd" | "environment" | "clock">,
+  onEnd: (how: string) => void,
+): SupervisedChild {
   // Settings for one node must not reach three.
-  const kept = Object.entries(terminal.environment).filter(([name]) => !/^(?:BATON|LANGID)_/.test(name));
+  const kept = Object.entries(given).filter(([variable]) => !/^(?:BATON|LANGID)_/.test(variable));
   const environment = { ...Object.fromEntries(kept), BATON_LAUNCHER: String(process.pid) };
-  const platform = { clock: terminal.clock, log: silentLog };
-  const child: SupervisedChild = new SupervisedChild(platform, {
-    name: plan.name,
-    command: () => ({
-      file: process.execPath,
-      args,
-      environment,
-      channel: true,
-      cwd: terminal.cwd,
-      logFile: plan.log,
-    }),
-    restarts: { firstDelayMs: DEMO_RESTART_MS, delayMsMax: DEMO_RESTART_MS, degradedAfter: Infinity },
-    onChange: () => {},
-    onExit: () => {
-      const { lastExit } = child;
-      if (lastExit === null || isRequested(lastExit)) return;
-      onEnd(lastExit.signal ?? (lastExit.code === null ? lastExit.reason : `code ${lastExit.code}`));
+  const command = { file: process.execPath, args, environment, channel: true, cwd, logFile };
+  const child: SupervisedChild = new SupervisedChild(
+    { clock, log: silentLog },
+    {
+      name,
+      command: () => command,
+      restarts: { firstDelayMs: DEMO_RESTART_MS, delayMsMax: DEMO_RESTART_MS, degradedAfter: Infinity },
+      onChange: () => {},
+      onExit: () => {
+        const { lastExit } = child;
+        if (lastExit === null || isRequested(lastExit)) return;
+        onEnd(lastExit.signal ?? (lastExit.code === null ? lastExit.reason : `code ${lastExit.code}`));
+      },
     },
-  });
+  );
   return child;
 }
 

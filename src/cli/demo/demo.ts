@@ -13,14 +13,12 @@ import {
   DEMO_NODES,
   DEMO_RESTART_MS,
   demoChild,
-  type DemoNodePlan,
   demoPorts,
   demoTasks,
-  type DemoTasks,
   seedDemo,
   writeDemoFiles,
-  type DemoSeed,
 } from "./demo-plan.ts";
+import type { DemoNodePlan, DemoSeed, DemoTasks } from "./demo-plan.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { invocation } from "../process/banner.ts";
 import { DEFAULT_URL, portNumber, repeated } from "../node-options.ts";
@@ -100,7 +98,7 @@ async function run(
   };
   const nodes = plans.map((plan): DemoNode => {
     const args = [bin, "start", "--config", plan.config];
-    const child = demoChild({ plan, args, terminal, onEnd: (how) => ended(plan, how) });
+    const child = demoChild(plan, args, terminal, (how) => ended(plan, how));
     const client = new BatonClient({ url: plan.url, timeoutMs: ANSWER_MS, clock, retry: false });
     return { plan, child, client };
   });
@@ -111,10 +109,10 @@ async function run(
   };
   const code = untilStopped(terminal, {
     stop,
-    leftovers: () =>
-      nodes
-        .flatMap(({ plan, child: { pid } }) => (pid === null ? [] : [`${plan.name} (${pid})`]))
-        .join(", ") || null,
+    leftovers: () => {
+      const left = nodes.filter(({ child }) => child.pid !== null);
+      return left.map(({ plan, child }) => `${plan.name} (${child.pid})`).join(", ") || null;
+    },
     drainTimeoutMs: 2 * DEMO_DRAIN_MS,
   });
   try {
@@ -149,12 +147,7 @@ async function watch(
     } else {
       const gathered = agreedLeader(now) !== null && now.every(({ says }) => says !== null);
       if (gathered || clock.monotonic() >= showAt) {
-        show(
-          terminal,
-          nodes.map(({ plan }) => plan),
-          now,
-          tasks,
-        );
+        show(terminal, nodes, now, tasks);
         before = now;
         // The leader takes schedules, and the others may not know its address yet.
         const leads = now.findIndex(({ name }) => name === agreedLeader(now)?.name);
@@ -169,10 +162,8 @@ async function watch(
 async function begin(terminal: Terminal, client: BatonClient, seed: DemoSeed): Promise<void> {
   try {
     await seedDemo(client, seed);
-    note(
-      terminal,
-      `${seed.jobs.length} jobs and ${seed.schedules.length} schedules to begin with (--empty: none)`,
-    );
+    const what = `${seed.jobs.length} jobs and ${seed.schedules.length} schedules`;
+    note(terminal, `${what} to begin with (--empty: none)`);
   } catch (error) {
     note(terminal, `the example jobs were not submitted: ${(error as Error).message}`);
   }
@@ -186,17 +177,12 @@ async function stateOf({ plan: { name }, child, client }: DemoNode): Promise<See
   return { name, pid, says: { role: status.role, leader: status.leader_id, epoch: status.leader_epoch } };
 }
 
-function show(
-  terminal: Terminal,
-  plans: readonly DemoNodePlan[],
-  seen: readonly Seen[],
-  tasks: DemoTasks,
-): void {
+function show(terminal: Terminal, nodes: readonly DemoNode[], seen: readonly Seen[], tasks: DemoTasks): void {
   const { err } = terminal;
   const columns: readonly Column<Seen>[] = [
     ["node", ({ name }) => name],
     ["pid", (node) => node.pid],
-    ["url", ({ name }) => plans.find((plan) => plan.name === name)?.url],
+    ["url", ({ name }) => nodes.find(({ plan }) => plan.name === name)?.plan.url],
     ["role", ({ says }) => says?.role.toLowerCase() ?? "no answer"],
     ["leader", ({ says }) => says?.leader],
     ["epoch", ({ says }) => says?.epoch],
@@ -204,8 +190,8 @@ function show(
   const leader = agreedLeader(seen);
   const pid = seen.find(({ name }) => name === leader?.name)?.pid;
   const command = invocation(terminal);
-  const page = plans[0]!.url;
-  const url = page === DEFAULT_URL ? "" : ` --url ${plans[0]!.url}`;
+  const page = nodes[0]!.plan.url;
+  const url = page === DEFAULT_URL ? "" : ` --url ${page}`;
   const label = (text: string): string => styled(err, "dim", text.padEnd(7));
   const lines = [
     "",
@@ -263,13 +249,10 @@ export interface Seen {
   } | null;
 }
 
-export interface AgreedLeader {
-  readonly name: string;
-  readonly epoch: number;
-}
-
 /** Whom more than half of all nodes follow under the same epoch; null if there is nobody. */
-export function agreedLeader(seen: readonly Seen[]): AgreedLeader | null {
+export function agreedLeader(
+  seen: readonly Seen[],
+): { readonly name: string; readonly epoch: number } | null {
   const words = seen.flatMap(({ says }) =>
     says?.leader && says.epoch !== null ? [{ name: says.leader, epoch: says.epoch }] : [],
   );

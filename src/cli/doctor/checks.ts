@@ -215,7 +215,7 @@ async function clocks({ nodes, ...context }: DoctorContext): Promise<readonly Ju
   return judgeClocks([...(seen?.url ? seen.clocks : []), ...servers.flatMap((each) => each?.clock ?? [])]);
 }
 
-export interface RunChecksOptions {
+interface RunChecksOptions {
   readonly clock: Clock;
   readonly deadlineMs: number;
   /** Told of the checks that are still under way. */
@@ -232,25 +232,16 @@ export async function runChecks(
   onProgress([...under], 0);
   const found = await Promise.all(
     checks.map(async ({ name, run }) => {
-      const judgements = await inTime(clock, deadlineMs, async () => run(context));
+      const running = (async () => run(context))().catch((error: unknown) => [
+        failed(`the check itself broke: ${String(error)}`, "please report it with this text"),
+      ]);
+      const remedy = "something in between swallows it; look longer with --timeout";
+      const late = [failed(`no answer within ${span(deadlineMs)}`, remedy)];
+      const judgements = (await within(clock, deadlineMs, running)) ?? late;
       under.delete(name);
       onProgress([...under], checks.length - under.size);
       return judgements.map((judgement): Finding => ({ check: name, ...judgement }));
     }),
   );
   return found.flat();
-}
-
-async function inTime(
-  clock: Clock,
-  deadlineMs: number,
-  run: () => Promise<readonly Judgement[]>,
-): Promise<readonly Judgement[]> {
-  const remedy = "something in between swallows it; look longer with --timeout";
-  try {
-    const judgements = await within(clock, deadlineMs, run());
-    return judgements ?? [failed(`no answer within ${span(deadlineMs)}`, remedy)];
-  } catch (error) {
-    return [failed(`the check itself broke: ${String(error)}`, "please report it with this text")];
-  }
 }

@@ -3,7 +3,7 @@
  * other, whether their versions, settings and views agree, and the leader.
  */
 
-import type { BatonClient, NodeBody } from "../../client/baton-client.ts";
+import type { AlertBody, BatonClient, ClusterBody, NodeBody } from "../../client/baton-client.ts";
 import { BatonClientError } from "../../client/client-error.ts";
 import { isLoopback } from "../../core/access/is-loopback.ts";
 import { several, span } from "../../core/format-figures.ts";
@@ -70,22 +70,16 @@ function hostOf(url: string): string {
   return new URL(url).hostname.replace(/^\[|\]$/g, "");
 }
 
-export interface ClusterFacts {
-  readonly formed: boolean;
-  readonly minimumNodes: number;
-  readonly leader: string | null;
+export interface ClusterFacts extends Pick<
+  ClusterBody,
+  "formed" | "minimum_nodes" | "scheduler_leader" | "notes"
+> {
   readonly nodes: readonly Pick<NodeFacts, "name" | "alive" | "status" | "version">[];
-  readonly alerts: readonly {
-    readonly severity: string;
-    readonly message: string;
-    readonly remedy: string;
-  }[];
-  /** What the cluster itself says that people should know. */
-  readonly notes: readonly string[];
+  readonly alerts: readonly Pick<AlertBody, "code" | "severity" | "message" | "remedy">[];
 }
 
 export function judgeCluster(facts: ClusterFacts): readonly Judgement[] {
-  const { formed, minimumNodes, leader, nodes, alerts, notes } = facts;
+  const { formed, minimum_nodes: minimumNodes, scheduler_leader: leader, nodes, alerts, notes } = facts;
   const dead = nodes.filter(({ status }) => status === "dead");
   const versions = [...new Set(nodes.filter(({ alive }) => alive).map(({ version }) => version))].sort();
   return judged(
@@ -113,7 +107,7 @@ export function judgeCluster(facts: ClusterFacts): readonly Judgement[] {
           "bring the older ones up to date: docs/operations.md, Upgrade",
         ),
       ...alerts
-        .filter((alert) => !SAID_ABOVE.test((alert as { code?: string }).code ?? ""))
+        .filter(({ code }) => !SAID_ABOVE.test(code))
         .map(({ severity, message, remedy }) =>
           (severity === "critical" ? failed : warning)(message, remedy),
         ),
@@ -209,14 +203,7 @@ async function askThrough(
     nodes: asked.map(({ facts }) => facts),
     clocks: asked.flatMap((each) => each.clock ?? []),
     settings: asked.flatMap((each) => each.settings ?? []),
-    cluster: {
-      formed: info.formed,
-      minimumNodes: info.minimum_nodes,
-      leader: info.scheduler_leader,
-      nodes,
-      alerts: overview?.alerts ?? [],
-      notes: info.notes,
-    },
+    cluster: { ...info, nodes, alerts: overview?.alerts ?? [] },
   };
 }
 

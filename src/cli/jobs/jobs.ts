@@ -14,6 +14,7 @@ import {
   wholeNumber,
   withNodeOptions,
 } from "../node-options.ts";
+import type { Column } from "../terminal/columns.ts";
 import { print, sayPartial, statusPiece, table } from "../terminal/output.ts";
 import { say, styled, type Terminal } from "../terminal/terminal.ts";
 import {
@@ -37,7 +38,6 @@ export function addJobsCommands(program: Command, terminal: Terminal): void {
   const jobs = program.command("jobs").description("list and manage jobs");
 
   addListCommand(jobs, terminal);
-
   addClientCommand(jobs, terminal, {
     usage: "show",
     about: "show everything about a job: its runs, and why it waits",
@@ -106,17 +106,12 @@ async function wait(terminal: Terminal, ids: readonly string[], options: NodeOpt
     return;
   }
   const ended = await Promise.all(ids.map((id) => endOf(client, id, options.timeout)));
-  print(terminal, options.output, ended, () =>
-    table(
-      terminal,
-      [
-        ["job", ({ job_id: id }) => id],
-        ["status", ({ status }) => statusPiece(status)],
-        ["error", ({ error }) => error?.message ?? "", { flexible: true }],
-      ],
-      ended,
-    ),
-  );
+  const columns: readonly Column<(typeof ended)[number]>[] = [
+    ["job", ({ job_id: id }) => id],
+    ["status", ({ status }) => statusPiece(status)],
+    ["error", ({ error }) => error?.message ?? "", { flexible: true }],
+  ];
+  print(terminal, options.output, ended, () => table(terminal, columns, ended));
   const bad = ended.filter(({ status }) => status !== "completed").length;
   if (bad > 0) throw new CliFailure(EXIT.failure, `${bad} of ${ids.length} jobs did not succeed`);
 }

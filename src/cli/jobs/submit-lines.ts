@@ -35,9 +35,8 @@ interface Numbered {
 export async function submitLines(
   terminal: Terminal,
   client: BatonClient,
-  options: LinesOptions,
+  { file, output, key, jobOf }: LinesOptions,
 ): Promise<void> {
-  const { file, output, key, jobOf } = options;
   const { clock, out } = terminal;
   const since = clock.monotonic();
   const path = file === "-" ? null : resolve(terminal.cwd, file);
@@ -50,14 +49,10 @@ export async function submitLines(
       throw explained(error, batch, done);
     });
     done += taken.length;
-    out.write(
-      taken
-        .map(
-          ({ job_id }, at) =>
-            `${output === "table" ? job_id : JSON.stringify({ line: batch[at]!.line, job_id })}\n`,
-        )
-        .join(""),
-    );
+    const shown = taken.map(({ job_id }, at) => {
+      return output === "table" ? job_id : JSON.stringify({ line: batch[at]!.line, job_id });
+    });
+    out.write(shown.map((each) => `${each}\n`).join(""));
     bar.show(done, total);
   };
   try {
@@ -67,10 +62,8 @@ export async function submitLines(
       line++;
       if (text.trim() === "") continue;
       const payload = parseTypedJson(text, `line ${line} of ${file === "-" ? "stdin" : file}`);
-      batch.push({
-        line,
-        job: { ...jobOf(payload), ...(key !== undefined && { idempotency_key: `${key}:${line}` }) },
-      });
+      const keyed = key !== undefined && { idempotency_key: `${key}:${line}` };
+      batch.push({ line, job: { ...jobOf(payload), ...keyed } });
       if (batch.length < BATCH) continue;
       await send(batch);
       batch = [];
@@ -84,7 +77,7 @@ export async function submitLines(
 
 function linesOf(terminal: Terminal, path: string | null): AsyncIterable<string> {
   const input = path === null ? (terminal.input as NodeJS.ReadableStream) : createReadStream(path);
-  return createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY });
+  return createInterface({ input, crlfDelay: Infinity });
 }
 
 /** Counted first, so that the bar knows its end: a pass over the file is nothing beside submitting it. */

@@ -55,9 +55,8 @@ export function withJobOptions(command: Command, of: "job" | "schedule"): Comman
 
 /** The options of a job, as they travel. */
 export function jobFields(options: JobOptions, payload: unknown): Partial<Omit<JobRequestBody, "task">> {
-  const fields = FLAG_FIELDS.map(({ wire, flag }) => {
-    return [wire, (options as Fields)[new Option(flag.text).attributeName()]];
-  });
+  const given = (flag: string): unknown => (options as Fields)[new Option(flag).attributeName()];
+  const fields = FLAG_FIELDS.map(({ wire, flag }) => [wire, given(flag.text)]);
   return { payload, ...Object.fromEntries(fields) };
 }
 
@@ -126,10 +125,6 @@ function unknownOutcome(error: unknown): CliFailure | null {
 /** As long as a node waits by default (`functions.timeout`). */
 const WAIT_MS = 30_000;
 
-interface CallOptions extends NodeOptions {
-  readonly payloadFile?: string;
-}
-
 export function addCallCommand(program: Command, terminal: Terminal): void {
   withNodeOptions(program.command("call"))
     .description("run a task now and print its result")
@@ -137,7 +132,7 @@ export function addCallCommand(program: Command, terminal: Terminal): void {
     .argument("[json]", "the payload")
     .option("--payload-file <file>", "read the payload from a file, or from stdin with -")
     .addHelpText("after", below(terminal, "--timeout is how long to wait for the result (default 30s)."))
-    .action((task: string, json: string | undefined, options: CallOptions) =>
+    .action((task: string, json: string | undefined, options: JobOptions & NodeOptions) =>
       call(terminal, task, json, options),
     );
 }
@@ -146,7 +141,7 @@ async function call(
   terminal: Terminal,
   task: string,
   json: string | undefined,
-  options: CallOptions,
+  options: JobOptions & NodeOptions,
 ): Promise<void> {
   const payload = await readPayload(terminal, json, options.payloadFile);
   await using client = await connect(terminal, options);

@@ -2,6 +2,7 @@
 
 import type { BatonClient, FollowEvent } from "../../client/baton-client.ts";
 import { formatDuration } from "../../config/values/units.ts";
+import { Deadline } from "../../platform/loop.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import type { NodeOptions } from "../node-options.ts";
 import { print } from "../terminal/output.ts";
@@ -23,11 +24,16 @@ export async function waitForResult(
   first: string,
 ): Promise<void> {
   const line = new ProgressBar(terminal);
-  const explaining = terminal.clock.after(EXPLAIN_AFTER_MS, () => void explain(client, id, line));
-  let end: EndEvent | null;
+  const { clock } = terminal;
+  const explaining = clock.after(EXPLAIN_AFTER_MS, () => void explain(client, id, line));
+  using limit = options.timeout === undefined ? null : new Deadline(clock, options.timeout);
+  let end: EndEvent | null = null;
   try {
     line.say(first);
-    end = await untilEnd(terminal, client, id, options.timeout, line);
+    for await (const event of client.followLogs(id, { ...(limit && { signal: limit.signal }) })) {
+      if (event.event === "progress") line.say(`${id} ${progressText(event.progress, event.message) ?? ""}`);
+      if (event.event === "end") end = event;
+    }
   } finally {
     explaining();
     line.clear();
@@ -42,27 +48,6 @@ export async function waitForResult(
   }
   const { result } = await client.result(id);
   print(terminal, options.output === "table" ? "json" : options.output, result, () => "");
-}
-
-/** Null if the time was up first. */
-async function untilEnd(
-  terminal: Terminal,
-  client: BatonClient,
-  id: string,
-  timeoutMs: number | undefined,
-  line: ProgressBar,
-): Promise<EndEvent | null> {
-  const patience = new AbortController();
-  const cancel = timeoutMs === undefined ? () => {} : terminal.clock.after(timeoutMs, () => patience.abort());
-  try {
-    for await (const event of client.followLogs(id, { signal: patience.signal })) {
-      if (event.event === "progress") line.say(`${id} ${progressText(event.progress, event.message) ?? ""}`);
-      if (event.event === "end") return event;
-    }
-    return null;
-  } finally {
-    cancel();
-  }
 }
 
 /** Only a courtesy: if it cannot be had, the wait goes on without it. */

@@ -120,16 +120,8 @@ function alertLines({ alerts }: OverviewBody, { width, height }: ScreenSize): Li
 }
 
 /** For pipes and logs. */
-export function overviewLine({
-  at,
-  leader,
-  cluster,
-  rates,
-  backlog,
-  workers,
-  jobs,
-  alerts,
-}: OverviewBody): string {
+export function overviewLine(overview: OverviewBody): string {
+  const { at, leader, cluster, rates, backlog, workers, jobs, alerts } = overview;
   const lead = leader === null ? "no leader" : `${leader.node_id} leads (epoch ${leader.epoch})`;
   const { submitted_per_second: come, finished_per_second: end, failed_per_second: fail } = rates;
   const oldest = backlog.oldest_age_ms === null ? "" : `, oldest ${span(backlog.oldest_age_ms)}`;

@@ -137,11 +137,7 @@ function isChar(key: Key, char: string): boolean {
 
 const PANE_STEPS = { tab: 1, right: 1, "back-tab": -1, left: -1 } as const;
 
-function moved(
-  model: Model,
-  key: Exclude<Key, object | "interrupt" | "suspend" | "redraw">,
-  page: number,
-): Step {
+function moved(model: Model, key: Exclude<Key, object>, page: number): Step {
   const rows = { up: -1, down: 1, "page-up": -page, "page-down": page, home: -Infinity, end: Infinity };
   if (key === "escape") return still({ ...model, message: null });
   if (key === "enter") {

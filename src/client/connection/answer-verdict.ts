@@ -7,7 +7,7 @@
  *   pause   the whole cluster is overloaded; calling the next node at once would make it worse
  */
 
-import { BatonClientError } from "../client-error.ts";
+import { BatonClientError, type Refusal } from "../client-error.ts";
 import type { Answer, Call } from "./connection.ts";
 
 export interface Verdict {
@@ -24,22 +24,8 @@ export interface Verdict {
   readonly standby: boolean;
 }
 
-const TAKE: Verdict = {
-  do: "take",
-  maybeDone: false,
-  passes: false,
-  afterMs: 0,
-  hints: [],
-  standby: false,
-};
-const NEXT: Verdict = { ...TAKE, do: "next" };
-
-interface Refusal {
-  readonly error?: unknown;
-  readonly outcome?: unknown;
-  readonly leader_url?: unknown;
-  readonly gateways?: unknown;
-}
+const NEXT: Verdict = { do: "next", maybeDone: false, passes: false, afterMs: 0, hints: [], standby: false };
+const TAKE: Verdict = { ...NEXT, do: "take" };
 
 /** Refusals with 5xx by which a node says that it has done nothing; of other ones that is not known. */
 const NOTHING_DONE: ReadonlySet<unknown> = new Set([

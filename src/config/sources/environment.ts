@@ -8,15 +8,9 @@ import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { nearest } from "../../core/errors.ts";
 import { environmentName, type Setting, SETTINGS } from "../settings.ts";
-import { type Advice, adviceText, type Found, whyUnreadable } from "../mistake.ts";
+import { type Advice, adviceText, type Found, type SourceContent, whyUnreadable } from "../mistake.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
-
-export interface EnvironmentContent {
-  readonly found: readonly Found[];
-  readonly mistakes: readonly string[];
-  readonly warnings: readonly Advice[];
-}
 
 interface Variable {
   readonly path: string;
@@ -28,12 +22,11 @@ interface Variable {
 const VARIABLES: ReadonlyMap<string, Variable> = new Map(
   SETTINGS.flatMap((row) => {
     const names = [environmentName(row.path), ...(row.variable ? [row.variable] : [])];
-    return names.flatMap((name): [string, Variable][] => [
-      [name, { path: row.path, file: false }],
-      ...(mayBeFile(row)
-        ? [[`${name}_FILE`, { path: row.path, file: true, ownerOnly: row.ownerOnly }] as [string, Variable]]
-        : []),
-    ]);
+    return names.flatMap((name): [string, Variable][] => {
+      const { path, ownerOnly } = row;
+      const own: [string, Variable] = [name, { path, file: false }];
+      return mayBeFile(row) ? [own, [`${name}_FILE`, { path, file: true, ownerOnly }]] : [own];
+    });
   }),
 );
 const VARIABLE_BY_SINGLE = new Map(
@@ -50,7 +43,7 @@ export function mayBeFile(row: Setting): boolean {
 }
 
 /** Files are looked for from `cwd`. */
-export function readEnvironment(environment: Environment, cwd: string): EnvironmentContent {
+export function readEnvironment(environment: Environment, cwd: string): SourceContent {
   const found: Found[] = [];
   const mistakes: string[] = [];
   const warnings: Advice[] = [];

@@ -5,14 +5,7 @@ import { GHOTI } from "./dialects/ghoti.ts";
 import { LANGID } from "./dialects/langid.ts";
 import { type Entry, YamlDocument } from "./yaml-document.ts";
 import { SETTING_BY_PATH, SETTINGS } from "../settings.ts";
-import type { Found, Advice } from "../mistake.ts";
-
-export interface FileContent {
-  readonly found: readonly Found[];
-  /** Each as `file:line:col: message`. */
-  readonly mistakes: readonly string[];
-  readonly warnings: readonly Advice[];
-}
+import type { SourceContent } from "../mistake.ts";
 
 /** The file of another system: known by its keys, and put into our words, each at its place. */
 export interface Dialect {
@@ -32,7 +25,7 @@ const TOP_NAMES = new Set([
 ]);
 
 /** `file` is only the name to show. */
-export function readSettingsFile(file: string, text: string): FileContent {
+export function readSettingsFile(file: string, text: string): SourceContent {
   const document = new YamlDocument(file, text);
   const top = document.top();
   if (top !== null) {
@@ -40,8 +33,7 @@ export function readSettingsFile(file: string, text: string): FileContent {
     if (dialect) dialect.read(document, top);
     else readOurs(document, top);
   }
-  const { found, mistakes, warnings } = document;
-  return { found, mistakes, warnings };
+  return document;
 }
 
 function readOurs(document: YamlDocument, top: readonly Entry[]): void {

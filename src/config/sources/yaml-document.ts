@@ -3,7 +3,7 @@
 import type * as Yaml from "yaml";
 import type { Document, LineCounter, YAMLMap } from "yaml";
 import { loadPackage } from "../../platform/load-package.ts";
-import type { Found, Advice } from "../mistake.ts";
+import type { Advice, Found, SourceContent } from "../mistake.ts";
 
 const yaml = (): typeof Yaml => loadPackage("yaml");
 
@@ -20,9 +20,8 @@ export interface Entry {
   readonly entries: readonly Entry[] | null;
 }
 
-export class YamlDocument {
+export class YamlDocument implements SourceContent {
   readonly found: Found[] = [];
-  /** Each as `file:line:col: message`. */
   readonly mistakes: string[] = [];
   readonly warnings: Advice[] = [];
   readonly #file: string;

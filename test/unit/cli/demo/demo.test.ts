@@ -82,12 +82,8 @@ describe("a node of a demo", { skip: process.platform === "win32" }, () => {
       BATON_NAME: "other",
       LANGID_CLUSTER_CONFIG_FILE: "other",
     };
-    const child = demoChild({
-      plan: { name: "node-a", log },
-      args: [file],
-      terminal: { cwd: directory, environment, clock: systemClock },
-      onEnd: ended.resolve,
-    });
+    const terminal = { cwd: directory, environment, clock: systemClock };
+    const child = demoChild({ name: "node-a", log }, [file], terminal, ended.resolve);
     child.turnOn();
     try {
       while (!existsSync(log) || !readFileSync(log, "utf8").endsWith("\n")) await pause(10);

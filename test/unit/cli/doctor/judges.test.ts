@@ -279,13 +279,16 @@ describe("the nodes", () => {
     assert.equal(verdicts(open("http://10.0.0.1:8420")), "failed");
   });
 
-  const cluster = { formed: true, minimumNodes: 1, leader: "a", alerts: [], notes: [] };
+  const cluster = { formed: true, minimum_nodes: 1, scheduler_leader: "a", alerts: [], notes: [] };
 
   it("must have a leader and one version", () => {
     const nodes = [node("a"), node("b")];
     assert.equal(verdicts(judgeCluster({ ...cluster, nodes })), "ok");
-    assert.equal(verdicts(judgeCluster({ ...cluster, nodes, leader: null })), "failed");
-    assert.equal(verdicts(judgeCluster({ ...cluster, nodes, formed: false, leader: null })), "failed");
+    assert.equal(verdicts(judgeCluster({ ...cluster, nodes, scheduler_leader: null })), "failed");
+    assert.equal(
+      verdicts(judgeCluster({ ...cluster, nodes, formed: false, scheduler_leader: null })),
+      "failed",
+    );
     assert.equal(
       verdicts(judgeCluster({ ...cluster, nodes: [node("a"), node("b", { version: "0.2.0" })] })),
       "warning",
@@ -294,7 +297,9 @@ describe("the nodes", () => {
       verdicts(judgeCluster({ ...cluster, nodes: [node("a"), node("b", { status: "dead", alive: false })] })),
       "warning",
     );
-    const alerts = [{ code: "backlog_old", severity: "critical", message: "old", remedy: "more workers" }];
+    const alerts = [
+      { code: "backlog_old", severity: "critical", message: "old", remedy: "more workers" } as const,
+    ];
     assert.equal(verdicts(judgeCluster({ ...cluster, nodes, alerts })), "failed");
   });
 
