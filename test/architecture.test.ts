@@ -65,7 +65,7 @@ const PAGE_MESSAGE_READERS: Exceptions = {
 const BACKEND_ASKERS: Exceptions = {
   "src/cli/doctor/checks.ts": "examines what the settings name, before anything is open",
   "src/cli/doctor/doctor.ts": "examines what the settings name, before anything is open",
-  "src/cli/admin/token.ts": "explains why a store that the settings name cannot be opened from outside",
+  "src/cli/admin/access.ts": "explains why a store that the settings name cannot be opened from outside",
   "src/client/connection/cluster-connection.ts":
     "reads a node's status, and nodes of earlier versions send only the name",
 };

@@ -45,8 +45,8 @@ const GROUPS: Readonly<Record<string, readonly CommandModule[]>> = {
   "Set-up": [
     [["doctor"], async () => (await import("./doctor/doctor.ts")).addDoctorCommand],
     [["config"], async () => (await import("./admin/config.ts")).addConfigCommands],
-    [["token"], async () => (await import("./admin/token.ts")).addTokenCommands],
-    [["user"], async () => (await import("./admin/user.ts")).addUserCommands],
+    [["token"], async () => (await import("./admin/access.ts")).addTokenCommands],
+    [["user"], async () => (await import("./admin/access.ts")).addUserCommands],
     [["secret"], async () => (await import("./admin/secret.ts")).addSecretCommands],
     [["completion"], async () => (await import("./completion/completion.ts")).addCompletionCommand],
   ],

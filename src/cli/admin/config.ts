@@ -6,8 +6,7 @@ import type { Loaded } from "../../config/load-settings.ts";
 import { type Setting, SETTING_BY_PATH, SETTINGS } from "../../config/settings.ts";
 import { sourceText } from "../../config/mistake.ts";
 import { type Value, writeValue } from "../../config/setting-value.ts";
-import type { Column } from "../terminal/columns.ts";
-import { OUTPUT_FORMATS, type OutputFormat, print, table } from "../terminal/output.ts";
+import { type Column, OUTPUT_FORMATS, type OutputFormat, print, table } from "../terminal/output.ts";
 import { loadForStart, loadFrom, withSettingsOptions } from "../settings-options.ts";
 import { say, type Terminal } from "../terminal/terminal.ts";
 

@@ -5,9 +5,8 @@ import type { LeaderBody } from "../../api/operations/cluster/cluster.ts";
 import type { AnswerOf } from "../../api/operation-table.ts";
 import { LEADER_ROLES, type LeaderRole } from "../../core/leadership/term.ts";
 import { connect, wholeNumber, withNodeOptions } from "../node-options.ts";
-import { piece, type Shown } from "../terminal/columns.ts";
+import { piece, type Shown, print, section, table } from "../terminal/output.ts";
 import { ago, several, span } from "../../core/format-figures.ts";
-import { print, section, table } from "../terminal/output.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { watched, type WatchOptions, withWatch } from "../terminal/watch.ts";
 

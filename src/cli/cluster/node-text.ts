@@ -6,9 +6,17 @@
 import type { NodeBody } from "../../api/bodies/node-body.ts";
 import { NODE_ROLES } from "../../core/node.ts";
 import type { ChildReport, SupervisorReport } from "../../supervisor/supervisor-report.ts";
-import { type Column, piece, type Shown } from "../terminal/columns.ts";
+import {
+  type Column,
+  piece,
+  type Shown,
+  facts,
+  type Facts,
+  section,
+  statusPiece,
+  table,
+} from "../terminal/output.ts";
 import { ago, count, percent, short, since, span, timeAndAge } from "../../core/format-figures.ts";
-import { facts, type Facts, section, statusPiece, table } from "../terminal/output.ts";
 import { styled, type Terminal } from "../terminal/terminal.ts";
 
 const LAG_MS_BAD = 200;

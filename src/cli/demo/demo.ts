@@ -17,13 +17,14 @@ import {
   demoTasks,
   seedDemo,
   writeDemoFiles,
+  type DemoNodePlan,
+  type DemoSeed,
+  type DemoTasks,
 } from "./demo-plan.ts";
-import type { DemoNodePlan, DemoSeed, DemoTasks } from "./demo-plan.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { invocation } from "../process/banner.ts";
 import { DEFAULT_URL, portNumber, repeated } from "../node-options.ts";
-import type { Column } from "../terminal/columns.ts";
-import { table } from "../terminal/output.ts";
+import { type Column, table } from "../terminal/output.ts";
 import { untilStopped } from "../process/shutdown.ts";
 import { say, styled, type Terminal } from "../terminal/terminal.ts";
 

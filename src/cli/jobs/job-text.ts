@@ -4,9 +4,17 @@ import type { JobBody, JobSummaryBody } from "../../api/bodies/job-body.ts";
 import { formatDuration } from "../../config/values/units.ts";
 import { FACT_FIELDS, type Fields } from "../../core/jobs/job-fields.ts";
 import type { AnswerOf } from "../../api/operation-table.ts";
-import { type Column, piece, type Shown } from "../terminal/columns.ts";
+import {
+  type Column,
+  piece,
+  type Shown,
+  facts,
+  type Facts,
+  section,
+  statusPiece,
+  table,
+} from "../terminal/output.ts";
 import { ago, since, span, timeAndAge } from "../../core/format-figures.ts";
-import { facts, type Facts, section, statusPiece, table } from "../terminal/output.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
 /** The runs of a job, what happened to it, and which nodes had its events. */

@@ -14,8 +14,7 @@ import {
   wholeNumber,
   withNodeOptions,
 } from "../node-options.ts";
-import type { Column } from "../terminal/columns.ts";
-import { print, sayPartial, statusPiece, table } from "../terminal/output.ts";
+import { type Column, print, sayPartial, statusPiece, table } from "../terminal/output.ts";
 import { say, styled, type Terminal } from "../terminal/terminal.ts";
 import {
   addJobControlCommands,
@@ -25,7 +24,7 @@ import {
   withJobFilter,
 } from "./job-control.ts";
 import { jobColumns, jobText, type Timeline } from "./job-text.ts";
-import { waitForResult } from "./wait-for-result.ts";
+import { waitForResult } from "./submit.ts";
 import type { LogLineBody } from "../../api/bodies/job-body.ts";
 import { harmless } from "../terminal/plain-text.ts";
 

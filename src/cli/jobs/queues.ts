@@ -3,9 +3,8 @@
 import type { Command } from "commander";
 import type { QueueBody } from "../../api/operations/jobs/queues.ts";
 import { addClientCommand } from "../client-command.ts";
-import { type Column, piece } from "../terminal/columns.ts";
+import { type Column, piece, sayPartial, table } from "../terminal/output.ts";
 import { count, perSecond, short, since } from "../../core/format-figures.ts";
-import { sayPartial, table } from "../terminal/output.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
 export function addQueuesCommands(program: Command, terminal: Terminal): void {

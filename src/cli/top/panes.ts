@@ -5,8 +5,15 @@ import { journalText, journalTone } from "../../core/journal-text.ts";
 import { nodeColumns, nodeFacts, reachFacts } from "../cluster/node-text.ts";
 import { jobFacts, runningColumns } from "../jobs/job-text.ts";
 import { queueColumns } from "../jobs/queues.ts";
-import { type Column, columnLines, type Line, piece } from "../terminal/columns.ts";
-import { factLines, type Facts, toneStyle } from "../terminal/output.ts";
+import {
+  type Column,
+  columnLines,
+  type Line,
+  piece,
+  factLines,
+  type Facts,
+  toneStyle,
+} from "../terminal/output.ts";
 import { since, span, timeAndAge } from "../../core/format-figures.ts";
 import type { ScreenSize } from "./header-view.ts";
 import { type Model, type Pane, selectedIndex } from "./top-model.ts";

@@ -2,7 +2,7 @@
 
 import { alertsInFull, detailLines, paneView, type PaneView } from "./panes.ts";
 import { headerLines, type ScreenSize } from "./header-view.ts";
-import { edges, type Line, piece } from "../terminal/columns.ts";
+import { edges, type Line, piece } from "../terminal/output.ts";
 import { type Model, type Pane, PANES } from "./top-model.ts";
 
 /** Smaller, and there is nothing to be seen. */

@@ -1,6 +1,7 @@
 /** The events of a cluster, from any node that can be reached. */
 
 import type { EventName } from "../../controller/events/event-log.ts";
+import { isLater, positionOf } from "../../core/server-event.ts";
 import type { Role } from "../../core/leadership/role.ts";
 import type { EventSourceMessage, Resumable } from "./resumable-stream.ts";
 
@@ -64,7 +65,7 @@ export function eventStream(open: Open, after: string | null): Resumable<Cluster
       return lost ? [parsed, UNSEEN] : [parsed];
     }
     if (parsed.id === null) return [parsed];
-    if (seen !== null && !isLater(parsed.id, seen)) return [];
+    if (seen !== null && !isLater(positionOf(parsed.id), positionOf(seen))) return [];
     seen = parsed.id;
     return [parsed];
   };
@@ -80,10 +81,3 @@ const UNSEEN: GapEvent = {
     message: "events may be missing here: the connection broke before the first one",
   },
 };
-
-/** Ids are `<epoch>-<n>`, and count up from term to term. */
-function isLater(id: string, than: string): boolean {
-  const [epoch, n] = id.split("-").map(Number) as [number, number];
-  const [thanEpoch, thanN] = than.split("-").map(Number) as [number, number];
-  return epoch === thanEpoch ? n > thanN : epoch > thanEpoch;
-}

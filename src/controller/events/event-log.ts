@@ -6,7 +6,7 @@
  *   7-41  7-42  7-43        8-45  8-46       <epoch of the leader>-<n>: n goes up by one, and by more where something is missing
  */
 
-import type { ServerEvent } from "../../core/server-event.ts";
+import { isLater, type Position, positionOf, type ServerEvent } from "../../core/server-event.ts";
 import type { Role } from "../../core/leadership/role.ts";
 import { Feed } from "../../platform/feed.ts";
 import type { Platform } from "../../platform/platform.ts";
@@ -32,11 +32,6 @@ export type EventName =
 export interface Happened {
   readonly event: string;
   readonly data: Readonly<Record<string, unknown>>;
-}
-
-export interface Position {
-  readonly epoch: number;
-  readonly n: number;
 }
 
 export interface EventLogOptions {
@@ -216,15 +211,6 @@ export class EventLog {
 
 function idOf({ epoch, n }: Position): string {
   return `${epoch}-${n}`;
-}
-
-function positionOf(id: string): Position {
-  const dash = id.indexOf("-");
-  return { epoch: Number(id.slice(0, dash)), n: Number(id.slice(dash + 1)) };
-}
-
-function isLater(a: Position, b: Position): boolean {
-  return a.epoch === b.epoch ? a.n > b.n : a.epoch > b.epoch;
 }
 
 /** Nothing can be missing between them. */

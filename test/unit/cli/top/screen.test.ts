@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { sparkline } from "../../../../src/cli/top/header-view.ts";
-import { painted, textOf } from "../../../../src/cli/terminal/columns.ts";
+import { painted, textOf } from "../../../../src/cli/terminal/output.ts";
 import { FIRST, type Model, PANES, type TopEvent } from "../../../../src/cli/top/top-model.ts";
 import { heights, pageOf, screen } from "../../../../src/cli/top/screen.ts";
 import { columnsOf } from "../../../../src/cli/terminal/plain-text.ts";

@@ -1,4 +1,4 @@
-/** `baton token`: creates, lists and revokes tokens. */
+/** `baton token` creates, lists and revokes tokens; `baton user` manages the users of the dashboard. */
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -8,13 +8,13 @@ import { loadSettings } from "../../config/load-settings.ts";
 import { ACCESS_NAME, type Permission, PERMISSIONS } from "../../core/access/permissions.ts";
 import { systemRandom } from "../../platform/random.ts";
 import type { AnswerOf } from "../../api/operation-table.ts";
-import { addClientCommand } from "../client-command.ts";
+import { addClientCommand, type ClientCall } from "../client-command.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { connect, duration, type NodeOptions, withNodeOptions } from "../node-options.ts";
-import type { Column } from "../terminal/columns.ts";
+import { type Column, print, table } from "../terminal/output.ts";
 import { ago } from "../../core/format-figures.ts";
-import { print, table } from "../terminal/output.ts";
 import { say, type Terminal } from "../terminal/terminal.ts";
+import { readPassword } from "./credential.ts";
 
 interface CreateOptions extends NodeOptions {
   readonly name: string;
@@ -148,4 +148,66 @@ async function createInStore(terminal: Terminal, options: CreateOptions) {
   await using store = await openStore(storeOptions(settings, { connections: 2, clock }));
   await store.access.put([token]);
   return { ...tokenBody(token, clock.now()), token: text };
+}
+
+export function addUserCommands(program: Command, terminal: Terminal): void {
+  const user = program.command("user").description("manage the users who may log in");
+  const userArgument = (command: Command): Command =>
+    command.argument("<name>", "name of the user", accessName);
+
+  addClientCommand(user, terminal, {
+    usage: "add",
+    about: "add a user; the password is asked for, or read from stdin",
+    setUp: (command) =>
+      userArgument(command.alias("create")).addOption(
+        permissionOption("what the user may do; each includes those before it").default("read"),
+      ),
+    call: async (client, { name, options }: ClientCall<{ readonly permission: Permission }>) => {
+      // Before a password is typed in vain.
+      await client.access.users();
+      const password = await readPassword(terminal, name);
+      return client.access.addUser({ name, password, permission: options.permission });
+    },
+    text: ({ permission }, { name }) => `${name} may ${permission}`,
+  });
+
+  addClientCommand(user, terminal, {
+    usage: "list",
+    about: "list users: what they may do, and when they logged in last",
+    call: (client) => client.access.users(),
+    text: ({ users }) => {
+      if (users.length === 0) return "there are no users; add one with: baton user add NAME";
+      const now = terminal.clock.now();
+      return table(
+        terminal,
+        [
+          ["name", ({ name }) => name],
+          ["permission", ({ permission }) => permission],
+          ["created", ({ created_at: at }) => ago(now, at)],
+          ["by", ({ created_by: by }) => by],
+          ["last login", ({ last_used_at: at }) => ago(now, at)],
+        ],
+        users,
+      );
+    },
+  });
+
+  addClientCommand(user, terminal, {
+    usage: "passwd",
+    about: "give a user another password; their sessions end",
+    setUp: userArgument,
+    call: async (client, { name }) => {
+      await client.access.users();
+      return client.access.setPassword(name, await readPassword(terminal, name));
+    },
+    text: (_, { name }) => `${name} has a new password; old sessions have ended`,
+  });
+
+  addClientCommand(user, terminal, {
+    usage: "remove",
+    about: "remove a user; their sessions end",
+    setUp: userArgument,
+    call: (client, { name }) => client.access.removeUser(name),
+    text: (_, { name }) => `${name} is removed`,
+  });
 }
