@@ -30,9 +30,9 @@ export interface NodesContext {
 
 export function nodeColumns({ now, nodes, live }: NodesContext): readonly Column<NodeBody>[] {
   const figure = live ? short : count;
-  // Only where jobs are dispatched is there an owner; an older node does not report it.
+  // Only where jobs are dispatched is there an owner.
   const owns = nodes.some((node) => typeof node.load.owned === "number");
-  const reaches = live !== undefined || nodes.some((node) => reachOf(node).length > 0);
+  const reaches = live !== undefined || nodes.some((node) => node.reach.length > 0);
   const columns: readonly (Column<NodeBody> | false)[] = [
     [live ? "nodes" : "name", ({ name }) => name, { width: 12, flexible: true }],
     ["status", ({ status }) => statusPiece(status), { width: 8 }],
@@ -71,14 +71,9 @@ function lagText({ load: { loop_lag_ms: ms } }: NodeBody): Shown {
 
 /** `2/2`: of the others, how many it reaches. */
 function reachText(node: NodeBody): Shown {
-  const reach = reachOf(node);
+  const reach = node.reach;
   const ok = reach.filter((each) => each.ok).length;
   return reach.length === 0 ? null : piece(`${ok}/${reach.length}`, ok < reach.length ? "red" : null);
-}
-
-/** An older node does not report it. */
-function reachOf(node: NodeBody): NodeBody["reach"] {
-  return (node as Partial<NodeBody>).reach ?? [];
 }
 
 export function nodeFacts(node: NodeBody, now: number): Facts {
@@ -101,7 +96,7 @@ export function nodeFacts(node: NodeBody, now: number): Facts {
 }
 
 export function reachFacts(node: NodeBody): Facts {
-  return reachOf(node).map((each) => [
+  return node.reach.map((each) => [
     `reaches ${each.node}`,
     each.ok ? `in ${span(each.latency_ms)}` : piece(`no: ${each.reason ?? "no answer"}`, "red"),
   ]);
@@ -200,7 +195,7 @@ function unreached(nodes: readonly NodeBody[]): Unreached[] {
   const alive = nodes.filter((node) => node.alive);
   const names = new Set(alive.map(({ name }) => name));
   const pairs = alive.flatMap((from) =>
-    reachOf(from)
+    from.reach
       .filter(({ node, ok }) => !ok && names.has(node))
       .map(({ node, reason }) => ({ from: from.name, to: node, reason })),
   );

@@ -19,8 +19,8 @@ export interface NodeFacts extends Pick<NodeBody, "name" | "alive" | "version" |
   readonly fromHere: { readonly ok: boolean; readonly reason: string | null } | null;
   /** Whether it answers without a token; null if it was not asked. */
   readonly answersAnybody: boolean | null;
-  /** What it says of the others; null if it says nothing. */
-  readonly reach: readonly Reach[] | null;
+  /** What it says of the others. */
+  readonly reach: readonly Reach[];
 }
 
 const WALLS =
@@ -30,7 +30,7 @@ export function judgeReach(nodes: readonly NodeFacts[]): readonly Judgement[] {
   const alive = nodes.filter((node) => node.alive);
   const names = new Set(alive.map(({ name }) => name));
   const pairs = alive.flatMap((from) =>
-    (from.reach ?? []).filter(({ node }) => names.has(node)).map((to) => ({ from: from.name, ...to })),
+    from.reach.filter(({ node }) => names.has(node)).map((to) => ({ from: from.name, ...to })),
   );
   const cut = Map.groupBy(
     pairs.filter((pair) => !pair.ok),
@@ -208,8 +208,7 @@ async function askThrough(
 }
 
 async function askOne(node: NodeBody, connect: Connect, clock: Clock) {
-  const { name, alive, status, version, url } = node;
-  const reach = (node as Partial<NodeBody>).reach ?? null;
+  const { name, alive, status, version, url, reach } = node;
   const known = { name, alive, status, version, url, reach };
   const asked = (more: Pick<NodeFacts, "fromHere" | "answersAnybody">): NodeFacts => ({ ...known, ...more });
   const silent = { clock: null, settings: null };
@@ -235,7 +234,7 @@ async function letsIn(anybody: BatonClient): Promise<boolean> {
   return (await unlessRefused(client.status())) !== null;
 }
 
-/** Null from a node that is too old, or for a caller who may not ask. */
+/** Null for a caller who may not ask. */
 async function unlessRefused<T>(call: Promise<T>): Promise<T | null> {
   try {
     return await call;

@@ -106,9 +106,8 @@ function factText(value: unknown, as: "duration" | undefined): string | null {
   return (Array.isArray(value) ? value.join(", ") : String(value)) || null;
 }
 
-export function jobText(terminal: Terminal, job: JobBody, timeline: Timeline | null): string {
+export function jobText(terminal: Terminal, job: JobBody, { runs, events, handoffs }: Timeline): string {
   const now = terminal.clock.now();
-  const { runs, events, handoffs } = timeline ?? { runs: [], events: [], handoffs: [] };
   const rows = <Row>(title: string, columns: readonly Column<Row>[], all: readonly Row[]): string[] =>
     section(terminal, title, all.length === 0 ? null : table(terminal, columns, all));
   return [

@@ -3,7 +3,6 @@
 import type { Command } from "commander";
 import { filterText } from "../../core/jobs/job-fields.ts";
 import type { BatonClient } from "../../client/baton-client.ts";
-import { BatonClientError } from "../../client/client-error.ts";
 import { addClientCommand, type ClientCall } from "../client-command.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import {
@@ -23,7 +22,7 @@ import {
   type JobFilter,
   withJobFilter,
 } from "./job-control.ts";
-import { jobColumns, jobText, type Timeline } from "./job-text.ts";
+import { jobColumns, jobText } from "./job-text.ts";
 import { waitForResult } from "./submit.ts";
 import type { LogLineBody } from "../../api/bodies/job-body.ts";
 import { harmless } from "../terminal/plain-text.ts";
@@ -43,10 +42,10 @@ export function addJobsCommands(program: Command, terminal: Terminal): void {
     watch: true,
     setUp: (command) => command.argument("<job-id>", "", jobIdArgument),
     call: async (client, { name }) => {
-      const [job, timeline] = await Promise.all([client.job(name), timelineIfAny(client, name)]);
-      return { ...job, ...(timeline && { timeline }) };
+      const [job, timeline] = await Promise.all([client.job(name), client.timeline(name)]);
+      return { ...job, timeline };
     },
-    text: ({ timeline, ...job }, { terminal: page }) => jobText(page, job, timeline ?? null),
+    text: ({ timeline, ...job }, { terminal: page }) => jobText(page, job, timeline),
   });
 
   addJobLogsCommand(jobs, terminal);
@@ -84,14 +83,6 @@ function addListCommand(jobs: Command, terminal: Terminal): void {
         say(terminal, `there are more: --cursor ${next}`);
       }
     },
-  });
-}
-
-/** An older node has none. */
-async function timelineIfAny(client: BatonClient, id: string): Promise<Timeline | null> {
-  return client.timeline(id).catch((error: unknown) => {
-    if (error instanceof BatonClientError && error.status === 404) return null;
-    throw error;
   });
 }
 

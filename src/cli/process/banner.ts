@@ -44,27 +44,27 @@ export function showBanner(terminal: Terminal, started: Started): void {
     say(terminal, `try: ${submitCommand(started)}`);
     return;
   }
-  const label = (text: string): string => styled(err, "dim", text.padEnd(9));
-  const lines = [
-    "",
-    `  ${styled(err, "bold", `Baton ${VERSION}`)}  node ${styled(err, "bold", started.name)}`,
-    "",
-    `  ${label("url")} ${styled(err, "cyan", started.url)}  (API at ${started.url}/docs)`,
-    `  ${label("store")} ${storeText(terminal, started)}`,
-    ...(started.redis === ""
-      ? []
-      : [`  ${label("redis")} ${started.redis}: elects, carries messages and jobs`]),
-    ...(started.etcd === "" ? [] : [`  ${label("etcd")} ${started.etcd}: elects the leader`]),
-    ...(started.peers === null ? [] : [`  ${label("cluster")} ${started.peers}`]),
-    ...(started.access === null ? [] : [`  ${label("access")} ${started.access}`]),
-    `  ${label("tasks")} ${tasksText(started)}`,
-    "",
-    `  ${label("try")} ${submitCommand(started)}`,
-    `  ${label("")} ${curlCommand(started)}`,
-    `  ${label("stop")} Ctrl-C finishes what runs; twice stops now`,
-    "",
-  ];
-  for (const line of lines) say(terminal, line.trimEnd());
+  const { name, url, redis, etcd, peers, access } = started;
+  const show = (rows: readonly (readonly [label: string, text: string | null])[]): void => {
+    for (const [label, text] of rows)
+      if (text) say(terminal, `  ${styled(err, "dim", label.padEnd(9))} ${text}`);
+    say(terminal, "");
+  };
+  say(terminal, `\n  ${styled(err, "bold", `Baton ${VERSION}`)}  node ${styled(err, "bold", name)}\n`);
+  show([
+    ["url", `${styled(err, "cyan", url)}  (API at ${url}/docs)`],
+    ["store", storeText(terminal, started)],
+    ["redis", redis && `${redis}: elects, carries messages and jobs`],
+    ["etcd", etcd && `${etcd}: elects the leader`],
+    ["cluster", peers],
+    ["access", access],
+    ["tasks", tasksText(started)],
+  ]);
+  show([
+    ["try", submitCommand(started)],
+    ["", curlCommand(started)],
+    ["stop", "Ctrl-C finishes what runs; twice stops now"],
+  ]);
 }
 
 function storeText(terminal: Terminal, { guarantees, data, store }: Started): string {

@@ -3,7 +3,6 @@
 import type { Command } from "commander";
 import type { BatonClient } from "../../client/baton-client.ts";
 import { BatonClientError } from "../../client/client-error.ts";
-import { CliFailure, EXIT } from "../failure.ts";
 import { connect, type NodeOptions, withNodeOptions } from "../node-options.ts";
 import { journalText } from "../../core/journal-text.ts";
 import { print, painted } from "../terminal/output.ts";
@@ -32,14 +31,8 @@ async function top(terminal: Terminal, options: NodeOptions): Promise<void> {
   await using client = await connect(terminal, options, { discover: true });
   const input = terminal.input as Partial<RawInput> & { readonly isTTY?: boolean };
   const asScreen = options.output === "table" && terminal.out.isTTY && input.isTTY && input.setRawMode;
-  try {
-    if (asScreen) await new Top(terminal, client, input as RawInput).run();
-    else await lines(terminal, client, options);
-  } catch (error) {
-    if (!(error instanceof BatonClientError) || error.status !== 404) throw error;
-    const message = "this node is too old for baton top";
-    throw new CliFailure(EXIT.refused, message, "look with `baton cluster status --watch`");
-  }
+  if (asScreen) await new Top(terminal, client, input as RawInput).run();
+  else await lines(terminal, client, options);
 }
 
 /** For pipes, logs and programs. */
@@ -177,7 +170,7 @@ const EVENTS_MAX = 100;
 
 type Tell = (event: TopEvent) => void;
 
-/** The overview and the journal. Rejects only with what will not pass: a token that is missing, a node that is too old. */
+/** The overview and the journal. Rejects only with what will not pass, such as a missing token. */
 async function stream(client: BatonClient, tell: Tell, signal?: AbortSignal): Promise<void> {
   const onTrouble = (error: BatonClientError): void => tell({ kind: "trouble", reason: error.message });
   for await (const event of client.cluster.live({ signal, giveUpAfterMs: Infinity, onTrouble })) {

@@ -238,7 +238,7 @@ describe("the nodes", () => {
     url: `http://${name}`,
     fromHere: { ok: true, reason: null },
     answersAnybody: false,
-    reach: null,
+    reach: [],
     ...over,
   });
   const reach = (to: string, ok: boolean) => ({

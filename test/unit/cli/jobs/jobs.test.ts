@@ -95,7 +95,10 @@ describe("baton jobs show", () => {
       finished_at: null,
       waiting_for: { code: "unknown_task", message: "no node knows the task hello" },
     });
-    await using node = await fakeNode({ [`GET /jobs/${JOB_ID}`]: waiting });
+    await using node = await fakeNode({
+      [`GET /jobs/${JOB_ID}`]: waiting,
+      [`GET /jobs/${JOB_ID}/timeline`]: { runs: [], events: [], handoffs: [] },
+    });
     const { code, out } = await runCli(["jobs", "show", JOB_ID, "--url", node.url]);
     assert.equal(code, 0);
     assert.match(out, /^status +queued$/m);
