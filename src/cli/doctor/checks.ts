@@ -19,7 +19,7 @@ import { mistakesOf } from "../failure.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { judgeClocks } from "./clocks.ts";
 import { type EtcdMember, judgeEtcd } from "./etcd.ts";
-import { failed, type Finding, judged, type Judgement, skipped, warning } from "./findings.ts";
+import { type Answer, failed, type Finding, judged, type Judgement, skipped, warning } from "./findings.ts";
 import {
   directoryFacts,
   judgeDirectory,
@@ -33,8 +33,8 @@ import {
   type SecretFile,
 } from "./machine.ts";
 import { judgeCluster, judgeReach, judgeSettings, type NodesAnswer, type NoNode } from "./nodes.ts";
-import { judgePostgres, type PostgresAnswer } from "./postgres.ts";
-import { judgeRedis, type RedisAnswer } from "./redis.ts";
+import { judgePostgres, type PostgresFacts } from "./postgres.ts";
+import { judgeRedis, type RedisFacts } from "./redis.ts";
 
 export interface DoctorContext {
   readonly terminal: Terminal;
@@ -43,8 +43,8 @@ export interface DoctorContext {
   /** What is wrong with it; null if nothing is. */
   readonly mistakes: BatonError | null;
   readonly nodes: () => Promise<NodesAnswer | NoNode | null>;
-  readonly database: () => Promise<PostgresAnswer | null>;
-  readonly redis: () => Promise<RedisAnswer | null>;
+  readonly database: () => Promise<Answer<PostgresFacts> | null>;
+  readonly redis: () => Promise<Answer<RedisFacts> | null>;
   readonly etcd: () => Promise<readonly EtcdMember[] | null>;
 }
 
@@ -159,32 +159,32 @@ async function port({ settings: { http, name } }: Loaded, { nodes }: DoctorConte
 
 async function database({ settings }: Loaded, context: DoctorContext): Promise<readonly Judgement[]> {
   if (!isPostgresUrl(settings.store)) return [skipped(`the store is ${settings.store}`)];
-  return asked("the database", "--store", context.database, async (answer) => {
+  return asked("the database", "--store", context.database, async (facts) => {
     const seen = await context.nodes();
     const alive = seen?.url ? seen.nodes.filter((node) => node.alive).length : 0;
-    return judgePostgres(answer.facts, { ...settings.postgres, nodes: Math.max(1, alive) });
+    return judgePostgres(facts, { ...settings.postgres, nodes: Math.max(1, alive) });
   });
 }
 
 async function redis({ settings }: Loaded, context: DoctorContext): Promise<readonly Judgement[]> {
   if (settings.redis.url === "") return [skipped("none is configured")];
-  return asked("Redis", "--redis", context.redis, ({ facts }) => judgeRedis(facts));
+  return asked("Redis", "--redis", context.redis, judgeRedis);
 }
 
-async function asked<Answer>(
+async function asked<Facts>(
   what: string,
   flag: string,
-  ask: () => Promise<Answer | null>,
-  judge: (answer: Answer) => Judgements,
+  ask: () => Promise<Answer<Facts> | null>,
+  judge: (facts: Facts) => Judgements,
 ): Promise<readonly Judgement[]> {
-  let answer: Answer | null;
+  let answer: Answer<Facts>;
   try {
-    answer = await ask();
+    answer = (await ask())!;
   } catch (error) {
     const remedy = `does it run, and can this machine reach it? see ${flag}`;
     return [failed(`${what} cannot be asked: ${(error as Error).message}`, remedy)];
   }
-  return judge(answer!);
+  return judge(answer.facts);
 }
 
 async function reach({ nodes, loaded }: DoctorContext): Promise<readonly Judgement[]> {

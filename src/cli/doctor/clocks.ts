@@ -80,12 +80,16 @@ function median(values: readonly number[]): number {
 const SAMPLES = 3;
 
 /** Their clock, read a few times. */
-export async function sampleClock(clock: Clock, read: () => Promise<number>): Promise<ClockSample[]> {
+export async function readClock(
+  name: string,
+  clock: Clock,
+  read: () => Promise<number>,
+): Promise<ClockReading> {
   const samples: ClockSample[] = [];
   for (let each = 0; each < SAMPLES; each++) {
     const [sentAt, began] = [clock.now(), clock.monotonic()];
     const theirs = await read();
     samples.push({ sentAt, receivedAt: sentAt + (clock.monotonic() - began), theirs });
   }
-  return samples;
+  return readingOf(name, samples)!;
 }

@@ -134,7 +134,7 @@ function contextOf(
     database: server(
       "the database",
       ({ store }) => (isPostgresUrl(store) ? store : ""),
-      (question, { postgres: { schema } }) => askPostgres({ ...question, schema }),
+      (question, { postgres: { schema } }) => askPostgres(question, schema),
     ),
     redis: server("Redis", ({ redis }) => redis.url, askRedis),
     etcd: server(

@@ -2,6 +2,7 @@
 
 import { several } from "../../core/format-figures.ts";
 import type { Clock } from "../../platform/clock.ts";
+import type { ClockReading } from "./clocks.ts";
 import { wrapped } from "../terminal/plain-text.ts";
 import { type Style, styled, type Terminal } from "../terminal/terminal.ts";
 
@@ -42,6 +43,12 @@ export interface Question {
   readonly url: string;
   readonly clock: Clock;
   readonly deadlineMs: number;
+}
+
+/** What was read of it, and its clock. */
+export interface Answer<Facts> {
+  readonly facts: Facts;
+  readonly clock: ClockReading;
 }
 
 /** Whether a version such as `24.16.0` is at least the one that is needed. */

@@ -8,7 +8,7 @@ import { BatonClientError } from "../../client/client-error.ts";
 import { isLoopback } from "../../core/access/is-loopback.ts";
 import { several, span } from "../../core/format-figures.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { type ClockReading, readingOf, sampleClock } from "./clocks.ts";
+import { type ClockReading, readClock } from "./clocks.ts";
 import { failed, judged, type Judgement, type Rule, skipped, warning } from "./findings.ts";
 
 export type Reach = NodeBody["reach"][number];
@@ -215,14 +215,14 @@ async function askOne(node: NodeBody, connect: Connect, clock: Clock) {
   if (url === null || !alive) return { facts: asked({ fromHere: null, answersAnybody: null }), ...silent };
   await using client = await connect(url);
   try {
-    const samples = await sampleClock(clock, async () => {
+    const reading = await readClock(name, clock, async () => {
       const { started_at: startedAt, uptime_ms: uptimeMs } = await client.status();
       return Date.parse(startedAt) + uptimeMs;
     });
     const settings = await unlessRefused(client.settings());
     const answersAnybody = await letsIn(await connect(url, "anybody"));
     const facts = asked({ answersAnybody, fromHere: { ok: true, reason: null } });
-    return { facts, clock: readingOf(name, samples), settings };
+    return { facts, clock: reading, settings };
   } catch (error) {
     const fromHere = { ok: false, reason: reasonOf(error) };
     return { facts: asked({ fromHere, answersAnybody: null }), ...silent };

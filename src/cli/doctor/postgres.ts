@@ -4,8 +4,16 @@
  */
 
 import { count, several, span } from "../../core/format-figures.ts";
-import { type ClockReading, readingOf, sampleClock } from "./clocks.ts";
-import { failed, judged, type Judgement, type Question, type Rule, warning } from "./findings.ts";
+import { readClock } from "./clocks.ts";
+import {
+  type Answer,
+  failed,
+  judged,
+  type Judgement,
+  type Question,
+  type Rule,
+  warning,
+} from "./findings.ts";
 
 export interface PostgresFacts {
   /** As 180004. */
@@ -190,13 +198,7 @@ function rights(
   );
 }
 
-export interface PostgresQuestion extends Question {
-  readonly schema: string;
-  /** From when on a transaction counts as long. */
-  readonly longMs?: number;
-}
-
-/** Vacuum comes round about once a minute; what is open for several rounds is felt. */
+/** From when on a transaction counts as long. Vacuum comes round about once a minute; what is open for several rounds is felt. */
 const LONG_MS = 300_000;
 
 const SETTINGS = `
@@ -234,19 +236,11 @@ const BLOATED = `
    WHERE schemaname = $1 AND n_dead_tup > 50000 AND n_dead_tup > 2 * n_live_tup
    ORDER BY n_dead_tup DESC LIMIT 3`;
 
-export interface PostgresAnswer {
-  readonly facts: PostgresFacts;
-  readonly clock: ClockReading | null;
-}
-
 /** Rejects with what the driver says when there is no answer in time. */
-export async function askPostgres({
-  url,
-  schema,
-  clock,
-  deadlineMs,
-  longMs = LONG_MS,
-}: PostgresQuestion): Promise<PostgresAnswer> {
+export async function askPostgres(
+  { url, clock, deadlineMs }: Question,
+  schema: string,
+): Promise<Answer<PostgresFacts>> {
   // Loaded here: the drivers take longer to load than all the rest.
   const [{ Client }, { PoolerCheck }] = await Promise.all([
     import("pg"),
@@ -265,9 +259,10 @@ export async function askPostgres({
       (await client.query(text, [...values])).rows as Row[];
     const [identity] = await rows<Identity>(IDENTITY, [schema]);
     const settings = await rows<{ name: string; setting: string }>(SETTINGS);
-    const longTransactions = await rows<LongTransaction>(LONG, [longMs]);
+    const longTransactions = await rows<LongTransaction>(LONG, [LONG_MS]);
     const bloated = await rows<PostgresFacts["bloated"][number]>(BLOATED, [schema]);
-    const samples = await sampleClock(clock, async () => (await rows<{ at: number }>(NOW))[0]!.at);
+    const now = async (): Promise<number> => (await rows<{ at: number }>(NOW))[0]!.at;
+    const reading = await readClock("the database", clock, now);
     const { roleLimit, databaseLimit, ...rest } = identity!;
     const pooler = new PoolerCheck({ url, clock, applicationName: "baton doctor", deadlineMs });
     const facts: PostgresFacts = {
@@ -279,7 +274,7 @@ export async function askPostgres({
       longTransactions,
       bloated,
     };
-    return { facts, clock: readingOf("the database", samples) };
+    return { facts, clock: reading };
   } finally {
     // Not awaited: a server that does not answer would not answer this either.
     void client.end().catch(() => {});

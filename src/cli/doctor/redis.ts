@@ -5,8 +5,16 @@
 
 import { bytes } from "../../core/format-figures.ts";
 import { systemRandom } from "../../platform/random.ts";
-import { type ClockReading, readingOf, sampleClock } from "./clocks.ts";
-import { failed, isAtLeast, judged, type Judgement, type Question, warning } from "./findings.ts";
+import { readClock } from "./clocks.ts";
+import {
+  type Answer,
+  failed,
+  isAtLeast,
+  judged,
+  type Judgement,
+  type Question,
+  warning,
+} from "./findings.ts";
 
 export interface RedisFacts {
   /** The fields of INFO. */
@@ -66,12 +74,7 @@ export function judgeRedis({ info, idleTimeoutSeconds: idle }: RedisFacts): read
   );
 }
 
-export interface RedisAnswer {
-  readonly facts: RedisFacts;
-  readonly clock: ClockReading | null;
-}
-
-export async function askRedis({ url, clock, deadlineMs }: Question): Promise<RedisAnswer> {
+export async function askRedis({ url, clock, deadlineMs }: Question): Promise<Answer<RedisFacts>> {
   const [{ RedisSession }, { parseRedisUrl }] = await Promise.all([
     import("../../platform/drivers/redis/session.ts"),
     import("../../platform/drivers/server-url.ts"),
@@ -88,7 +91,7 @@ export async function askRedis({ url, clock, deadlineMs }: Question): Promise<Re
   const text = await session.send<string>(["INFO"]);
   // Some providers do not allow it, which is no finding.
   const config = await session.send<Record<string, string>>(["CONFIG", "GET", "timeout"]).catch(() => null);
-  const samples = await sampleClock(clock, async () => {
+  const reading = await readClock("Redis", clock, async () => {
     const [seconds, micros] = await session.send<[string, string]>(["TIME"]);
     return Number(seconds) * 1_000 + Number(micros) / 1_000;
   });
@@ -98,6 +101,6 @@ export async function askRedis({ url, clock, deadlineMs }: Question): Promise<Re
   const timeout = config?.["timeout"];
   return {
     facts: { info, idleTimeoutSeconds: timeout === undefined ? null : Number(timeout) },
-    clock: readingOf("Redis", samples),
+    clock: reading,
   };
 }
