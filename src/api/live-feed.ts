@@ -12,7 +12,7 @@ import { OUTSIDE, type Inbound } from "../transport/hop-headers.ts";
 import type { JournalEntryBody } from "./operations/cluster/journal.ts";
 import type { ServerEvent } from "../core/server-event.ts";
 import { journalPage } from "./operations/cluster/journal.ts";
-import type { OverviewBody } from "./bodies/overview-body.ts";
+import type { OverviewBody } from "./overview.ts";
 import { Overview } from "./overview.ts";
 import type { NodeServices } from "./node-services.ts";
 

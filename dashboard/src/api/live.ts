@@ -4,7 +4,7 @@ import { computed, signal } from "@preact/signals";
 import { heardTime } from "../clock.ts";
 import { Line } from "../streams/line.ts";
 import type { FromHub, Link } from "../streams/messages.ts";
-import type { OverviewBody } from "../../../src/api/bodies/overview-body.ts";
+import type { OverviewBody } from "../../../src/api/overview.ts";
 
 export const link = signal<Link>({ state: "connecting", since: Date.now(), why: null });
 export const overview = signal<OverviewBody | null>(null);

@@ -1,7 +1,7 @@
 /** The nodes: their load, which of them reach each other, and drains. */
 
 import type { ComponentChildren } from "preact";
-import type { NodeBody } from "../../../src/api/bodies/node-body.ts";
+import type { NodeBody } from "../../../src/api/operations/cluster/nodes.ts";
 import { NODE_ROLES } from "../../../src/core/node.ts";
 import { amongPeers, overview } from "../api/live.ts";
 import { useResource } from "../api/resource.ts";

@@ -1,6 +1,6 @@
 /** Which nodes reach each other: a row calls, a column is called. */
 
-import type { NodeBody } from "../../../src/api/bodies/node-body.ts";
+import type { NodeBody } from "../../../src/api/operations/cluster/nodes.ts";
 import { Scroll, Section } from "../parts/table.tsx";
 
 export function ReachMatrix({ nodes }: { nodes: readonly NodeBody[] }) {

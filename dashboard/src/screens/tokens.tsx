@@ -1,7 +1,7 @@
 /** Tokens: created, listed and revoked. The text of a token is shown once, and kept nowhere. */
 
 import { useState } from "preact/hooks";
-import type { TokenBody } from "../../../src/api/bodies/access-body.ts";
+import type { TokenBody } from "../../../src/api/operations/access/access.ts";
 import type { Permission } from "../../../src/core/access/permissions.ts";
 import { call } from "../api/call.ts";
 import { useResource } from "../api/resource.ts";

@@ -1,7 +1,7 @@
 /** Users: people with a password, for this page. */
 
 import { useState } from "preact/hooks";
-import type { UserBody } from "../../../src/api/bodies/access-body.ts";
+import type { UserBody } from "../../../src/api/operations/access/access.ts";
 import type { Permission } from "../../../src/core/access/permissions.ts";
 import { call } from "../api/call.ts";
 import { useResource } from "../api/resource.ts";

@@ -1,7 +1,7 @@
 /** The one stream of the cluster's news, opened again whenever it breaks. */
 
 import type { JournalEntryBody } from "../../../src/api/operations/cluster/journal.ts";
-import type { OverviewBody } from "../../../src/api/bodies/overview-body.ts";
+import type { OverviewBody } from "../../../src/api/overview.ts";
 import { asProblem, Problem } from "../api/problem.ts";
 import type { FromHub, Link, Tell } from "./messages.ts";
 import { readEvents } from "./read-events.ts";

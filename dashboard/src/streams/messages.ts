@@ -2,7 +2,7 @@
 
 import type { LogLineBody } from "../../../src/api/bodies/job-body.ts";
 import type { JournalEntryBody } from "../../../src/api/operations/cluster/journal.ts";
-import type { OverviewBody } from "../../../src/api/bodies/overview-body.ts";
+import type { OverviewBody } from "../../../src/api/overview.ts";
 
 export interface Link {
   /** `refused`: the node answers, but not us; nothing is tried until somebody has signed in. */

@@ -2,7 +2,7 @@
  * Writes credentials directly into a store, when no node can be called: the first ones, or after all others were lost.
  */
 
-import { tokenBody } from "../../api/bodies/access-body.ts";
+import { tokenBody } from "../../api/operations/access/access.ts";
 import type { Settings } from "../../config/settings.ts";
 import { storeOptions } from "../../config/fabric.ts";
 import type { Clock } from "../../platform/clock.ts";

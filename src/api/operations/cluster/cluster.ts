@@ -6,7 +6,7 @@ import { askAllNodes } from "../../ask-all-nodes.ts";
 import { limit, StatusCounts } from "../../bodies/fields.ts";
 import { toWire } from "../../schema/to-wire.ts";
 import { answer, operation } from "../../operation.ts";
-import { OverviewBody } from "../../bodies/overview-body.ts";
+import { OverviewBody } from "../../overview.ts";
 
 export const ClusterBody = z.object({
   name: z.string(),
