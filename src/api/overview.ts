@@ -11,7 +11,7 @@ import { askAllNodes } from "./ask-all-nodes.ts";
 import { fromWire, toWire } from "./schema/to-wire.ts";
 import type { Inbound } from "../transport/hop-headers.ts";
 import { StatusCounts } from "./bodies/fields.ts";
-import type { LeaderInfo } from "../observe/cluster-view.ts";
+import type { Tenure } from "../leadership/coordination.ts";
 import type { NodeServices } from "./node-services.ts";
 import { within } from "../platform/loop.ts";
 
@@ -171,7 +171,7 @@ async function leaderOf(services: Omit<NodeServices, "live">) {
   const { leadership, cluster, clock } = services;
   const term = leadership.current();
   if (!term) return null;
-  const asked = (async () => cluster.leaders())().catch((): readonly LeaderInfo[] => []);
+  const asked = (async () => cluster.leaders())().catch((): readonly Tenure[] => []);
   const leaders = (await within(clock, LEADERS_MS, asked)) ?? [];
   const known = leaders.find(({ role, epoch }) => role === "scheduler" && epoch === term.epoch);
   return { ...known, nodeId: term.leader, epoch: term.epoch };

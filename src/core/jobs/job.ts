@@ -93,12 +93,7 @@ export interface Budgets {
 export const DEFAULT_BUDGETS: Budgets = { interruptionsMax: 50, crashesMax: 3 };
 
 /** Counters as they were when the run began. */
-export interface Spent {
-  readonly failures: number;
-  readonly interruptions: number;
-  readonly crashes: number;
-  readonly maxAttempts: number;
-}
+export type Spent = Pick<Job, "failures" | "interruptions" | "crashes" | "maxAttempts">;
 
 export function mayRetry(spent: Spent): boolean {
   return spent.failures + 1 < spent.maxAttempts;
