@@ -24,7 +24,7 @@ const MOMENTS_MS = 15 * 60_000;
 
 let wasLive = false;
 
-function hear(message: FromHub): void {
+function hear(message: Exclude<FromHub, { is: "log" }>): void {
   switch (message.is) {
     case "link":
       link.value = message.link;
@@ -45,9 +45,6 @@ function hear(message: FromHub): void {
     }
     case "journal":
       pulse.value++;
-      return;
-    case "log":
-      return;
   }
 }
 

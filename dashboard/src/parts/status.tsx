@@ -1,15 +1,7 @@
-import type { ComponentChildren } from "preact";
+import type { RenderableProps } from "preact";
 import { type Tone, toneOf } from "../../../src/core/status-tones.ts";
 
-export function Status({
-  word,
-  tone,
-  children,
-}: {
-  word: string;
-  tone?: Tone;
-  children?: ComponentChildren;
-}) {
+export function Status({ word, tone, children }: RenderableProps<{ word: string; tone?: Tone }>) {
   return (
     <span class={`status ${tone ?? toneOf(word)}`}>
       {word}

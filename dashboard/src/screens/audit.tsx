@@ -26,17 +26,14 @@ export function AuditScreen() {
   const kind = query["kind"] ?? "audit";
   const { cursor, subject } = query;
   const asked = { limit: 100, subject, cursor, ...(kind !== "all" && { kind }) };
-  const { data, problem, reload } = useResource(
-    "GET /cluster/journal",
-    { query: asked },
-    { everyMs: 10_000 },
-  );
+  const journal = useResource("GET /cluster/journal", { query: asked }, { everyMs: 10_000 });
+  const { data } = journal;
   return (
     <Page title="Audit" about="Every change made through any node, and what happened to the cluster.">
       <Tabs label="Kind" current={kind}>
         {KINDS.map(([each, text]) => [each, to(["audit"], { kind: each }), text])}
       </Tabs>
-      <ResourceNote of={{ data, problem, reload }} what="the journal" />
+      <ResourceNote of={journal} what="the journal" />
       <PartialNote partial={data?.partial ?? false} missing={data?.unreachable ?? []} />
       {data?.entries.length === 0 && (
         <Empty title="Nothing was recorded yet">

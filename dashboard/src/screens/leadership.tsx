@@ -26,11 +26,7 @@ export function LeadershipScreen() {
   return (
     <Page
       title="Leadership"
-      about={
-        amongPeers.value
-          ? "One node leads, under an epoch that only grows. What is written under an older one is refused."
-          : "One node leads in each role, under an epoch that only grows. What is written under an older one is refused."
-      }
+      about={`One node leads${amongPeers.value ? "" : " in each role"}, under an epoch that only grows. What is written under an older one is refused.`}
     >
       <ResourceNote of={leaders} what="the leaders" />
       <Table

@@ -78,18 +78,8 @@ function columns(
       "right num",
       ownedHint,
     ],
-    [
-      "CPU",
-      unlessDead(({ load: { cpu } }) => (
-        <Meter share={cpu} text={percent(cpu)} label="of all cores of its machine" />
-      )),
-    ],
-    [
-      "Memory",
-      unlessDead(({ load: { memory } }) => (
-        <Meter share={memory} text={percent(memory)} label="of the machine's memory" />
-      )),
-    ],
+    ["CPU", unlessDead(({ load }) => <Share of={load.cpu} label="of all cores of its machine" />)],
+    ["Memory", unlessDead(({ load }) => <Share of={load.memory} label="of the machine's memory" />)],
     [
       "Loop lag",
       unlessDead(({ load: { loop_lag_ms: ms } }) => (
@@ -100,6 +90,10 @@ function columns(
     ["Up", unlessDead((node) => <Took from={node.started_at} until={null} />)],
     ["", (node) => <NodeAction node={node} onDone={reload} />, "right"],
   ];
+}
+
+function Share({ of, label }: { of: number; label: string }) {
+  return <Meter share={of} text={percent(of)} label={label} />;
 }
 
 function NameCell({ node }: { node: NodeBody }) {

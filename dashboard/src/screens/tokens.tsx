@@ -8,7 +8,7 @@ import { useResource } from "../api/resource.ts";
 import { Action } from "../parts/action.tsx";
 import { Copy } from "../parts/copy.tsx";
 import { Empty, ProblemNote, ResourceNote } from "../parts/notes.tsx";
-import { ChoiceField, messageAt, TextField } from "../parts/schema-form.tsx";
+import { ChoiceField, type ChoiceFieldProps, messageAt, TextField } from "../parts/schema-form.tsx";
 import { Status } from "../parts/status.tsx";
 import { useSubmission } from "../parts/submission.ts";
 import { type Column, Table } from "../parts/table.tsx";
@@ -162,12 +162,6 @@ const PERMISSION_OPTIONS: readonly (readonly [Permission, string])[] = [
   ["admin", "admin: and create tokens and users"],
 ];
 
-export function PermissionField({
-  value,
-  onChange,
-}: {
-  value: Permission;
-  onChange: (next: Permission) => void;
-}) {
-  return <ChoiceField label="Permission" value={value} options={PERMISSION_OPTIONS} onChange={onChange} />;
+export function PermissionField(props: Pick<ChoiceFieldProps<Permission>, "value" | "onChange">) {
+  return <ChoiceField label="Permission" options={PERMISSION_OPTIONS} {...props} />;
 }

@@ -50,6 +50,10 @@ export function openBulk(bulk: Bulk): void {
   void guarded(countAll);
 }
 
+function change(part: Partial<State>): void {
+  state.value = { ...state.value!, ...part };
+}
+
 /** One page after the other; the node does at most one page a call, so that no call takes long. */
 async function pages(
   dryRun: boolean,
@@ -83,31 +87,29 @@ function page(part: Omit<BulkRequest, "action">) {
 async function countAll(): Promise<void> {
   await pages(true, ({ matched, partial }) => {
     const before = state.value!;
-    state.value = { ...before, total: before.total + matched, partial: before.partial || partial };
+    change({ total: before.total + matched, partial: before.partial || partial });
   });
-  state.value = { ...state.value!, phase: "asking" };
+  change({ phase: "asking" });
 }
 
 async function work(): Promise<void> {
-  state.value = { ...state.value!, phase: "working" };
+  change({ phase: "working" });
   await pages(false, (answer) => {
     const before = state.value!;
-    state.value = {
-      ...before,
+    change({
       handled: before.handled + answer.matched,
       changed: before.changed + answer.changed,
       skippedCount: before.skippedCount + answer.skipped_count,
       skipped: [...before.skipped, ...answer.skipped].slice(0, 20),
       partial: before.partial || answer.partial,
-    };
+    });
   });
   finish();
 }
 
 function finish(): void {
-  const ended = state.value!;
-  state.value = { ...ended, phase: "done" };
-  ended.onDone?.();
+  change({ phase: "done" });
+  state.value!.onDone?.();
 }
 
 async function guarded(run: () => Promise<void>): Promise<void> {
@@ -116,7 +118,7 @@ async function guarded(run: () => Promise<void>): Promise<void> {
   } catch (error) {
     if (!state.value) return;
     if (stop.signal.aborted) return finish();
-    state.value = { ...state.value, problem: asProblem(error) };
+    change({ problem: asProblem(error) });
     finish();
   }
 }

@@ -1,7 +1,7 @@
 /** The one stream of the cluster's news, opened again whenever it breaks. */
 
-import type { JournalEntryBody } from "../../../src/api/operations/cluster/journal.ts";
 import type { OverviewBody } from "../../../src/api/overview.ts";
+import { BASE } from "../api/call.ts";
 import { asProblem, Problem } from "../api/problem.ts";
 import type { FromHub, Link, Tell } from "./messages.ts";
 import { readEvents } from "./read-events.ts";
@@ -9,22 +9,19 @@ import { readEvents } from "./read-events.ts";
 const RETRY_MS_MIN = 500;
 /** Longer, and a node that came back is noticed late; shorter, and ten pages knock on a node that starts. */
 const RETRY_MS_MAX = 4_000;
-/** News of so long travel together: five hundred a second are ten messages. */
+/** Entries of so long are one message: five hundred a second are ten. */
 const GATHER_MS = 100;
 
 export class LiveStream {
-  readonly #url: string;
   readonly #tell: Tell;
   #stop: AbortController | null = null;
   #wake: (() => void) | null = null;
-  #entries: JournalEntryBody[] = [];
   #gathering = false;
   link: Link = { state: "connecting", since: Date.now(), why: null };
   /** The last one, for pages that come later. */
   overview: Extract<FromHub, { is: "overview" }> | null = null;
 
-  constructor(base: string, tell: Tell) {
-    this.#url = new URL("cluster/live", base).href;
+  constructor(tell: Tell) {
     this.#tell = tell;
   }
 
@@ -50,7 +47,7 @@ export class LiveStream {
       if (this.link.state !== "lost") this.#become("connecting", null);
       let why = "the node ended the connection";
       try {
-        await readEvents(this.#url, {
+        await readEvents(new URL("cluster/live", BASE).href, {
           signal,
           onOpen: () => {
             waitMs = RETRY_MS_MIN;
@@ -81,13 +78,11 @@ export class LiveStream {
     if (event === "overview") {
       this.overview = { is: "overview", body: data as OverviewBody, heardAt: Date.now() };
       this.#tell(this.overview);
-    } else if (event === "journal") {
-      this.#entries.push(data as JournalEntryBody);
-      if (this.#gathering) return;
+    } else if (event === "journal" && !this.#gathering) {
       this.#gathering = true;
       setTimeout(() => {
         this.#gathering = false;
-        this.#tell({ is: "journal", entries: this.#entries.splice(0) });
+        this.#tell({ is: "journal" });
       }, GATHER_MS);
     }
   }
