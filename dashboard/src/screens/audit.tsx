@@ -2,6 +2,7 @@
 
 import { useResource } from "../api/resource.ts";
 import type { JournalEntryBody } from "../../../src/api/operations/cluster/journal.ts";
+import { words } from "../../../src/core/journal-text.ts";
 import { Empty, PartialNote, ResourceNote } from "../parts/notes.tsx";
 import { count, plural } from "../parts/format.ts";
 import { Pager, Tabs } from "../parts/links.tsx";
@@ -68,7 +69,7 @@ const COLUMNS: readonly Column<JournalEntryBody>[] = [
       </>
     ),
   ],
-  ["What", ({ detail }) => words(detail["operation"])],
+  ["What", ({ detail }) => words(String(detail["operation"] ?? "–"))],
   [
     "Of",
     ({ subject, detail: { operation, params } }) => {
@@ -112,8 +113,4 @@ function restOf(params: unknown): string | null {
   const rest = Object.entries(params).filter(([name]) => !NAMES.has(name));
   if (rest.length === 0) return null;
   return rest.map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join(", ");
-}
-
-function words(operation: unknown): string {
-  return typeof operation === "string" ? operation.replaceAll("_", " ") : "–";
 }

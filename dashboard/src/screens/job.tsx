@@ -12,7 +12,7 @@ import { duration, plural } from "../parts/format.ts";
 import { JsonView } from "../parts/json-view.tsx";
 import { NodeLink, QueueLink } from "../parts/links.tsx";
 import { Progress } from "../parts/meter.tsx";
-import { Loading, ProblemNote, ResourceNote } from "../parts/notes.tsx";
+import { ProblemNote, ResourceNote } from "../parts/notes.tsx";
 import { Status } from "../parts/status.tsx";
 import { Facts, Section } from "../parts/table.tsx";
 import { Ago, Took } from "../parts/time.tsx";
@@ -242,17 +242,17 @@ const NO_RESULT: Readonly<Record<string, string>> = {
 
 function Result({ job }: { job: JobBody }) {
   const finished = job.status === "completed";
-  const { data, problem, reload } = useResource(
+  const result = useResource(
     finished ? "GET /jobs/{id}/result" : null,
     { params: { id: job.job_id } },
     { freshMs: null },
   );
   useEffect(() => {
-    if (finished) reload();
+    if (finished) result.reload();
   }, [job.job_epoch]);
   if (!finished) {
     return <p class="muted">{NO_RESULT[job.status] ?? "There is one when it is completed."}</p>;
   }
-  if (problem) return <ProblemNote problem={problem} retry={reload} />;
-  return data ? <JsonView value={data.result} label="Result" /> : <Loading what="the result" />;
+  if (!result.data || result.problem) return <ResourceNote of={result} what="the result" />;
+  return <JsonView value={result.data.result} label="Result" />;
 }

@@ -11,11 +11,10 @@ import { pageAt } from "../parts/links.tsx";
 import { Meter } from "../parts/meter.tsx";
 import { ResourceNote } from "../parts/notes.tsx";
 import { Status } from "../parts/status.tsx";
-import { type Column, Section, Table } from "../parts/table.tsx";
+import { type Column, Scroll, Section, Table } from "../parts/table.tsx";
 import { Ago, Took } from "../parts/time.tsx";
 import { place } from "../route.ts";
 import { Page } from "../shell/page.tsx";
-import { ReachMatrix } from "./reach-matrix.tsx";
 
 /** A loop that lags behind so far answers late; health checks of others wait a second or so. */
 const LAG_MS_LATE = 200;
@@ -147,9 +146,7 @@ function NodeAction({ node, onDone }: { node: NodeBody; onDone: () => void }) {
         label={`Remove ${name}`}
         done={`${name} is removed.`}
         ask={{
-          title: `Remove ${name}?`,
           body: "Only in a cluster of peers: it no longer counts for a majority, and must join again. Where nodes share a database it is forgotten by itself.",
-          action: `Remove ${name}`,
           danger: true,
         }}
         {...shared}
@@ -164,7 +161,7 @@ function NodeAction({ node, onDone }: { node: NodeBody; onDone: () => void }) {
       label={`Drain ${name}`}
       done={`${name} was asked to drain.`}
       off={status === "active" ? null : `It is ${status}.`}
-      ask={{ title: `Drain ${name}?`, body: drainText(node), action: `Drain ${name}` }}
+      ask={{ body: drainText(node) }}
       {...shared}
     >
       Drain…
@@ -207,5 +204,54 @@ function DrainProgress({ node }: { node: NodeBody }) {
         </p>
       )}
     </div>
+  );
+}
+
+/** Which nodes reach each other: a row calls, a column is called. */
+function ReachMatrix({ nodes }: { nodes: readonly NodeBody[] }) {
+  if (nodes.length < 2 || nodes.every(({ reach }) => reach.length === 0)) return null;
+  return (
+    <Section id="reach" title="Who reaches whom">
+      <Scroll label="Who reaches whom" class="matrix">
+        <thead>
+          <tr>
+            <th>from ↓ to →</th>
+            {nodes.map(({ name }) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {nodes.map((from) => (
+            <tr key={from.name}>
+              <th scope="row">{from.name}</th>
+              {nodes.map((target) => (
+                <Cell key={target.name} from={from} target={target.name} />
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </Scroll>
+    </Section>
+  );
+}
+
+function Cell({ from, target }: { from: NodeBody; target: string }) {
+  if (from.name === target) return <td class="muted">·</td>;
+  const reach = from.status === "dead" ? undefined : from.reach.find(({ node }) => node === target);
+  if (!reach) return <td class="muted">unknown</td>;
+  if (reach.ok) {
+    return (
+      <td class="good-text num">
+        {reach.latency_ms === null ? "yes" : `${Math.round(reach.latency_ms)} ms`}
+      </td>
+    );
+  }
+  return (
+    <td class="bad-text" title={reach.reason ?? undefined}>
+      no{reach.reason && <div class="cell-reason">{reach.reason}</div>}
+    </td>
   );
 }

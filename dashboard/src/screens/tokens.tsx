@@ -82,7 +82,6 @@ function Revoke({ token: { id, name }, onDone }: { token: TokenBody; onDone: () 
       class="small"
       label={`Revoke ${name}`}
       ask={{
-        title: `Revoke ${name}?`,
         body: "Within seconds no node accepts it any more. Programs that use it are locked out; this cannot be undone.",
         action: "Revoke the token",
         danger: true,

@@ -67,7 +67,6 @@ function columns(reload: () => void, onPassword: (name: string) => void): readon
             class="small"
             label={`Remove ${name}`}
             ask={{
-              title: `Remove ${name}?`,
               body: "They are signed out everywhere within seconds, and cannot sign in any more.",
               action: "Remove the user",
               danger: true,

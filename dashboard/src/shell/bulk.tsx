@@ -4,6 +4,7 @@ import { signal } from "@preact/signals";
 import type { AnswerOf, BodyOf } from "../../../src/api/operation-table.ts";
 import { call } from "../api/call.ts";
 import { asProblem, type Problem } from "../api/problem.ts";
+import { barredFrom } from "../api/session.ts";
 import { count, plural, shortId } from "../parts/format.ts";
 import { ProblemNote } from "../parts/notes.tsx";
 import { Dialog } from "./dialog.tsx";
@@ -18,6 +19,28 @@ export interface Bulk {
   readonly filter?: BulkRequest["filter"];
   /** Called when something was changed. */
   readonly onDone?: () => void;
+}
+
+interface BulkButtonProps extends Bulk {
+  readonly label?: string;
+  readonly class?: string;
+  readonly children: string;
+}
+
+export function BulkButton({ label, class: name, children, ...bulk }: BulkButtonProps) {
+  const barred = barredFrom("POST /cluster/jobs/bulk");
+  return (
+    <button
+      type="button"
+      class={name}
+      disabled={barred !== null}
+      title={barred ?? undefined}
+      aria-label={label}
+      onClick={() => openBulk(bulk)}
+    >
+      {children}
+    </button>
+  );
 }
 
 type Phase = "counting" | "asking" | "working" | "done";

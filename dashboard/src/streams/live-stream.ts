@@ -1,6 +1,8 @@
 /** The one stream of the cluster's news, opened again whenever it breaks. */
 
 import type { OverviewBody } from "../../../src/api/overview.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { Backoff, Pause } from "../../../src/platform/loop.ts";
 import { BASE } from "../api/call.ts";
 import { asProblem, Problem } from "../api/problem.ts";
 import type { FromHub, Link, Tell } from "./messages.ts";
@@ -15,7 +17,7 @@ const GATHER_MS = 100;
 export class LiveStream {
   readonly #tell: Tell;
   #stop: AbortController | null = null;
-  #wake: (() => void) | null = null;
+  readonly #pause = new Pause(systemClock);
   #gathering = false;
   link: Link = { state: "connecting", since: Date.now(), why: null };
   /** The last one, for pages that come later. */
@@ -34,23 +36,23 @@ export class LiveStream {
   stop(): void {
     this.#stop?.abort();
     this.#stop = null;
-    this.#wake?.();
   }
 
   /** At once, and not when it would be time. */
   retry(): void {
-    this.#wake?.();
+    this.#pause.wake();
   }
 
   async #run(signal: AbortSignal): Promise<void> {
-    for (let waitMs = RETRY_MS_MIN; !signal.aborted; waitMs = Math.min(2 * waitMs, RETRY_MS_MAX)) {
+    const backoff = new Backoff(RETRY_MS_MIN, RETRY_MS_MAX);
+    while (!signal.aborted) {
       if (this.link.state !== "lost") this.#become("connecting", null);
       let why = "the node ended the connection";
       try {
         await readEvents(new URL("cluster/live", BASE).href, {
           signal,
           onOpen: () => {
-            waitMs = RETRY_MS_MIN;
+            backoff.reset();
             this.#become("live", null);
           },
           onEvents: (events) => {
@@ -62,7 +64,8 @@ export class LiveStream {
         const problem = asProblem(error);
         if (error instanceof Problem && (problem.status === 401 || problem.status === 403)) {
           this.#become("refused", problem.message);
-          await this.#pause(null);
+          this.#pause.clear();
+          await this.#pause.sleep(Infinity, signal);
           this.#become("connecting", null);
           continue;
         }
@@ -70,7 +73,8 @@ export class LiveStream {
       }
       if (signal.aborted) return;
       this.#become("lost", why);
-      await this.#pause(waitMs * (0.75 + Math.random() / 2));
+      this.#pause.clear();
+      await this.#pause.sleep(backoff.next() * (0.75 + Math.random() / 2), signal);
     }
   }
 
@@ -92,16 +96,5 @@ export class LiveStream {
     const since = this.link.state === state ? this.link.since : Date.now();
     this.link = { state, since, why };
     this.#tell({ is: "link", link: this.link });
-  }
-
-  /** Null: until somebody wakes it. */
-  #pause(ms: number | null): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = ms === null ? undefined : setTimeout(resolve, ms);
-      this.#wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
   }
 }

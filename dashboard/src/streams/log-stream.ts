@@ -5,6 +5,7 @@
 
 import type { LogLineBody } from "../../../src/api/bodies/job-body.ts";
 import { isFinal } from "../../../src/core/jobs/job.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
 import { BASE, call } from "../api/call.ts";
 import { Problem } from "../api/problem.ts";
 import type { LogNews } from "./messages.ts";
@@ -61,7 +62,7 @@ export class LogStream {
       } finally {
         leave?.();
       }
-      if (!this.#ended) await pause(leave ? RETRY_MS : ASK_EVERY_MS, signal);
+      if (!this.#ended) await systemClock.sleep(leave ? RETRY_MS : ASK_EVERY_MS, signal);
     }
   }
 
@@ -103,14 +104,4 @@ export class LogStream {
     this.#troubled = false;
     this.#o.onNews({ lines: [], trouble: null });
   }
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }

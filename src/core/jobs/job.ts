@@ -30,6 +30,13 @@ export function isFinal(status: JobStatus): status is FinalStatus {
   return status === "completed" || status === "failed" || status === "cancelled";
 }
 
+/** In which states a person can retry, cancel or delete a job. */
+export const ACTION_STATUSES: Readonly<Record<"retry" | "cancel" | "delete", readonly JobStatus[]>> = {
+  retry: ["failed", "cancelled"],
+  cancel: ["scheduled", "queued", "processing"],
+  delete: JOB_STATUSES.filter((status) => status !== "processing"),
+};
+
 /** Why a handler's AbortSignal fired. */
 export type AbortReason = "cancel" | "timeout" | "drain" | "lease_lost";
 

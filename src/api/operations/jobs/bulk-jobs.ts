@@ -6,7 +6,7 @@
 import { z } from "zod";
 import { blanked } from "../../../core/jobs/failure-groups.ts";
 import { parseJobId, type JobId } from "../../../core/ids.ts";
-import { type JobStatus, JOB_STATUSES } from "../../../core/jobs/job.ts";
+import { ACTION_STATUSES, type JobStatus } from "../../../core/jobs/job.ts";
 import { filtersIn } from "../../../core/jobs/job-fields.ts";
 import type { BriefJob, JobQuery } from "../../../store/store.ts";
 import { asksOthers, askAllNodes, badCursor, readCursor, writeCursor, Cursor } from "../../ask-all-nodes.ts";
@@ -59,33 +59,21 @@ export const BulkAnswer = z.object({
 });
 export type BulkAnswer = z.output<typeof BulkAnswer>;
 
-const RETRYABLE: readonly JobStatus[] = ["failed", "cancelled"];
-const UNFINISHED: readonly JobStatus[] = ["scheduled", "queued", "processing"];
-const REMOVABLE = JOB_STATUSES.filter((status) => status !== "processing");
+const DONE = { retry: "retried", cancel: "cancelled", delete: "deleted" } as const;
 
 /** The statuses that a filter goes through, one after the other. Throws BAD_REQUEST for what makes no sense. */
 export function statusesOf({ action, filter, ids }: BulkBody): readonly JobStatus[] {
   if ((filter === undefined) === (ids === undefined))
     throw bad("filter", 'give exactly one of "filter" and "ids"');
-  const status = filter?.status;
-  switch (action) {
-    case "retry":
-      return checked(status ?? "failed", RETRYABLE, "retried");
-    case "cancel":
-      return status === undefined ? UNFINISHED : checked(status, UNFINISHED, "cancelled");
-    case "delete":
-      if (filter && status === undefined)
-        throw bad("filter.status", '"filter.status" is needed to delete: say which jobs are meant');
-      return status === undefined ? REMOVABLE : checked(status, REMOVABLE, "deleted");
+  const allowed = ACTION_STATUSES[action];
+  const status = filter?.status ?? (action === "retry" ? "failed" : undefined);
+  if (status === undefined) {
+    if (action !== "delete" || !filter) return allowed;
+    throw bad("filter.status", '"filter.status" is needed to delete: say which jobs are meant');
   }
-}
-
-function checked(status: JobStatus, allowed: readonly JobStatus[], what: string): readonly JobStatus[] {
   if (allowed.includes(status)) return [status];
-  throw bad(
-    "filter.status",
-    `"filter.status": jobs that are ${status} cannot be ${what}; use ${allowed.join(" or ")}`,
-  );
+  const why = `jobs that are ${status} cannot be ${DONE[action]}; use ${allowed.join(" or ")}`;
+  throw bad("filter.status", `"filter.status": ${why}`);
 }
 
 export function bad(field: string, message: string): BatonError {
