@@ -14,7 +14,6 @@ import type { FirstToken } from "./first-token.ts";
 import { Passwords } from "./passwords.ts";
 import { PrincipalCache } from "./principal-cache.ts";
 import type { CachedPrincipal } from "./principal-cache.ts";
-import { SessionService } from "./user-service.ts";
 import { digestOf, sameDigest } from "./token-service.ts";
 import { TokenService, type CredentialMaker } from "./token-service.ts";
 import { UserService } from "./user-service.ts";
@@ -46,7 +45,6 @@ export class Access extends Lifecycle {
   readonly open: boolean;
   readonly tokens: TokenService;
   readonly users: UserService;
-  readonly sessions: SessionService;
   readonly #platform: CredentialMaker & Pick<Platform, "log" | "machine">;
   readonly #o: AccessOptions;
   readonly #fixed: string | null;
@@ -59,10 +57,8 @@ export class Access extends Lifecycle {
     this.open = options.open;
     this.#fixed = options.fixedToken === "" ? null : digestOf(options.fixedToken);
     const { credentials } = options;
-    const passwords = new Passwords(platform);
     this.tokens = new TokenService(platform, credentials);
-    this.users = new UserService(platform, credentials, passwords);
-    this.sessions = new SessionService(platform, credentials, passwords);
+    this.users = new UserService(platform, credentials, new Passwords(platform));
   }
 
   /** Whether what is known here may be out of date: then no change is allowed by it. */

@@ -10,7 +10,7 @@ import { Feed } from "../platform/feed.ts";
 import type { Clock } from "../platform/clock.ts";
 import { OUTSIDE, type Inbound } from "../transport/hop-headers.ts";
 import type { JournalEntryBody } from "./operations/cluster/journal.ts";
-import type { ServerEvent } from "../core/server-event.ts";
+import type { ServerEvent } from "../platform/feed.ts";
 import { journalPage } from "./operations/cluster/journal.ts";
 import type { OverviewBody } from "./overview.ts";
 import { Overview } from "./overview.ts";

@@ -55,7 +55,7 @@ export interface NodeServices {
   /** Which node gets new jobs; with `peers` only. */
   readonly placement?: Placement | null;
   /** Tokens, users and sessions; left out by stand-ins only. */
-  readonly access?: Pick<Access, "open" | "tokens" | "users" | "sessions" | "first">;
+  readonly access?: Pick<Access, "open" | "tokens" | "users" | "first">;
 }
 
 /** A node that serves the table has one; only a stand-in in a test may do without. */

@@ -7,7 +7,7 @@
 import FindMyWay from "find-my-way";
 import { requirePermission } from "../core/access/permissions.ts";
 import { BatonError } from "../core/errors.ts";
-import type { ServerEvent } from "../core/server-event.ts";
+import type { ServerEvent } from "../platform/feed.ts";
 import { traceFields } from "../core/trace.ts";
 import type { Platform } from "../platform/platform.ts";
 import { traceIn } from "../transport/hop-headers.ts";

@@ -12,7 +12,7 @@ import { readJson } from "../api/schema/json-body.ts";
 import type { PeerRequestHandler } from "../api/peer-request-handler.ts";
 import { problemOf } from "../api/problem.ts";
 import { OPERATIONS } from "../api/operation-table.ts";
-import { isLoopback } from "../core/access/is-loopback.ts";
+import { isLoopback } from "../core/access/permissions.ts";
 import { LOOPBACK } from "../core/access/permissions.ts";
 import { BatonError, ERRORS, nearest } from "../core/errors.ts";
 import type { ErrorCode } from "../core/errors.ts";

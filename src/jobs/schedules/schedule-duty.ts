@@ -21,7 +21,7 @@ import { retryDelayMs } from "../../core/jobs/retry.ts";
 import type { DuePlan, Schedule } from "../../core/schedules/schedule.ts";
 import { planDue } from "../../core/schedules/schedule.ts";
 import type { Term } from "../../core/leadership/term.ts";
-import { Pause } from "../../platform/loop.ts";
+import { atOnce, Pause } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { Author, Firing, FireVerdict, NewJob, ScheduleStore } from "../../store/store.ts";
 import { compileTiming } from "./cron.ts";
@@ -202,14 +202,9 @@ class ScheduleTerm {
     this.#options.sink?.next(this.#queue.nextAt());
     const due = this.#queue.take(this.#clock.now());
     if (due.length === 0) return;
-    const names = due.values();
-    const lane = async (): Promise<void> => {
-      for (const name of names) {
-        if (this.#over) return;
-        await this.#fire(this.#known.get(name)!);
-      }
-    };
-    await Promise.all(Array.from({ length: Math.min(FIRES_MAX, due.length) }, lane));
+    await atOnce(FIRES_MAX, due.values(), async (name) => {
+      if (!this.#over) await this.#fire(this.#known.get(name)!);
+    });
     await this.#announceJobs();
   }
 

@@ -64,8 +64,8 @@ export const login = operation("POST /session", {
   audits: ({ body }) => ({ user: body.user }),
   replies: { 200: SessionBody },
   async handler(services, { body, cookie = EVERYWHERE }) {
-    const { sessions, open } = accessOf(services);
-    const made = await sessions.login(body.user, body.password);
+    const { users, open } = accessOf(services);
+    const made = await users.login(body.user, body.password);
     if (!made) throw new BatonError("UNAUTHENTICATED", "the name or the password is wrong");
     const { name, permission, id } = made.user;
     return answer(200, sessionBody({ kind: "user", name, permission, id }, open), {
@@ -82,7 +82,7 @@ export const logout = operation("DELETE /session", {
   replies: { 200: z.object({ status: z.literal("ok") }) },
   async handler(services, { headers, cookie = EVERYWHERE }) {
     const text = typeof headers["cookie"] === "string" ? sessionIn(headers["cookie"]) : null;
-    if (text !== null) await accessOf(services).sessions.logout(text);
+    if (text !== null) await accessOf(services).users.logout(text);
     return answer(200, { status: "ok" as const }, { "set-cookie": sessionCookie("", cookie) });
   },
 });

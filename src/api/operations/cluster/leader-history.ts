@@ -104,12 +104,10 @@ function termEntry({ at, kind, node, detail }: JournalEntryBody): TermEntry {
 
 function refusedExample({ at, node, detail }: JournalEntryBody) {
   const { what, carried_epoch, current_epoch, job_id } = detail as Record<string, string | number | null>;
-  return {
-    at,
-    node,
-    what: String(what),
-    carried_epoch: typeof carried_epoch === "number" ? carried_epoch : null,
-    current_epoch: typeof current_epoch === "number" ? current_epoch : null,
-    job_id: typeof job_id === "string" ? job_id : null,
-  };
+  const epochs = { carried_epoch: numberIn(carried_epoch), current_epoch: numberIn(current_epoch) };
+  return { at, node, what: String(what), ...epochs, job_id: typeof job_id === "string" ? job_id : null };
+}
+
+function numberIn(value: unknown): number | null {
+  return typeof value === "number" ? value : null;
 }

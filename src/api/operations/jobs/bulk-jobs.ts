@@ -15,6 +15,7 @@ import { answer, operation } from "../../operation.ts";
 import type { Jobs } from "../../../jobs/job-service.ts";
 import type { NodeServices } from "../../node-services.ts";
 import { BatonError } from "../../../core/errors.ts";
+import { atOnce } from "../../../platform/loop.ts";
 import { FILTER_SCHEMAS, Instant, JobIdText, Reason, whole } from "../../bodies/fields.ts";
 import { Status } from "../../bodies/job-body.ts";
 
@@ -106,22 +107,14 @@ async function own(jobs: Jobs, body: BulkBody): Promise<BulkAnswer> {
   const page = ids ? { ids: ids as JobId[], next: null } : await find(jobs, body);
   if (dry_run) return result(page.ids.length, [], page.next);
   const skipped: Skipped[] = [];
-  let next = 0;
-  const work = async (): Promise<void> => {
-    while (next < page.ids.length) {
-      const id = page.ids[next++]!;
-      const why = await act(jobs, id, body);
-      if (why !== null) skipped.push({ job_id: id, why });
-    }
-  };
-  await Promise.all(Array.from({ length: HANDS }, work));
+  await atOnce(HANDS, page.ids.values(), async (id) => {
+    const why = await act(jobs, id, body);
+    if (why !== null) skipped.push({ job_id: id, why });
+  });
   return { ...result(page.ids.length, skipped, page.next), changed: page.ids.length - skipped.length };
 }
 
-interface Skipped {
-  readonly job_id: string;
-  readonly why: string;
-}
+type Skipped = BulkAnswer["skipped"][number];
 
 function result(matched: number, skipped: readonly Skipped[], next: string | null): BulkAnswer {
   return {
@@ -258,16 +251,9 @@ function common({ peers }: NodeServices) {
 }
 
 function sum(parts: readonly BulkAnswer[]): BulkAnswer {
+  const total = (name: "matched" | "changed" | "skipped_count"): number =>
+    parts.reduce((all, part) => all + part[name], 0);
   const skipped = parts.flatMap((part) => part.skipped);
-  const total = (pick: (part: BulkAnswer) => number): number =>
-    parts.reduce((all, part) => all + pick(part), 0);
-  return {
-    ...result(
-      total(({ matched }) => matched),
-      skipped,
-      null,
-    ),
-    changed: total(({ changed }) => changed),
-    skipped_count: total(({ skipped_count }) => skipped_count),
-  };
+  const counts = { changed: total("changed"), skipped_count: total("skipped_count") };
+  return { ...result(total("matched"), skipped, null), ...counts };
 }

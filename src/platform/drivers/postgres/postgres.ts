@@ -13,12 +13,10 @@
  * All of this also works behind a transaction pooler, more slowly: see connection-mode.ts.
  */
 
-import type { Socket } from "node:net";
 import {
   Pool,
   types as pgTypes,
   type ClientBase,
-  type Connection,
   type CustomTypesConfig,
   type PoolClient,
   type QueryConfig,
@@ -27,7 +25,7 @@ import { BatonError } from "../../../core/errors.ts";
 import type { Clock } from "../../clock.ts";
 import { Lifecycle } from "../../service.ts";
 import { isAborted, isLost, translated, NoAnswer } from "./errors.ts";
-import { directly, type ConnectionMode, throughPooler } from "./connection-mode.ts";
+import { directly, socketOf, type ConnectionMode, throughPooler } from "./connection-mode.ts";
 import type { PoolerCheck } from "./pooler-check.ts";
 
 export interface Statement {
@@ -160,7 +158,7 @@ export class Postgres extends Lifecycle implements Queryable {
     void pool.end();
     await Promise.race([closed, clock.sleep(STOP_MS, over.signal)]);
     over.abort();
-    for (const client of this.#open.keys()) cut(client);
+    for (const client of this.#open.keys()) socketOf(client).destroy();
     await closed;
   }
 
@@ -240,7 +238,7 @@ export class Postgres extends Lifecycle implements Queryable {
     let broken = false;
     const callOff = this.#options.clock.after(deadlineMs, () => {
       broken = true;
-      cut(client);
+      socketOf(client).destroy();
     });
     try {
       return await work(client);
@@ -268,7 +266,7 @@ export class Postgres extends Lifecycle implements Queryable {
   }
 
   async #setUp(client: ClientBase, text: string, deadlineMs: number): Promise<void> {
-    const callOff = this.#options.clock.after(deadlineMs, () => cut(client));
+    const callOff = this.#options.clock.after(deadlineMs, () => socketOf(client).destroy());
     try {
       await client.query(text);
     } finally {
@@ -292,13 +290,4 @@ export class Postgres extends Lifecycle implements Queryable {
     if (text === undefined) this.#texts.set(statement, (text = inSchema(statement.text, this.schema)));
     return text;
   }
-}
-
-/** Without a word to the other end, which may not hear it. */
-function cut(client: ClientBase): void {
-  socketOf(client).destroy();
-}
-
-function socketOf(client: ClientBase): Socket {
-  return (client as unknown as { connection: Connection }).connection.stream as Socket;
 }

@@ -11,7 +11,7 @@
  * another session, and locks and LISTEN must not be used.
  */
 
-import { Client, type Connection, type QueryConfig } from "pg";
+import { Client, type QueryConfig } from "pg";
 import { BatonError } from "../../../core/errors.ts";
 import type { NodeIdentity } from "../../../core/node.ts";
 import { within } from "../../loop.ts";
@@ -19,7 +19,7 @@ import type { Platform } from "../../platform.ts";
 import { ReconnectingSession, type SessionEvents } from "../reconnecting-session.ts";
 import { inSchema, plainSchema, type Queryable, type Statement, types, write } from "./postgres.ts";
 import { isLost, translated } from "./errors.ts";
-import { directly, type ConnectionMode, throughPooler } from "./connection-mode.ts";
+import { directly, socketOf, type ConnectionMode, throughPooler } from "./connection-mode.ts";
 import type { PoolerCheck } from "./pooler-check.ts";
 
 export interface PostgresSessionOptions extends Pick<Platform, "clock" | "random">, SessionEvents {
@@ -125,8 +125,7 @@ export class PostgresSession extends ReconnectingSession<Client> {
   }
 
   protected destroy(client: Client, reason: unknown): void {
-    const { stream } = (client as unknown as { connection: Connection }).connection;
-    stream.destroy(reason instanceof Error ? reason : undefined);
+    socketOf(client).destroy(reason instanceof Error ? reason : undefined);
   }
 
   /** Polite only when there is nothing to wait for: a statement that waits for a lock, or a server that never answered. */
