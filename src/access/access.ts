@@ -3,19 +3,15 @@
  * every caller may do everything, unless the settings say otherwise.
  */
 
-import { LOOPBACK, principalText } from "../core/access/permissions.ts";
-import type { Principal } from "../core/access/permissions.ts";
+import { LOOPBACK, principalText, type Principal } from "../core/access/permissions.ts";
 import { isAlive } from "../core/access/credential.ts";
 import type { Platform } from "../platform/platform.ts";
-import { Lifecycle } from "../platform/service.ts";
-import type { Service } from "../platform/service.ts";
+import { Lifecycle, type Service } from "../platform/service.ts";
 import type { Credentials } from "./credentials.ts";
 import type { FirstToken } from "./first-token.ts";
 import { Passwords } from "./passwords.ts";
-import { PrincipalCache } from "./principal-cache.ts";
-import type { CachedPrincipal } from "./principal-cache.ts";
-import { digestOf, sameDigest } from "./token-service.ts";
-import { TokenService, type CredentialMaker } from "./token-service.ts";
+import { PrincipalCache, type CachedPrincipal } from "./principal-cache.ts";
+import { digestOf, sameDigest, TokenService, type CredentialMaker } from "./token-service.ts";
 import { UserService } from "./user-service.ts";
 
 export interface AccessOptions {

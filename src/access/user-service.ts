@@ -5,10 +5,9 @@ import { changed, removed, type Credential, SESSION_MS_MAX } from "../core/acces
 import { BatonError } from "../core/errors.ts";
 import { type Passwords, passwordWeakness } from "./passwords.ts";
 import type { Credentials } from "./credentials.ts";
-import { newCredential, type CredentialMaker } from "./token-service.ts";
+import { newCredential, type CredentialMaker, digestOf } from "./token-service.ts";
 import { newSecret } from "../platform/random.ts";
 import { ownerOf } from "./credential-cache.ts";
-import { digestOf } from "./token-service.ts";
 
 export interface UserRequest {
   readonly name: string;

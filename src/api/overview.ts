@@ -119,11 +119,9 @@ export class Overview {
     const counted = guarantees.shared ? living : living.filter(({ name }) => name === identity.name);
     const sum = (pick: (load: (typeof nodes)[number]["load"]) => number | undefined): number =>
       counted.reduce((all, { load }) => all + (pick(load) ?? 0), 0);
-    const rates = {
-      submitted: round(sum(({ traffic }) => traffic?.submitted)),
-      finished: round(sum(({ traffic }) => traffic?.finished)),
-      failed: round(sum(({ traffic }) => traffic?.failed)),
-    };
+    const rateOf = (what: "submitted" | "finished" | "failed"): number =>
+      round(sum(({ traffic }) => traffic?.[what]));
+    const [finished, failed] = [rateOf("finished"), rateOf("failed")];
     this.#alerts = alertsOf(
       {
         now,
@@ -132,7 +130,7 @@ export class Overview {
         shared: guarantees.shared,
         nodes,
         waiting: snapshot.waiting,
-        rates,
+        rates: { finished, failed },
         late: snapshot.late,
         refused: snapshot.refused,
         agents: snapshot.agents,
@@ -151,9 +149,9 @@ export class Overview {
       jobs: snapshot.jobs,
       countedAt: snapshot.countedAt,
       rates: {
-        submittedPerSecond: rates.submitted,
-        finishedPerSecond: rates.finished,
-        failedPerSecond: rates.failed,
+        submittedPerSecond: rateOf("submitted"),
+        finishedPerSecond: finished,
+        failedPerSecond: failed,
       },
       times: { waitMs: snapshot.times.wait, runMs: snapshot.times.run, of: snapshot.times.of },
       backlog: {
@@ -204,10 +202,7 @@ function merged(parts: readonly OverviewBody[]): OverviewBody {
       ready: sum(({ backlog }) => backlog.ready),
       oldest_age_ms: oldest.length === 0 ? null : Math.max(...oldest),
     },
-    workers: {
-      slots: sum(({ workers }) => workers.slots),
-      running: sum(({ workers }) => workers.running),
-    },
+    workers: { slots: sum(({ workers }) => workers.slots), running: sum(({ workers }) => workers.running) },
     alerts: mergeAlerts(parts.map(({ alerts }) => alerts.map(alertOf))).map(alertBody),
   };
 }

@@ -2,7 +2,7 @@
  * Answers questions about the cluster as a whole: its nodes, leaders, backends and metrics. Every node can answer them.
  */
 
-import type { ClusterSample } from "./metrics/metrics-duty.ts";
+import { type ClusterSample, readSamples } from "./metrics/metrics-duty.ts";
 import type { Channels } from "../channels/channels.ts";
 import type { Coordination, Leadership, NodeRequest, Tenure } from "../leadership/coordination.ts";
 import { BatonError } from "../core/errors.ts";
@@ -11,7 +11,6 @@ import { countNodes, type NodeInfo } from "../core/node.ts";
 import { LEADER_ROLES } from "../core/leadership/term.ts";
 import type { Platform } from "../platform/platform.ts";
 import type { Store } from "../store/store.ts";
-import { readSamples } from "./metrics/metrics-duty.ts";
 
 export interface ClusterFabric {
   /** Who keeps each port, as `postgres` or `redis`. */

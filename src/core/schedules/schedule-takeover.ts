@@ -1,8 +1,7 @@
 /** How a new leader collects the notes of earlier terms (schedule-register.ts). */
 
-import type { ScheduleNote } from "./schedule-register.ts";
+import { type ScheduleNote, compareVersions } from "./schedule-register.ts";
 import { majorityOf } from "../leadership/bully.ts";
-import { compareVersions } from "./schedule-register.ts";
 
 export interface ReadSoFar {
   readonly members: number;

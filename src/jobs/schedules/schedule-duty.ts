@@ -13,14 +13,11 @@
 
 import type { Channels, Message } from "../../channels/channels.ts";
 import { topics } from "../../channels/channel-names.ts";
-import type { Duty } from "../../core/leadership/term.ts";
+import type { Duty, Term } from "../../core/leadership/term.ts";
 import { hasCode } from "../../core/errors.ts";
 import { jobId } from "../../core/ids.ts";
-import type { RetryPolicy } from "../../core/jobs/retry.ts";
-import { retryDelayMs } from "../../core/jobs/retry.ts";
-import type { DuePlan, Schedule } from "../../core/schedules/schedule.ts";
-import { planDue } from "../../core/schedules/schedule.ts";
-import type { Term } from "../../core/leadership/term.ts";
+import { type RetryPolicy, retryDelayMs } from "../../core/jobs/retry.ts";
+import { type DuePlan, type Schedule, planDue } from "../../core/schedules/schedule.ts";
 import { atOnce, Pause } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { Author, Firing, FireVerdict, NewJob, ScheduleStore } from "../../store/store.ts";

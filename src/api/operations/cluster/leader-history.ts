@@ -7,10 +7,9 @@ import { asksOthers } from "../../ask-all-nodes.ts";
 import { limit } from "../../bodies/fields.ts";
 import { toWire } from "../../schema/to-wire.ts";
 import type { Inbound } from "../../../transport/hop-headers.ts";
-import type { JournalEntryBody } from "./journal.ts";
+import { type JournalEntryBody, journalPage } from "./journal.ts";
 import { answer, operation } from "../../operation.ts";
 import type { NodeServices } from "../../node-services.ts";
-import { journalPage } from "./journal.ts";
 
 /** A term has an entry for its beginning and one or two for its end. */
 const ENTRIES_PER_TERM = 3;
@@ -83,11 +82,8 @@ export const getLeaderHistory = operation("GET /cluster/leaders/history", {
 });
 
 function termEntries(services: NodeServices, inbound: Inbound, role: string | undefined, wanted: number) {
-  return journalPage(services, inbound, {
-    kind: "term",
-    ...(role !== undefined && { subject: role }),
-    limit: Math.min(wanted * ENTRIES_PER_TERM, ENTRIES_MAX),
-  });
+  const limit = Math.min(wanted * ENTRIES_PER_TERM, ENTRIES_MAX);
+  return journalPage(services, inbound, { kind: "term", subject: role, limit });
 }
 
 function termEntry({ at, kind, node, detail }: JournalEntryBody): TermEntry {

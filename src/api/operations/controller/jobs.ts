@@ -3,12 +3,11 @@
 import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";
 import { parseJobId, type JobId } from "../../../core/ids.ts";
-import { controllerOf } from "../../node-services.ts";
+import { controllerOf, type NodeServices } from "../../node-services.ts";
 import { IdParams, JobIdText } from "../../bodies/fields.ts";
 import { traceIn } from "../../../transport/hop-headers.ts";
 import { JobBody, JobSummaryBody, Status, jobBody, jobSummary } from "../../bodies/job-body.ts";
 import { answer, operation } from "../../operation.ts";
-import type { NodeServices } from "../../node-services.ts";
 import type { SubmitRequest } from "../../../jobs/submit/submitter.ts";
 import { JobsQuery, findJob, jobQuery } from "../jobs/jobs.ts";
 import { JobRequestBody, request } from "../jobs/submit-jobs.ts";

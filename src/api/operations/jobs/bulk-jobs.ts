@@ -7,8 +7,7 @@ import { z } from "zod";
 import { blanked } from "../../../core/jobs/failure-groups.ts";
 import { parseJobId, type JobId } from "../../../core/ids.ts";
 import { ACTION_STATUSES, type JobStatus } from "../../../core/jobs/job.ts";
-import { filtersIn } from "../../../core/jobs/job-fields.ts";
-import type { BriefJob, JobQuery } from "../../../store/store.ts";
+import type { BriefJob } from "../../../store/store.ts";
 import { asksOthers, askAllNodes, badCursor, readCursor, writeCursor, Cursor } from "../../ask-all-nodes.ts";
 import type { Inbound } from "../../../transport/hop-headers.ts";
 import { answer, operation } from "../../operation.ts";
@@ -18,6 +17,7 @@ import { BatonError } from "../../../core/errors.ts";
 import { atOnce } from "../../../platform/loop.ts";
 import { FILTER_SCHEMAS, Instant, JobIdText, Reason, whole } from "../../bodies/fields.ts";
 import { Status } from "../../bodies/job-body.ts";
+import { jobQuery } from "./jobs.ts";
 
 export const PAGE_MAX = 1_000;
 
@@ -151,27 +151,12 @@ async function act(jobs: Jobs, id: JobId, { action, reason }: BulkBody): Promise
 async function find(jobs: Jobs, body: BulkBody): Promise<{ ids: JobId[]; next: string | null }> {
   const statuses = statusesOf(body);
   const place = placeOf(body.cursor, statuses.length);
-  const page = await jobs.brief(queryOf(body, statuses[place.status]!, place.cursor));
+  const { filter: { error_message: _, ...filter } = {}, limit = PAGE } = body;
+  const { status, cursor } = place;
+  const page = await jobs.brief(jobQuery({ ...filter, status: statuses[status]!, limit, cursor }));
   const ids = page.jobs.filter((job) => fits(job, body)).map(({ id }) => id);
-  if (page.cursor !== null) return { ids, next: `${place.status}:${page.cursor}` };
-  return { ids, next: place.status + 1 < statuses.length ? `${place.status + 1}:` : null };
-}
-
-function queryOf(
-  { filter = {}, limit = PAGE }: BulkBody,
-  status: JobStatus,
-  cursor: string | null,
-): JobQuery {
-  const { since, until, error_code } = filter;
-  return {
-    status,
-    limit,
-    ...filtersIn(filter),
-    ...(since !== undefined && { since: Date.parse(since) }),
-    ...(until !== undefined && { until: Date.parse(until) }),
-    ...(error_code !== undefined && { errorCode: error_code }),
-    ...(cursor !== null && { cursor }),
-  };
+  if (page.cursor !== null) return { ids, next: `${status}:${page.cursor}` };
+  return { ids, next: status + 1 < statuses.length ? `${status + 1}:` : null };
 }
 
 function fits({ error }: BriefJob, { filter }: BulkBody): boolean {
@@ -180,11 +165,11 @@ function fits({ error }: BriefJob, { filter }: BulkBody): boolean {
 }
 
 /** Which of the statuses, and where in its list. */
-function placeOf(cursor: string | undefined, statuses: number): { status: number; cursor: string | null } {
-  if (cursor === undefined) return { status: 0, cursor: null };
+function placeOf(cursor: string | undefined, statuses: number): { status: number; cursor?: string } {
+  if (cursor === undefined) return { status: 0 };
   const [, status, rest] = /^(\d):(\d{0,16})$/.exec(cursor) ?? [];
   if (status === undefined || Number(status) >= statuses) throw badCursor();
-  return { status: Number(status), cursor: rest === "" ? null : rest! };
+  return { status: Number(status), ...(rest !== "" && { cursor: rest! }) };
 }
 
 // ---------------------------------------------------------------- in a store on each node

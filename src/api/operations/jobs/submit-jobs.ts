@@ -8,8 +8,7 @@ import { IdempotencyKey, Name, OPTIONAL_JOB_SCHEMAS } from "../../bodies/fields.
 import { Status } from "../../bodies/job-body.ts";
 import { answer, operation } from "../../operation.ts";
 import { fromWire } from "../../schema/to-wire.ts";
-import { traceIn } from "../../../transport/hop-headers.ts";
-import type { Inbound } from "../../../transport/hop-headers.ts";
+import { traceIn, type Inbound } from "../../../transport/hop-headers.ts";
 import type { NodeServices } from "../../node-services.ts";
 import type { SubmitRequest } from "../../../jobs/submit/submitter.ts";
 
