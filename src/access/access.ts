@@ -86,7 +86,6 @@ export class Access extends Lifecycle {
     return this.identify(shown);
   }
 
-  /** The principal of callers that need no credentials. */
   get anybody(): Principal {
     return LOOPBACK;
   }

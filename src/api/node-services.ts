@@ -40,9 +40,7 @@ export interface NodeServices {
   readonly work: WorkHealth;
   /** What is measured here, as text for Prometheus. */
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
-  /** The tasks that this node can run. */
   readonly tasks: Pick<TaskRegistry, "list">;
-  /** What happened to the cluster. */
   readonly journal: JournalService;
   /** What people want to know of the store; one look for all who ask. */
   readonly insight: { read(): Promise<StoreSnapshot> };

@@ -23,6 +23,14 @@ const AccessName = z.string().regex(ACCESS_NAME).meta({
 
 const Password = z.string().max(1_024).meta({ description: passwordRule });
 
+/** What tokens and users have alike. */
+const MADE = {
+  name: z.string(),
+  permission: PermissionName,
+  created_at: z.string(),
+  created_by: z.string(),
+};
+
 const lastUsed = {
   // Uses are noted in steps, whose beginning may lie before it was made.
   last_used_at: ({ lastUsedAt, createdAt }: Credential) =>
@@ -91,10 +99,7 @@ export const logout = operation("DELETE /session", {
 
 export const TokenBody = z.object({
   id: z.string(),
-  name: z.string(),
-  permission: PermissionName,
-  created_at: z.string(),
-  created_by: z.string(),
+  ...MADE,
   last_used_at: z.string().nullable().meta({ description: "to within ten minutes" }),
   expires_at: z.string().nullable(),
   expired: z.boolean(),
@@ -171,10 +176,7 @@ export const revokeToken = operation("DELETE /tokens/{id}", {
 // ---------------------------------------------------------------- users
 
 export const UserBody = z.object({
-  name: z.string(),
-  permission: PermissionName,
-  created_at: z.string(),
-  created_by: z.string(),
+  ...MADE,
   last_used_at: z.string().nullable().meta({ description: "the last login, to within ten minutes" }),
 });
 export type UserBody = z.output<typeof UserBody>;

@@ -44,13 +44,8 @@ function submitRequest(
   // Where each node keeps its own jobs, whoever looks for a job goes to the node that its id begins with.
   if (!guarantees.shared && parseJobId(id)?.birthplace !== identity.name) {
     const field = `${index === null ? "" : `[${index}].`}job_id`;
-    throw new BatonError(
-      "BAD_REQUEST",
-      `"${field}" must begin with ${identity.name}-, the name of this node`,
-      {
-        field,
-      },
-    );
+    const message = `"${field}" must begin with ${identity.name}-, the name of this node`;
+    throw new BatonError("BAD_REQUEST", message, { field });
   }
   return { ...plain, id: id as JobId };
 }

@@ -15,21 +15,15 @@ import type { Jobs } from "../../../jobs/job-service.ts";
 import type { NodeServices } from "../../node-services.ts";
 import { BatonError } from "../../../core/errors.ts";
 import { atOnce } from "../../../platform/loop.ts";
-import { FILTER_SCHEMAS, Instant, JobIdText, Reason, whole } from "../../bodies/fields.ts";
-import { Status } from "../../bodies/job-body.ts";
-import { jobQuery } from "./jobs.ts";
+import { JobIdText, Reason, whole } from "../../bodies/fields.ts";
+import { JobsQuery, jobQuery } from "./jobs.ts";
 
 export const PAGE_MAX = 1_000;
 
 export const BulkBody = z.strictObject({
   action: z.enum(["retry", "cancel", "delete"]),
-  filter: z
-    .strictObject({
-      status: Status.optional(),
-      ...FILTER_SCHEMAS,
-      since: Instant.optional(),
-      until: Instant.optional(),
-      error_code: z.string().min(1).max(128).optional(),
+  filter: JobsQuery.omit({ limit: true, cursor: true })
+    .extend({
       error_message: z
         .string()
         .max(1_000)

@@ -116,13 +116,8 @@ function withKey(body: JobRequestBody, header: string | string[]): JobRequestBod
     throw new BatonError("BAD_REQUEST", `the header Idempotency-Key must be ${remedy}`, { field });
   }
   if (body.idempotency_key !== undefined && body.idempotency_key !== header) {
-    throw new BatonError(
-      "BAD_REQUEST",
-      `the header Idempotency-Key contradicts "${field}"; send one of them`,
-      {
-        field,
-      },
-    );
+    const message = `the header Idempotency-Key contradicts "${field}"; send one of them`;
+    throw new BatonError("BAD_REQUEST", message, { field });
   }
   return { ...body, idempotency_key: header };
 }

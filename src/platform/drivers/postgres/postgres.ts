@@ -47,6 +47,17 @@ export function read(name: string, text: string): Statement {
   return { name, text, readOnly: true, arrays: false };
 }
 
+/** As the driver takes it. */
+export function queryOf(
+  mode: ConnectionMode,
+  statement: Statement,
+  text: string,
+  values: readonly unknown[],
+): QueryConfig {
+  const config: QueryConfig = { name: mode.name(statement), text, values: values as unknown[] };
+  return statement.arrays ? Object.assign(config, { rowMode: "array" }) : config;
+}
+
 export interface Queryable {
   query<Row>(statement: Statement, values?: readonly unknown[]): Promise<Row[]>;
 }
@@ -275,13 +286,8 @@ export class Postgres extends Lifecycle implements Queryable {
   }
 
   async #send<Row>(client: PoolClient, statement: Statement, values: readonly unknown[]): Promise<Row[]> {
-    const config = {
-      name: this.#manner.name(statement),
-      text: this.#text(statement),
-      values: values as unknown[],
-      ...(statement.arrays ? { rowMode: "array" as const } : {}),
-    };
-    const result = await this.#manner.inTurn(client, () => client.query(config as QueryConfig));
+    const config = queryOf(this.#manner, statement, this.#text(statement), values);
+    const result = await this.#manner.inTurn(client, () => client.query(config));
     return result.rows as Row[];
   }
 

@@ -11,13 +11,13 @@
  * another session, and locks and LISTEN must not be used.
  */
 
-import { Client, type QueryConfig } from "pg";
+import { Client } from "pg";
 import { BatonError } from "../../../core/errors.ts";
 import type { NodeIdentity } from "../../../core/node.ts";
 import { within } from "../../loop.ts";
 import type { Platform } from "../../platform.ts";
 import { ReconnectingSession, type SessionEvents } from "../reconnecting-session.ts";
-import { inSchema, plainSchema, type Queryable, type Statement, types, write } from "./postgres.ts";
+import { inSchema, plainSchema, queryOf, type Queryable, type Statement, types, write } from "./postgres.ts";
 import { isLost, translated } from "./errors.ts";
 import { directly, socketOf, type ConnectionMode, throughPooler } from "./connection-mode.ts";
 import type { PoolerCheck } from "./pooler-check.ts";
@@ -151,15 +151,10 @@ export class PostgresSession extends ReconnectingSession<Client> {
     values: readonly unknown[],
     deadlineMs: number | null = this.#statementMs,
   ): Promise<Row[]> {
-    const config = {
-      name: this.#manner.name(statement),
-      text: inSchema(statement.text, this.schema),
-      values: values as unknown[],
-      ...(statement.arrays ? { rowMode: "array" as const } : {}),
-    };
+    const config = queryOf(this.#manner, statement, inSchema(statement.text, this.schema), values);
     this.#unanswered += 1;
     try {
-      const sent = this.#manner.inTurn(client, () => client.query(config as QueryConfig));
+      const sent = this.#manner.inTurn(client, () => client.query(config));
       const result = await (deadlineMs === null ? sent : this.#within(client, deadlineMs, sent));
       return result.rows as Row[];
     } catch (error) {
