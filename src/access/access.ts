@@ -3,20 +3,15 @@
  * every caller may do everything, unless the settings say otherwise.
  */
 
-import { LOOPBACK, principalText } from "../core/access/permissions.ts";
-import type { Principal } from "../core/access/permissions.ts";
+import { LOOPBACK, principalText, type Principal } from "../core/access/permissions.ts";
 import { isAlive } from "../core/access/credential.ts";
 import type { Platform } from "../platform/platform.ts";
-import { Lifecycle } from "../platform/service.ts";
-import type { Service } from "../platform/service.ts";
+import { Lifecycle, type Service } from "../platform/service.ts";
 import type { Credentials } from "./credentials.ts";
 import type { FirstToken } from "./first-token.ts";
 import { Passwords } from "./passwords.ts";
-import { PrincipalCache } from "./principal-cache.ts";
-import type { CachedPrincipal } from "./principal-cache.ts";
-import { SessionService } from "./user-service.ts";
-import { digestOf, sameDigest } from "./token-service.ts";
-import { TokenService, type CredentialMaker } from "./token-service.ts";
+import { PrincipalCache, type CachedPrincipal } from "./principal-cache.ts";
+import { digestOf, sameDigest, TokenService, type CredentialMaker } from "./token-service.ts";
 import { UserService } from "./user-service.ts";
 
 export interface AccessOptions {
@@ -46,7 +41,6 @@ export class Access extends Lifecycle {
   readonly open: boolean;
   readonly tokens: TokenService;
   readonly users: UserService;
-  readonly sessions: SessionService;
   readonly #platform: CredentialMaker & Pick<Platform, "log" | "machine">;
   readonly #o: AccessOptions;
   readonly #fixed: string | null;
@@ -59,10 +53,8 @@ export class Access extends Lifecycle {
     this.open = options.open;
     this.#fixed = options.fixedToken === "" ? null : digestOf(options.fixedToken);
     const { credentials } = options;
-    const passwords = new Passwords(platform);
     this.tokens = new TokenService(platform, credentials);
-    this.users = new UserService(platform, credentials, passwords);
-    this.sessions = new SessionService(platform, credentials, passwords);
+    this.users = new UserService(platform, credentials, new Passwords(platform));
   }
 
   /** Whether what is known here may be out of date: then no change is allowed by it. */
@@ -94,7 +86,6 @@ export class Access extends Lifecycle {
     return this.identify(shown);
   }
 
-  /** The principal of callers that need no credentials. */
   get anybody(): Principal {
     return LOOPBACK;
   }

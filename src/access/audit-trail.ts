@@ -5,8 +5,7 @@
  */
 
 import type { JournalService } from "../observe/journal/journal.ts";
-import type { Principal } from "../core/access/permissions.ts";
-import { principalText } from "../core/access/permissions.ts";
+import { type Principal, principalText } from "../core/access/permissions.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Platform } from "../platform/platform.ts";
 

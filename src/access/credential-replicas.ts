@@ -37,7 +37,6 @@ function sorted(credentials: Iterable<Credential>): Credential[] {
   return [...credentials].sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** How the other nodes are reached. */
 export interface CredentialPeers {
   readonly nodes: () => readonly NodeInfo[];
   readonly client: Pick<PeerClient, "ask">;
@@ -56,7 +55,6 @@ export class CredentialReplicas extends Lifecycle {
   readonly #credentials: Pick<Credentials, "cache" | "merge" | "subscribe">;
   readonly #peers: CredentialPeers;
   readonly #loop: Loop;
-  /** What other nodes ask. */
   readonly handle: PeerHandler;
   /** Nodes whose credentials this incarnation has read completely. */
   readonly #heard = new Set<string>();
@@ -136,13 +134,9 @@ export class CredentialReplicas extends Lifecycle {
 
   async #readAll(node: NodeInfo): Promise<void> {
     const { client } = this.#peers;
+    const options = { deadlineMs: CALL_MS };
     for (let after: string | null = ""; after !== null;) {
-      const page: PeerAnswer<CredentialPage> = await client.ask(
-        node,
-        "credentialsAfter",
-        { after },
-        { deadlineMs: CALL_MS },
-      );
+      const page: PeerAnswer<CredentialPage> = await client.ask(node, "credentialsAfter", { after }, options);
       if (page.got !== "answer") return;
       await this.#credentials.merge(page.value.credentials);
       after = page.value.next;

@@ -7,8 +7,7 @@
  *                       '-- times of use, at intervals
  */
 
-import type { Credential } from "../core/access/credential.ts";
-import { isForgotten, useStep } from "../core/access/credential.ts";
+import { type Credential, isForgotten, useStep } from "../core/access/credential.ts";
 import { hasCode } from "../core/errors.ts";
 import { Cached } from "../platform/cached.ts";
 import { Loop, within } from "../platform/loop.ts";

@@ -18,8 +18,7 @@ import type { Credential } from "../core/access/credential.ts";
 import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Credentials } from "./credentials.ts";
-import { tokenOf, type CredentialMaker } from "./token-service.ts";
-import { digestOf, newToken } from "./token-service.ts";
+import { tokenOf, type CredentialMaker, digestOf, newToken } from "./token-service.ts";
 
 /** Where each node has a store of its own. */
 export interface FirstTokenPeers {

@@ -5,10 +5,9 @@ import { changed, removed, type Credential, SESSION_MS_MAX } from "../core/acces
 import { BatonError } from "../core/errors.ts";
 import { type Passwords, passwordWeakness } from "./passwords.ts";
 import type { Credentials } from "./credentials.ts";
-import { newCredential, type CredentialMaker } from "./token-service.ts";
+import { newCredential, type CredentialMaker, digestOf } from "./token-service.ts";
 import { newSecret } from "../platform/random.ts";
 import { ownerOf } from "./credential-cache.ts";
-import { digestOf } from "./token-service.ts";
 
 export interface UserRequest {
   readonly name: string;
@@ -69,31 +68,8 @@ export class UserService {
     await this.#credentials.put(users.map((user) => removed(user, identity.name, clock.now())));
     return users[0]!;
   }
-}
 
-function checkPassword(password: string, user: string): void {
-  const why = passwordWeakness(password, user);
-  if (why !== null) {
-    throw new BatonError("BAD_REQUEST", `the password ${why}; choose another one`, { field: "password" });
-  }
-}
-
-function taken(name: string): BatonError {
-  return new BatonError("NAME_IN_USE", `there is a user ${name} already; choose another name`, {
-    field: "name",
-  });
-}
-
-export class SessionService {
-  readonly #platform: CredentialMaker;
-  readonly #credentials: Credentials;
-  readonly #passwords: Passwords;
-
-  constructor(platform: CredentialMaker, credentials: Credentials, passwords: Passwords) {
-    this.#platform = platform;
-    this.#credentials = credentials;
-    this.#passwords = passwords;
-  }
+  // ------------------------------------------------ sessions
 
   /** Null when name or password are wrong; which of the two takes as long to find out. */
   async login(
@@ -120,4 +96,17 @@ export class SessionService {
     const known = this.#credentials.cache.session(text, clock.now());
     if (known) await this.#credentials.put([removed(known.credential, identity.name, clock.now())]);
   }
+}
+
+function checkPassword(password: string, user: string): void {
+  const why = passwordWeakness(password, user);
+  if (why !== null) {
+    throw new BatonError("BAD_REQUEST", `the password ${why}; choose another one`, { field: "password" });
+  }
+}
+
+function taken(name: string): BatonError {
+  return new BatonError("NAME_IN_USE", `there is a user ${name} already; choose another name`, {
+    field: "name",
+  });
 }

@@ -6,7 +6,6 @@
 
 import { z } from "zod";
 import { BatonError } from "../core/errors.ts";
-import { mergePages } from "../core/merge-pages.ts";
 import type { NodeInfo } from "../core/node.ts";
 import type { PeerRequest } from "../transport/transport.ts";
 import { hopPath, principalHeader, type Inbound } from "../transport/hop-headers.ts";
@@ -186,7 +185,6 @@ export async function mergedPage<Item>(
     read,
   });
   const pages = asking.answers.map(({ node, answer }) => ({
-    node,
     items: untaken(answer.items, placeOf(node), idOf),
     more: answer.cursor !== null,
   }));
@@ -213,4 +211,32 @@ function untaken<Item>(
   if (last === null) return items;
   const at = items.findIndex((item) => idOf(item) === last);
   return items.slice(at < 0 ? taken : at + 1);
+}
+
+/**
+ * The newest of all pages, at most `limit`, and how many of each page were taken. `more`: the node has older ones behind its page. Stops also where a page ends that goes on at its node: what stands behind it may be newer
+ * than the rest of the others.
+ */
+export function mergePages<Item>(
+  pages: readonly { readonly items: readonly Item[]; readonly more: boolean }[],
+  limit: number,
+  isBefore: (a: Item, b: Item) => boolean,
+): { readonly items: readonly Item[]; readonly taken: readonly number[] } {
+  const taken = pages.map(() => 0);
+  const items: Item[] = [];
+  while (items.length < limit) {
+    let best = -1;
+    for (let i = 0; i < pages.length; i++) {
+      const head = pages[i]!.items[taken[i]!];
+      if (head === undefined) {
+        if (pages[i]!.more) return { items, taken };
+        continue;
+      }
+      if (best < 0 || isBefore(head, pages[best]!.items[taken[best]!]!)) best = i;
+    }
+    if (best < 0) break;
+    items.push(pages[best]!.items[taken[best]!]!);
+    taken[best]!++;
+  }
+  return { items, taken };
 }

@@ -92,18 +92,12 @@ export class OperationExecutor {
     this.#router.admit(operation, inbound);
     const target = typeof operation.target === "function" ? operation.target(input) : operation.target;
     const decision = this.#router.decide(target, operation.mutates, inbound);
-    if (this.#forwarder !== null && decision.do === "forward") {
+    const forwarder = this.#forwarder;
+    if (forwarder !== null && (decision.do === "forward" || decision.do === "place")) {
       const leave = this.#pass(operation);
       try {
-        return await this.#forwarder.forward(operation, decision.to, target, input);
-      } finally {
-        leave();
-      }
-    }
-    if (this.#forwarder !== null && decision.do === "place") {
-      const leave = this.#pass(operation);
-      try {
-        const placed = await this.#forwarder.place(operation, input);
+        if (decision.do === "forward") return await forwarder.forward(operation, decision.to, target, input);
+        const placed = await forwarder.place(operation, input);
         if (placed !== null) return placed;
       } finally {
         leave();

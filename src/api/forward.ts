@@ -43,7 +43,6 @@ export type WrittenReply =
       readonly idleMs: number;
     });
 
-/** One request to one node. */
 interface Hop {
   readonly to: NodeInfo;
   readonly target: Target;
@@ -194,7 +193,6 @@ export class Forwarder {
   }
 }
 
-/** What goes along to another node. */
 function headersFor(
   { headers, request, principal }: OperationInput,
   span: Span | null,

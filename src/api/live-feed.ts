@@ -6,14 +6,11 @@
  */
 
 import { Cached } from "../platform/cached.ts";
-import { Feed } from "../platform/feed.ts";
+import { Feed, type ServerEvent } from "../platform/feed.ts";
 import type { Clock } from "../platform/clock.ts";
 import { OUTSIDE, type Inbound } from "../transport/hop-headers.ts";
-import type { JournalEntryBody } from "./operations/cluster/journal.ts";
-import type { ServerEvent } from "../core/server-event.ts";
-import { journalPage } from "./operations/cluster/journal.ts";
-import type { OverviewBody } from "./bodies/overview-body.ts";
-import { Overview } from "./overview.ts";
+import { type JournalEntryBody, journalPage } from "./operations/cluster/journal.ts";
+import { type OverviewBody, Overview } from "./overview.ts";
 import type { NodeServices } from "./node-services.ts";
 
 export type LiveApi = Pick<LiveFeed, "overview" | "follow">;

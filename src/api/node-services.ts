@@ -40,9 +40,7 @@ export interface NodeServices {
   readonly work: WorkHealth;
   /** What is measured here, as text for Prometheus. */
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
-  /** The tasks that this node can run. */
   readonly tasks: Pick<TaskRegistry, "list">;
-  /** What happened to the cluster. */
   readonly journal: JournalService;
   /** What people want to know of the store; one look for all who ask. */
   readonly insight: { read(): Promise<StoreSnapshot> };
@@ -55,7 +53,7 @@ export interface NodeServices {
   /** Which node gets new jobs; with `peers` only. */
   readonly placement?: Placement | null;
   /** Tokens, users and sessions; left out by stand-ins only. */
-  readonly access?: Pick<Access, "open" | "tokens" | "users" | "sessions" | "first">;
+  readonly access?: Pick<Access, "open" | "tokens" | "users" | "first">;
 }
 
 /** A node that serves the table has one; only a stand-in in a test may do without. */

@@ -1,126 +1,55 @@
-/** The table of all operations. */
+/** The table of all operations: what the modules in `operations/` export of them. */
 
 import type { Method, Operation } from "./operation.ts";
-import { bulkJobs } from "./operations/jobs/bulk-jobs.ts";
-import {
-  getCluster,
-  getLeaders,
-  getMetrics,
-  followCluster,
-  getOverview,
-} from "./operations/cluster/cluster.ts";
-import { clusterJobs } from "./operations/jobs/cluster-jobs.ts";
-import { drainNode, getNode, listNodes, removeNode, resumeNode } from "./operations/cluster/nodes.ts";
-import { getFailures } from "./operations/jobs/job-failures.ts";
-import { callFunction } from "./operations/jobs/call-function.ts";
-import { health, healthz, livez, readyz, role, workz, prometheus } from "./operations/cluster/node-status.ts";
-import { getLogs } from "./operations/jobs/job-logs.ts";
-import { getJournal } from "./operations/cluster/journal.ts";
-import { getLeaderHistory } from "./operations/cluster/leader-history.ts";
-import { cancelJob, deleteJob, getJob, getResult, listJobs, retryJob } from "./operations/jobs/jobs.ts";
-import { listTasks, status, getSettings } from "./operations/cluster/node-status.ts";
-import { getLocalMetrics, getMetricsSummary } from "./operations/cluster/placement-metrics.ts";
-import { listQueues, pauseQueue, resumeQueue } from "./operations/jobs/queues.ts";
-import { previewSchedule, previewTiming, scheduleHistory } from "./operations/schedules/schedules.ts";
-import {
-  deleteSchedule,
-  getSchedule,
-  listSchedules,
-  pauseSchedule,
-  postSchedule,
-  putSchedule,
-  resumeSchedule,
-  triggerSchedule,
-} from "./operations/schedules/schedules.ts";
-import { login, logout, whoAmI } from "./operations/access/session.ts";
-import { getScaling } from "./operations/cluster/scaling.ts";
-import { getTimeline } from "./operations/jobs/job-timeline.ts";
-import { submitJobs } from "./operations/jobs/submit-jobs.ts";
-import { createToken, listTokens, revokeToken } from "./operations/access/tokens.ts";
-import { addUser, listUsers, removeUser, setPassword } from "./operations/access/users.ts";
-import { v1AgentHeartbeat, v1Events, v1ListAgents, v1RemoveAgent } from "./operations/controller/agents.ts";
-import { v1GetJob, v1ListJobs, v1SubmitJobs } from "./operations/controller/jobs.ts";
-import { v1Lease, v1PostLogs, v1PostResults, v1RenewLease } from "./operations/controller/leases.ts";
+import * as access from "./operations/access/access.ts";
+import * as cluster from "./operations/cluster/cluster.ts";
+import * as journal from "./operations/cluster/journal.ts";
+import * as leaderHistory from "./operations/cluster/leader-history.ts";
+import * as nodeStatus from "./operations/cluster/node-status.ts";
+import * as nodes from "./operations/cluster/nodes.ts";
+import * as placementMetrics from "./operations/cluster/placement-metrics.ts";
+import * as scaling from "./operations/cluster/scaling.ts";
+import * as agents from "./operations/controller/agents.ts";
+import * as controllerJobs from "./operations/controller/jobs.ts";
+import * as leases from "./operations/controller/leases.ts";
+import * as bulkJobs from "./operations/jobs/bulk-jobs.ts";
+import * as callFunction from "./operations/jobs/call-function.ts";
+import * as clusterJobs from "./operations/jobs/cluster-jobs.ts";
+import * as jobFailures from "./operations/jobs/job-failures.ts";
+import * as jobLogs from "./operations/jobs/job-logs.ts";
+import * as jobTimeline from "./operations/jobs/job-timeline.ts";
+import * as jobs from "./operations/jobs/jobs.ts";
+import * as queues from "./operations/jobs/queues.ts";
+import * as submitJobs from "./operations/jobs/submit-jobs.ts";
+import * as schedules from "./operations/schedules/schedules.ts";
 
-export const OPERATIONS = [
-  submitJobs,
-  getJob,
-  getResult,
-  getLogs,
-  getTimeline,
-  cancelJob,
-  retryJob,
-  deleteJob,
-  listJobs,
-  callFunction,
-  listQueues,
-  pauseQueue,
-  resumeQueue,
-  listSchedules,
-  postSchedule,
-  previewTiming,
-  getSchedule,
-  putSchedule,
-  deleteSchedule,
-  pauseSchedule,
-  resumeSchedule,
-  triggerSchedule,
-  previewSchedule,
-  scheduleHistory,
-  v1SubmitJobs,
-  v1ListJobs,
-  v1GetJob,
-  v1Lease,
-  v1RenewLease,
-  v1PostResults,
-  v1PostLogs,
-  v1ListAgents,
-  v1AgentHeartbeat,
-  v1RemoveAgent,
-  v1Events,
-  getCluster,
-  getOverview,
-  followCluster,
-  listNodes,
-  getNode,
-  drainNode,
-  resumeNode,
-  removeNode,
-  getLeaders,
-  getLeaderHistory,
-  getMetrics,
-  getLocalMetrics,
-  getMetricsSummary,
-  clusterJobs,
-  bulkJobs,
-  getFailures,
-  getJournal,
-  whoAmI,
-  login,
-  logout,
-  listTokens,
-  createToken,
-  revokeToken,
-  listUsers,
-  addUser,
-  setPassword,
-  removeUser,
-  health,
-  healthz,
-  livez,
-  readyz,
-  workz,
-  prometheus,
-  getScaling,
-  role,
-  status,
-  listTasks,
-  getSettings,
+const MODULES = [
+  ...([submitJobs, jobs, jobLogs, jobTimeline, callFunction, queues, schedules] as const),
+  ...([controllerJobs, leases, agents] as const),
+  ...([
+    cluster,
+    nodes,
+    leaderHistory,
+    placementMetrics,
+    clusterJobs,
+    bulkJobs,
+    jobFailures,
+    journal,
+  ] as const),
+  ...([access, nodeStatus, scaling] as const),
 ] as const;
 
-// ---------------------------------------------------------------- types for whoever calls the table from outside
+type Exported<Module> = Module extends unknown ? Module[keyof Module] : never;
 
-export type Row = (typeof OPERATIONS)[number];
+export type Row = Extract<Exported<(typeof MODULES)[number]>, Operation>;
+
+export const OPERATIONS: readonly Row[] = MODULES.flatMap((module) =>
+  Object.values(module).filter(
+    (exported): exported is Row => exported instanceof Object && "handler" in exported,
+  ),
+);
+
+// ---------------------------------------------------------------- types for whoever calls the table from outside
 
 type RouteOf<R> = R extends { method: infer M extends Method; path: infer P extends string }
   ? `${M} ${P}`

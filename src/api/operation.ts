@@ -7,7 +7,7 @@ import type { z } from "zod";
 import type { NeededPermission, Principal } from "../core/access/permissions.ts";
 import type { Target } from "../core/route.ts";
 import type { Caller } from "../controller/lease-waiters.ts";
-import type { ServerEvent } from "../core/server-event.ts";
+import type { ServerEvent } from "../platform/feed.ts";
 import type { Inbound } from "../transport/hop-headers.ts";
 import type { CookieScope } from "./bodies/session-cookie.ts";
 import type { NodeServices } from "./node-services.ts";

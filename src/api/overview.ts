@@ -3,16 +3,85 @@
  * its own store, all nodes are asked and their answers merged.
  */
 
-import { alertsOf, mergeAlerts, type Alert } from "../core/health/alerts.ts";
+import { z } from "zod";
+import { ALERT_CODES, alertsOf, mergeAlerts, type Alert } from "../core/health/alerts.ts";
 import { total } from "../observe/metrics/metrics-duty.ts";
 import { mixedQuantiles } from "../core/health/quantiles.ts";
 import { askAllNodes } from "./ask-all-nodes.ts";
-import { toWire } from "./schema/to-wire.ts";
+import { fromWire, toWire } from "./schema/to-wire.ts";
 import type { Inbound } from "../transport/hop-headers.ts";
-import { alertBody, alertOf, OverviewBody } from "./bodies/overview-body.ts";
-import type { LeaderInfo } from "../observe/cluster-view.ts";
+import { StatusCounts } from "./bodies/fields.ts";
+import type { Tenure } from "../leadership/coordination.ts";
 import type { NodeServices } from "./node-services.ts";
 import { within } from "../platform/loop.ts";
+
+const QuantilesBody = z.object({ p50: z.number(), p95: z.number(), p99: z.number() });
+
+export const AlertBody = z.object({
+  code: z.enum(ALERT_CODES),
+  severity: z.enum(["warning", "critical"]),
+  subject: z.string().nullable().meta({ description: "the node, queue or schedule that it is about" }),
+  message: z.string(),
+  remedy: z.string().meta({ description: "what to do about it" }),
+  since: z.string(),
+});
+export type AlertBody = z.output<typeof AlertBody>;
+
+export const OverviewBody = z.object({
+  at: z.string(),
+  node: z.string().meta({ description: "who answers" }),
+  partial: z.boolean().meta({ description: "a node could not be reached, so what it knows is missing" }),
+  unreachable: z.array(z.string()),
+  cluster: z.object({
+    name: z.string(),
+    formed: z.boolean(),
+    total_nodes: z.int(),
+    active_nodes: z.int(),
+    draining_nodes: z.int(),
+    dead_nodes: z.int(),
+    joining_nodes: z.int(),
+    coordination: z.string(),
+    channels: z.string(),
+    dispatch: z.enum(["pull", "push"]),
+    store: z.string(),
+  }),
+  leader: z
+    .object({
+      node_id: z.string(),
+      epoch: z.int(),
+      acquired_at: z.string().nullable(),
+      lease_until: z.string().nullable(),
+    })
+    .nullable(),
+  jobs: StatusCounts,
+  counted_at: z
+    .string()
+    .nullable()
+    .meta({ description: "when the jobs were counted: many of them are not counted every second" }),
+  rates: z.object({
+    submitted_per_second: z.number(),
+    finished_per_second: z.number(),
+    failed_per_second: z.number(),
+  }),
+  times: z
+    .object({
+      wait_ms: QuantilesBody.nullable(),
+      run_ms: QuantilesBody.nullable(),
+      of: z.int().meta({ description: "how many finished jobs this is made of" }),
+    })
+    .meta({ description: "of jobs that ended in the last five minutes" }),
+  backlog: z.object({
+    ready: z.int().meta({ description: "jobs that are due and that nobody runs" }),
+    oldest_age_ms: z.int().nullable(),
+  }),
+  workers: z.object({ slots: z.int(), running: z.int() }),
+  alerts: z.array(AlertBody),
+});
+export type OverviewBody = z.output<typeof OverviewBody>;
+
+const alertBody = toWire(AlertBody);
+const alertOf = fromWire(AlertBody);
+const overviewBody = toWire(OverviewBody);
 
 /** What a leader's lease looks like changes with each renewal: asking the backend for it is not worth holding up an answer. */
 const LEADERS_MS = 500;
@@ -50,11 +119,9 @@ export class Overview {
     const counted = guarantees.shared ? living : living.filter(({ name }) => name === identity.name);
     const sum = (pick: (load: (typeof nodes)[number]["load"]) => number | undefined): number =>
       counted.reduce((all, { load }) => all + (pick(load) ?? 0), 0);
-    const rates = {
-      submitted: round(sum(({ traffic }) => traffic?.submitted)),
-      finished: round(sum(({ traffic }) => traffic?.finished)),
-      failed: round(sum(({ traffic }) => traffic?.failed)),
-    };
+    const rateOf = (what: "submitted" | "finished" | "failed"): number =>
+      round(sum(({ traffic }) => traffic?.[what]));
+    const [finished, failed] = [rateOf("finished"), rateOf("failed")];
     this.#alerts = alertsOf(
       {
         now,
@@ -63,7 +130,7 @@ export class Overview {
         shared: guarantees.shared,
         nodes,
         waiting: snapshot.waiting,
-        rates,
+        rates: { finished, failed },
         late: snapshot.late,
         refused: snapshot.refused,
         agents: snapshot.agents,
@@ -82,9 +149,9 @@ export class Overview {
       jobs: snapshot.jobs,
       countedAt: snapshot.countedAt,
       rates: {
-        submittedPerSecond: rates.submitted,
-        finishedPerSecond: rates.finished,
-        failedPerSecond: rates.failed,
+        submittedPerSecond: rateOf("submitted"),
+        finishedPerSecond: finished,
+        failedPerSecond: failed,
       },
       times: { waitMs: snapshot.times.wait, runMs: snapshot.times.run, of: snapshot.times.of },
       backlog: {
@@ -97,14 +164,12 @@ export class Overview {
   }
 }
 
-const overviewBody = toWire(OverviewBody);
-
 /** As this node last saw it, with the times of its lease if the backend tells them soon. */
 async function leaderOf(services: Omit<NodeServices, "live">) {
   const { leadership, cluster, clock } = services;
   const term = leadership.current();
   if (!term) return null;
-  const asked = (async () => cluster.leaders())().catch((): readonly LeaderInfo[] => []);
+  const asked = (async () => cluster.leaders())().catch((): readonly Tenure[] => []);
   const leaders = (await within(clock, LEADERS_MS, asked)) ?? [];
   const known = leaders.find(({ role, epoch }) => role === "scheduler" && epoch === term.epoch);
   return { ...known, nodeId: term.leader, epoch: term.epoch };
@@ -137,10 +202,7 @@ function merged(parts: readonly OverviewBody[]): OverviewBody {
       ready: sum(({ backlog }) => backlog.ready),
       oldest_age_ms: oldest.length === 0 ? null : Math.max(...oldest),
     },
-    workers: {
-      slots: sum(({ workers }) => workers.slots),
-      running: sum(({ workers }) => workers.running),
-    },
+    workers: { slots: sum(({ workers }) => workers.slots), running: sum(({ workers }) => workers.running) },
     alerts: mergeAlerts(parts.map(({ alerts }) => alerts.map(alertOf))).map(alertBody),
   };
 }

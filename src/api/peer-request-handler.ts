@@ -7,7 +7,7 @@
 import FindMyWay from "find-my-way";
 import { requirePermission } from "../core/access/permissions.ts";
 import { BatonError } from "../core/errors.ts";
-import type { ServerEvent } from "../core/server-event.ts";
+import type { ServerEvent } from "../platform/feed.ts";
 import { traceFields } from "../core/trace.ts";
 import type { Platform } from "../platform/platform.ts";
 import { traceIn } from "../transport/hop-headers.ts";
@@ -50,7 +50,6 @@ export class PeerRequestHandler {
     }
   }
 
-  /** How many streams of events nodes are reading. */
   get streams(): number {
     return this.#streams.size;
   }
@@ -104,19 +103,13 @@ export class PeerRequestHandler {
     return { ...rest, status, headers: this.#headers(id, answer.headers) };
   }
 
-  #find({ method, path }: ReceivedRequest): {
-    readonly operation: Operation;
-    readonly params: Record<string, string | undefined>;
-    readonly query: Record<string, unknown>;
-  } {
+  #find({ method, path }: ReceivedRequest) {
     const found = this.#operations.find(method, path);
-    if (!found)
-      throw new BatonError(
-        "NOT_FOUND",
-        `there is nothing at ${method} ${path.split("?", 1)[0]!.slice(0, 200)}`,
-      );
+    const plain = path.split("?", 1)[0]!.slice(0, 200);
+    if (!found) throw new BatonError("NOT_FOUND", `there is nothing at ${method} ${plain}`);
     const operation = found.store as Operation | null;
-    if (operation) return { operation, params: found.params, query: found.searchParams };
+    if (operation)
+      return { operation, params: found.params, query: found.searchParams as Record<string, unknown> };
     throw new BatonError("BAD_REQUEST", "the path is not a valid URL; percent-encode special characters");
   }
 

@@ -7,8 +7,7 @@
 
 import { z } from "zod";
 import { NotLeader } from "../controller/term-guard.ts";
-import { BatonError, ERRORS } from "../core/errors.ts";
-import type { ErrorCode } from "../core/errors.ts";
+import { BatonError, ERRORS, type ErrorCode } from "../core/errors.ts";
 
 export const ProblemBody = z.looseObject({
   error: z.string().meta({ description: "a stable code" }),

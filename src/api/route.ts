@@ -4,12 +4,10 @@
  */
 
 import { BatonError } from "../core/errors.ts";
-import { parseJobId } from "../core/ids.ts";
-import type { NodeName } from "../core/ids.ts";
+import { parseJobId, type NodeName } from "../core/ids.ts";
 import { acceptsWork, hasRole, type NodeInfo } from "../core/node.ts";
 import { roleOf } from "../core/leadership/role.ts";
-import { decide } from "../core/route.ts";
-import type { Decision, Refusal, Target, View } from "../core/route.ts";
+import { decide, type Decision, type Refusal, type Target, type View } from "../core/route.ts";
 import type { Inbound } from "../transport/hop-headers.ts";
 import type { NodeServices } from "./node-services.ts";
 import type { Operation } from "./operation.ts";

@@ -5,7 +5,7 @@
 
 import type { AnswerOf, BodyOf, Parts, QueryOf, Route } from "../api/operation-table.ts";
 import type { JournalEntryBody } from "../api/operations/cluster/journal.ts";
-import type { OverviewBody } from "../api/bodies/overview-body.ts";
+import type { OverviewBody } from "../api/overview.ts";
 import type { StreamOptions } from "./client-options.ts";
 import type { EventSourceMessage } from "./streams/resumable-stream.ts";
 

@@ -3,7 +3,7 @@
  * access. The values themselves have been read before, each for itself (values/).
  */
 
-import { isLoopback } from "../core/access/is-loopback.ts";
+import { isLoopback } from "../core/access/permissions.ts";
 import { describeMistake, isChosen, type Source } from "./mistake.ts";
 import { weakness } from "./secrets/cluster-secret.ts";
 import type { SettingPath, Settings } from "./settings.ts";

@@ -7,7 +7,7 @@
  *   DRAINING   dismisses waiting agents; accepts results, renewals and logs of its own term while that lasts
  */
 
-import type { ServerEvent } from "../core/server-event.ts";
+import type { ServerEvent } from "../platform/feed.ts";
 import type { Channels, Subscription } from "../channels/channels.ts";
 import { topics } from "../channels/channel-names.ts";
 import { agentState, leaseholder } from "../core/agent.ts";

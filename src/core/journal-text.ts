@@ -75,7 +75,8 @@ function auditText(subject: string | null, { operation, count, status }: Detail)
   return `${words(text(operation))}${about}${times}${refused}`;
 }
 
-function words(name: string): string {
+/** `submit_jobs` as people read it. */
+export function words(name: string): string {
   return name.replaceAll("_", " ");
 }
 

@@ -4,8 +4,7 @@
  * node finds the first job.
  */
 
-import type { NodeInfo, NodeRole } from "./node.ts";
-import { acceptsWork, hasCapability, hasRole } from "./node.ts";
+import { type NodeInfo, type NodeRole, acceptsWork, hasCapability, hasRole } from "./node.ts";
 
 /** What new work needs of the node that it is placed on. */
 export interface Wants {

@@ -3,8 +3,7 @@
  * three outcomes of one decision on one view of the cluster.
  */
 
-import type { JobId, NodeName } from "./ids.ts";
-import { parseJobId } from "./ids.ts";
+import { type JobId, type NodeName, parseJobId } from "./ids.ts";
 import type { NodeInfo } from "./node.ts";
 
 export type Target =

@@ -4,7 +4,7 @@
  */
 
 import { hostname } from "node:os";
-import { isLoopback } from "../core/access/is-loopback.ts";
+import { isLoopback } from "../core/access/permissions.ts";
 import { BatonError } from "../core/errors.ts";
 
 interface Headers {

@@ -3,7 +3,7 @@
  * It also explains why a job waits. It does not run jobs; see run/worker.ts.
  */
 
-import type { SubmitOptions, SubmitRequest } from "./submit/submitter.ts";
+import type { SubmitOptions, SubmitRequest, Submitter } from "./submit/submitter.ts";
 import type { Channels } from "../channels/channels.ts";
 import { topics } from "../channels/channel-names.ts";
 import type { CancelRequest } from "../channels/messages.ts";
@@ -14,7 +14,6 @@ import { acceptsWork, hasCapability, hasRole, type NodeInfo } from "../core/node
 import type { BriefJob, CancelAnswer, JobPage, JobQuery, LogLine, Store, Submitted } from "../store/store.ts";
 import type { JobRuns } from "../store/jobs.ts";
 import type { Followers } from "./follow/followers.ts";
-import type { Submitter } from "./submit/submitter.ts";
 import type { TaskRegistry } from "./tasks/task-registry.ts";
 
 /** A job, and the one sentence on why it is not running. */

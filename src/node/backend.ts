@@ -3,12 +3,11 @@
  * The store is open when it is passed on; the lifecycle starts the others.
  */
 
-import { Reachability } from "../observe/reachability.ts";
+import { httpProbe, Reachability } from "../observe/reachability.ts";
 import { openChannels } from "../channels/open-channels.ts";
 import { fabricOf, storeOptions } from "../config/fabric.ts";
 import type { Coordination } from "../leadership/coordination.ts";
 import { openCoordination } from "../leadership/open-coordination.ts";
-import { httpProbe } from "../platform/http-probe.ts";
 import { openStore } from "../store/open-store.ts";
 import type { GivenFabric } from "./node-options.ts";
 import type { ServiceList } from "./service-list.ts";

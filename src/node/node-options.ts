@@ -7,7 +7,7 @@ import type { Channels } from "../channels/channels.ts";
 import type { Coordination } from "../leadership/coordination.ts";
 import type { BeforeLeading } from "../leadership/elector.ts";
 import type { BullyOptions } from "../peers/open-peers.ts";
-import type { Probe } from "../platform/http-probe.ts";
+import type { Probe } from "../observe/reachability.ts";
 import type { Store } from "../store/store.ts";
 import type { NodeTransport } from "../transport/transport.ts";
 import type { NodePlatform, PlatformOptions } from "./platform.ts";

@@ -2,25 +2,15 @@
  * Answers questions about the cluster as a whole: its nodes, leaders, backends and metrics. Every node can answer them.
  */
 
-import type { ClusterSample } from "./metrics/metrics-duty.ts";
+import { type ClusterSample, readSamples } from "./metrics/metrics-duty.ts";
 import type { Channels } from "../channels/channels.ts";
-import type { Coordination, Leadership, NodeRequest } from "../leadership/coordination.ts";
+import type { Coordination, Leadership, NodeRequest, Tenure } from "../leadership/coordination.ts";
 import { BatonError } from "../core/errors.ts";
 import type { NodeName } from "../core/ids.ts";
 import { countNodes, type NodeInfo } from "../core/node.ts";
-import { LEADER_ROLES, type LeaderRole } from "../core/leadership/term.ts";
+import { LEADER_ROLES } from "../core/leadership/term.ts";
 import type { Platform } from "../platform/platform.ts";
 import type { Store } from "../store/store.ts";
-import { readSamples } from "./metrics/metrics-duty.ts";
-
-export interface LeaderInfo {
-  readonly role: LeaderRole;
-  readonly node: NodeName;
-  readonly incarnation: string;
-  readonly epoch: number;
-  readonly acquiredAt: number;
-  readonly leaseUntil: number;
-}
 
 export interface ClusterFabric {
   /** Who keeps each port, as `postgres` or `redis`. */
@@ -94,13 +84,9 @@ export class ClusterView {
     return this.#o.coordination.membership.nodes();
   }
 
-  async leaders(): Promise<readonly LeaderInfo[]> {
+  async leaders(): Promise<readonly Tenure[]> {
     const tenures = await Promise.all(LEADER_ROLES.map((role) => this.#o.coordination.lock(role).tenure()));
-    return tenures.flatMap((tenure) => {
-      if (!tenure) return [];
-      const { role, leader, incarnation, epoch, acquiredAt, leaseUntil } = tenure;
-      return [{ role, node: leader, incarnation, epoch, acquiredAt, leaseUntil }];
-    });
+    return tenures.filter((tenure) => tenure !== null);
   }
 
   /** False when there is no such node. */

@@ -91,3 +91,11 @@ class Follower<Value> implements AsyncIterableIterator<Value> {
     for (const reader of this.#readers.splice(0)) reader({ done: true, value: undefined });
   }
 }
+
+/** One event of a stream, as `text/event-stream` has it. */
+export interface ServerEvent {
+  readonly event: string;
+  /** Where a reader that lost its connection goes on. */
+  readonly id?: string;
+  readonly data: unknown;
+}

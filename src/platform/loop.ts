@@ -228,6 +228,18 @@ export async function doneBefore(work: Promise<void>, signal: AbortSignal): Prom
   }
 }
 
+/** Does something with each of them, so many at a time. Rejects with the first failure. */
+export async function atOnce<Item>(
+  width: number,
+  items: IterableIterator<Item>,
+  work: (item: Item) => Promise<void>,
+): Promise<void> {
+  const lane = async (): Promise<void> => {
+    for (const item of items) await work(item);
+  };
+  await Promise.all(Array.from({ length: width }, lane));
+}
+
 /** The maximum number of entries in one message to a queue, or in one statement of the store. */
 const BATCH_MAX = 200;
 /** Batches under way at a time. More, and events of the jobs wait behind them. */
@@ -238,13 +250,8 @@ export async function inBatches<Item>(
   items: readonly Item[],
   work: (batch: readonly Item[]) => Promise<void>,
 ): Promise<void> {
-  let next = 0;
-  const worker = async (): Promise<void> => {
-    while (next < items.length) {
-      const from = next;
-      next += BATCH_MAX;
-      await work(items.slice(from, next));
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(PARALLEL, Math.ceil(items.length / BATCH_MAX)) }, worker));
+  const batches = Array.from({ length: Math.ceil(items.length / BATCH_MAX) }, (_, at) =>
+    items.slice(at * BATCH_MAX, (at + 1) * BATCH_MAX),
+  );
+  await atOnce(PARALLEL, batches.values(), work);
 }

@@ -1,3 +1,5 @@
+import { Mutex } from "./loop.ts";
+
 /**
  * All long-lived objects start and stop in the same way. Stopping twice, or before the start, is allowed; a stop during
  * the start waits for the start first.
@@ -10,7 +12,8 @@ export interface Service extends AsyncDisposable {
 /** The bookkeeping of start and stop, so that a service only says what to do. */
 export abstract class Lifecycle implements Service {
   #phase: "new" | "running" | "stopped" = "new";
-  #turn: Promise<void> = Promise.resolve();
+  /** Starts and stops happen one after the other, in the order in which they were asked for. */
+  readonly #turns = new Mutex();
 
   protected abstract onStart(): Promise<void> | void;
   protected abstract onStop(): Promise<void> | void;
@@ -20,7 +23,7 @@ export abstract class Lifecycle implements Service {
   }
 
   start(): Promise<void> {
-    return this.#next(async () => {
+    return this.#turns.run(async () => {
       if (this.#phase === "running") return;
       await this.onStart();
       this.#phase = "running";
@@ -28,7 +31,7 @@ export abstract class Lifecycle implements Service {
   }
 
   stop(): Promise<void> {
-    return this.#next(async () => {
+    return this.#turns.run(async () => {
       if (this.#phase !== "running") return;
       this.#phase = "stopped";
       await this.onStop();
@@ -37,12 +40,5 @@ export abstract class Lifecycle implements Service {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop();
-  }
-
-  /** Starts and stops happen one after the other, in the order in which they were asked for. */
-  #next(step: () => Promise<void>): Promise<void> {
-    const result = this.#turn.then(step);
-    this.#turn = result.catch(() => {});
-    return result;
   }
 }

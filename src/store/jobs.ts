@@ -5,7 +5,8 @@
  * among jobs of equal priority that several workers run.
  */
 
-import type { Budgets, Job, JobError, JobStatus } from "../core/jobs/job.ts";
+import type { Budgets, Job, JobStatus, Spent } from "../core/jobs/job.ts";
+import type { TimelineRun } from "../core/jobs/job-timeline.ts";
 import type { Abandoned, Outcome, PastOutcome, Recovered } from "../core/jobs/run-end.ts";
 import type { JobId, LeaseId } from "../core/ids.ts";
 import type { FieldFilters, RareFields } from "../core/jobs/job-fields.ts";
@@ -90,19 +91,16 @@ export interface TransactionClient {
   query(text: string, values: unknown[]): Promise<{ readonly rows: readonly unknown[] }>;
 }
 
-export interface NewJob extends Partial<RareFields> {
-  readonly id: JobId;
-  readonly task: string;
-  readonly queue: string;
-  readonly priority: number;
-  /** JSON text. */
-  readonly payload: string;
+export interface NewJob
+  extends
+    Partial<RareFields>,
+    Pick<
+      Job,
+      "id" | "task" | "queue" | "priority" | "payload" | "maxAttempts" | "timeoutMs" | "idempotencyKey"
+    > {
   /** From now, by the store's clock; 0 is at once. Ignored when `runAt` is given. */
   readonly delayMs: number;
   readonly runAt: number | null;
-  readonly maxAttempts: number;
-  readonly timeoutMs: number | null;
-  readonly idempotencyKey: string | null;
   /** Stored with the job and passed to its worker (core/trace.ts); left out if there is none. */
   readonly trace?: string | null;
 }
@@ -155,21 +153,13 @@ export interface Run {
   readonly ref?: unknown;
 }
 
-export interface ClaimedJob extends Run {
-  readonly task: string;
-  readonly queue: string;
-  readonly priority: number;
-  readonly payload: string;
-  /** 1 for the first start. */
-  readonly attempts: number;
-  readonly failures: number;
-  readonly interruptions: number;
-  readonly crashes: number;
-  readonly maxAttempts: number;
-  readonly timeoutMs: number | null;
-  readonly createdAt: number;
-  readonly runAt: number;
-  readonly leaderEpoch: number;
+/** Its `attempts` are 1 for the first start. */
+export interface ClaimedJob
+  extends
+    Run,
+    Spent,
+    Pick<Job, "task" | "queue" | "priority" | "payload" | "attempts">,
+    Pick<Job, "timeoutMs" | "createdAt" | "runAt" | "leaderEpoch"> {
   /** Left out by a node of an earlier version that dispatched it. */
   readonly trace?: string | null;
   /** The assignment in which it was dispatched; left out for a job that its worker claimed itself. */
@@ -269,14 +259,9 @@ export interface JobPage<Listed = Job> {
  * they were overdue, or of a job that was retried by hand. A job that succeeds at once has none and pays nothing for
  * them. The current or last run is part of the job itself.
  */
-export interface PastRun {
-  readonly jobEpoch: number;
-  readonly worker: string | null;
-  readonly leaderEpoch: number;
-  readonly startedAt: number;
+export interface PastRun extends TimelineRun {
   readonly endedAt: number;
   readonly outcome: PastOutcome;
-  readonly error: JobError | null;
 }
 
 /** Of one job; older ones are removed. */

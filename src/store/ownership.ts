@@ -20,10 +20,10 @@
  * - A job that leaves its run (ends, is recovered, returns to the queue) leaves its assignment.
  */
 
-import type { JobId, LeaseId, NodeName } from "../core/ids.ts";
+import type { JobId, NodeName } from "../core/ids.ts";
 import type { NodeIdentity } from "../core/node.ts";
 import type { Term } from "../core/leadership/term.ts";
-import type { Author, ClaimedJob, Recorded, RunBatch } from "./store.ts";
+import type { ClaimedJob, ClaimRequest, Recorded, RunBatch } from "./store.ts";
 
 /** Unique, and never reused. */
 export type AssignmentId = number;
@@ -112,13 +112,10 @@ export interface Undispatched {
   readonly outstanding: ReadonlyMap<string, number>;
 }
 
-export interface AcceptRequest {
-  readonly author: Author;
-  readonly worker: string;
-  readonly lease: LeaseId;
-  readonly leaseMs: number;
-  /** As in ClaimRequest. */
-  readonly opens: boolean;
+export interface AcceptRequest extends Pick<
+  ClaimRequest,
+  "author" | "worker" | "lease" | "leaseMs" | "opens"
+> {
   readonly runs: readonly {
     readonly id: JobId;
     readonly jobEpoch: number;

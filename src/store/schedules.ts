@@ -7,6 +7,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { JobId, NodeName } from "../core/ids.ts";
+import type { OccurrenceRow } from "../core/schedules/schedule-register.ts";
 import {
   decideOccurrences,
   type Occurrence,
@@ -55,11 +56,7 @@ export interface Firing {
 
 export type FireVerdict = "fired" | "skipped" | "already" | "changed";
 
-export interface NotedOccurrence extends Occurrence {
-  readonly schedule: string;
-  readonly job: JobId | null;
-  readonly leaderEpoch: number;
-  readonly notedAt: number;
+export interface NotedOccurrence extends OccurrenceRow {
   /** Where every node has its own store: the node that has not confirmed the job yet. */
   readonly awaits?: NodeName;
 }

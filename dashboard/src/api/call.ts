@@ -5,8 +5,11 @@ import type { AnswerOf, Parts, Route } from "../../../src/api/operation-table.ts
 import { routePath } from "../../../src/client/route-request.ts";
 import { Problem, problemIn } from "./problem.ts";
 
-/** Where the API is: beside the page, whatever the prefix. */
-export const BASE = new URL("./", document.baseURI).href;
+/** Where the API is: beside the page, whatever the prefix. The worker of the streams lies in assets/, beside the page too. */
+export const BASE =
+  typeof document === "undefined"
+    ? new URL("../", self.location.href).href
+    : new URL("./", document.baseURI).href;
 
 /** Longer than a node waits for others that are cut off. */
 const TIMEOUT_MS = 20_000;

@@ -4,7 +4,7 @@ import { computed, signal } from "@preact/signals";
 import { heardTime } from "../clock.ts";
 import { Line } from "../streams/line.ts";
 import type { FromHub, Link } from "../streams/messages.ts";
-import type { OverviewBody } from "../../../src/api/bodies/overview-body.ts";
+import type { OverviewBody } from "../../../src/api/overview.ts";
 
 export const link = signal<Link>({ state: "connecting", since: Date.now(), why: null });
 export const overview = signal<OverviewBody | null>(null);
@@ -24,7 +24,7 @@ const MOMENTS_MS = 15 * 60_000;
 
 let wasLive = false;
 
-function hear(message: FromHub): void {
+function hear(message: Exclude<FromHub, { is: "log" }>): void {
   switch (message.is) {
     case "link":
       link.value = message.link;
@@ -45,9 +45,6 @@ function hear(message: FromHub): void {
     }
     case "journal":
       pulse.value++;
-      return;
-    case "log":
-      return;
   }
 }
 

@@ -23,11 +23,8 @@ export interface ResourceOptions {
 
 const FRESH_MS = 2_000;
 
-interface State<Answer> {
+interface State<Answer> extends Omit<Resource<Answer>, "reload"> {
   readonly key: string;
-  readonly data: Answer | null;
-  readonly problem: Problem | null;
-  readonly loading: boolean;
 }
 
 /** Null as the route: nothing is asked. */

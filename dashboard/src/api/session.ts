@@ -47,10 +47,6 @@ export async function signOut(): Promise<void> {
   mustSignIn.value = true;
 }
 
-let seen = 0;
 effect(() => {
-  const count = refusals.value;
-  if (count === seen) return;
-  seen = count;
-  mustSignIn.value = true;
+  if (refusals.value > 0) mustSignIn.value = true;
 });

@@ -14,7 +14,8 @@ export interface ActionProps {
   /** What is said when it is done. */
   readonly done: string | ((answer: never) => string);
   readonly onDone: () => void;
-  readonly ask?: Question;
+  /** With a label, the question and its button say it unless they say otherwise. */
+  readonly ask?: Pick<Question, "body"> & Partial<Question>;
   /** Why it makes no sense now. */
   readonly off?: string | null;
   readonly class?: string;
@@ -28,7 +29,7 @@ export function Action(props: ActionProps) {
   const reason = useId();
   const why = barredFrom(route) ?? off;
   const press = async (): Promise<void> => {
-    if (ask && !(await confirm(ask))) return;
+    if (ask && !(await confirm({ title: `${label}?`, action: `${label}`, ...ask }))) return;
     setBusy(true);
     try {
       const answer = await (call as (route: string, request: object) => Promise<unknown>)(route, send);

@@ -15,7 +15,12 @@ const DAY = new Intl.DateTimeFormat("en-GB", { day: "2-digit", month: "short", .
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
-const DAY_MS = 24 * HOUR;
+const SPANS = [
+  [24 * HOUR, "d"],
+  [HOUR, "h"],
+  [MINUTE, "m"],
+  [SECOND, "s"],
+] as const;
 
 export function perSecond(value: number): string {
   if (value === 0) return "0";
@@ -24,29 +29,23 @@ export function perSecond(value: number): string {
 }
 
 export function duration(ms: number): string {
-  if (ms < 0) return "0 ms";
-  if (ms < SECOND) return `${Math.round(ms)} ms`;
+  if (ms < SECOND) return `${Math.max(0, Math.round(ms))} ms`;
   if (ms < 10 * SECOND) return `${(ms / SECOND).toFixed(1)} s`;
   if (ms < MINUTE) return `${Math.floor(ms / SECOND)} s`;
-  if (ms < HOUR) return pair(ms, MINUTE, "m", SECOND, "s");
-  if (ms < DAY_MS) return pair(ms, HOUR, "h", MINUTE, "m");
-  return pair(ms, DAY_MS, "d", HOUR, "h");
-}
-
-function pair(ms: number, large: number, largeName: string, small: number, smallName: string): string {
-  const rest = Math.floor((ms % large) / small);
-  return `${Math.floor(ms / large)}${largeName}${rest === 0 ? "" : ` ${rest}${smallName}`}`;
+  const at = SPANS.findIndex(([size]) => ms >= size);
+  const [[size, unit], [small, next]] = [SPANS[at]!, SPANS[at + 1]!];
+  const rest = Math.floor((ms % size) / small);
+  return `${Math.floor(ms / size)}${unit}${rest === 0 ? "" : ` ${rest}${next}`}`;
 }
 
 /** One unit is enough to tell how long ago something was; what is to come is planned with two. */
 export function ago(at: number, now: number): string {
   const ms = Math.abs(now - at);
   if (ms < SECOND) return "just now";
-  if (at > now)
-    return `in ${ms < MINUTE ? `${Math.round(ms / SECOND)}s` : ms < HOUR ? `${Math.floor(ms / MINUTE)}m` : duration(ms)}`;
-  if (ms < MINUTE) return `${Math.round(ms / SECOND)}s ago`;
-  if (ms < HOUR) return `${Math.floor(ms / MINUTE)}m ago`;
-  return ms < DAY_MS ? `${Math.floor(ms / HOUR)}h ago` : `${Math.floor(ms / DAY_MS)}d ago`;
+  if (at > now && ms >= HOUR) return `in ${duration(ms)}`;
+  const [size, unit] = SPANS.find(([each]) => ms >= each)!;
+  const text = `${unit === "s" ? Math.round(ms / size) : Math.floor(ms / size)}${unit}`;
+  return at > now ? `in ${text}` : `${text} ago`;
 }
 
 export function exact(at: number): string {

@@ -28,15 +28,9 @@ export function pageAt(url: string | null): string | null {
 /** A place, its address, and what is shown for it. */
 export type Tab = readonly [key: string, href: string, text: ComponentChildren];
 
-export function Tabs({
-  label,
-  current,
-  children,
-}: {
-  label: string;
-  current: string;
-  children: readonly Tab[];
-}) {
+type TabsProps = { label: string; current: string; children: readonly Tab[] };
+
+export function Tabs({ label, current, children }: TabsProps) {
   return (
     <nav class="tabs" aria-label={label}>
       {children.map(([key, href, text]) => (

@@ -1,15 +1,7 @@
+type MeterProps = { share: number; text: string; label: string; late?: number };
+
 /** A share between 0 and 1 as a bar with its number; `late` is from where on it is worth a look. */
-export function Meter({
-  share,
-  text,
-  label,
-  late = 0.9,
-}: {
-  share: number;
-  text: string;
-  label: string;
-  late?: number;
-}) {
+export function Meter({ share, text, label, late = 0.9 }: MeterProps) {
   const width = `${Math.round(Math.min(1, Math.max(0, share)) * 100)}%`;
   return (
     <span class="meter" title={label}>

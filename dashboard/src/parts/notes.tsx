@@ -1,8 +1,9 @@
 /** What a screen says instead of, or above, its content. */
 
-import type { ComponentChildren } from "preact";
+import type { RenderableProps } from "preact";
 import { overview } from "../api/live.ts";
 import { type Problem, remedyFor } from "../api/problem.ts";
+import type { Resource } from "../api/resource.ts";
 
 export function ProblemNote({ problem, retry }: { problem: Problem; retry?: () => void }) {
   const remedy = remedyFor(problem);
@@ -42,15 +43,7 @@ export function PartialNote({ partial, missing = [] }: { partial: boolean; missi
 }
 
 /** Nothing here yet, and what to do about it. */
-export function Empty({
-  title,
-  command,
-  children,
-}: {
-  title: string;
-  command?: string;
-  children?: ComponentChildren;
-}) {
+export function Empty({ title, command, children }: RenderableProps<{ title: string; command?: string }>) {
   return (
     <div class="empty">
       <p class="empty-title">{title}</p>
@@ -73,13 +66,8 @@ export function Loading({ what }: { what: string }) {
 }
 
 /** What is wrong with a resource, or that it is not there yet. */
-export function ResourceNote({
-  of: { data, problem, reload },
-  what,
-}: {
-  of: { readonly data: unknown; readonly problem: Problem | null; readonly reload: () => void };
-  what: string;
-}) {
+export function ResourceNote({ of, what }: { of: Omit<Resource<unknown>, "loading">; what: string }) {
+  const { data, problem, reload } = of;
   if (problem) return <ProblemNote problem={problem} retry={reload} />;
   return data ? null : <Loading what={what} />;
 }

@@ -79,7 +79,7 @@ export function TextField({ value, onChange, input, ...field }: TextFieldProps) 
   );
 }
 
-interface ChoiceFieldProps<Value extends string> extends FieldProps {
+export interface ChoiceFieldProps<Value extends string> extends FieldProps {
   readonly value: Value;
   readonly options: readonly (readonly [Value, string])[];
   readonly onChange: (value: Value) => void;
@@ -219,23 +219,11 @@ function Group(props: SchemaFieldProps & { fields: readonly (readonly [string, S
   );
 }
 
-export function JsonField({
-  label,
-  hint,
-  required,
-  error,
-  value,
-  onChange,
-  rows = 4,
-}: {
-  label: string;
-  hint?: string;
-  required?: boolean;
-  error?: string | null;
-  value: unknown;
-  onChange: (value: unknown) => void;
-  rows?: number;
-}) {
+interface JsonFieldProps extends FieldProps, Pick<SchemaFieldProps, "value" | "onChange"> {
+  readonly rows?: number;
+}
+
+export function JsonField({ value, onChange, rows = 4, error, ...field }: JsonFieldProps) {
   const [text, setText] = useState(value === undefined ? "" : JSON.stringify(value, null, 2));
   const [wrong, setWrong] = useState<string | null>(null);
   const typed = (now: string): void => {
@@ -252,7 +240,7 @@ export function JsonField({
     }
   };
   return (
-    <Field label={label} hint={hint} required={required} error={wrong ?? error ?? null}>
+    <Field {...field} error={wrong ?? error}>
       {({ id, describedBy }) => (
         <textarea
           // Half a value is not sent: the form waits until it can be read.

@@ -1,6 +1,6 @@
 /** Tables by columns, sections, and facts about one thing. */
 
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, RenderableProps } from "preact";
 
 /** A column without a title has the actions of a row. Figures have the class `right`. */
 export type Column<Row> = readonly [
@@ -60,15 +60,7 @@ export function Table<Row>({ label, columns: all, rows, keyOf, rowClass, empty =
 }
 
 /** A table in a box of its own, which scrolls sideways. */
-export function Scroll({
-  label,
-  class: name,
-  children,
-}: {
-  label: string;
-  class?: string;
-  children: ComponentChildren;
-}) {
+export function Scroll({ label, class: name, children }: RenderableProps<{ label: string; class?: string }>) {
   return (
     <div class="scroll" role="region" aria-label={label} tabIndex={0}>
       <table class={name}>{children}</table>

@@ -2,6 +2,7 @@
 
 import { useResource } from "../api/resource.ts";
 import type { JournalEntryBody } from "../../../src/api/operations/cluster/journal.ts";
+import { words } from "../../../src/core/journal-text.ts";
 import { Empty, PartialNote, ResourceNote } from "../parts/notes.tsx";
 import { count, plural } from "../parts/format.ts";
 import { Pager, Tabs } from "../parts/links.tsx";
@@ -26,17 +27,14 @@ export function AuditScreen() {
   const kind = query["kind"] ?? "audit";
   const { cursor, subject } = query;
   const asked = { limit: 100, subject, cursor, ...(kind !== "all" && { kind }) };
-  const { data, problem, reload } = useResource(
-    "GET /cluster/journal",
-    { query: asked },
-    { everyMs: 10_000 },
-  );
+  const journal = useResource("GET /cluster/journal", { query: asked }, { everyMs: 10_000 });
+  const { data } = journal;
   return (
     <Page title="Audit" about="Every change made through any node, and what happened to the cluster.">
       <Tabs label="Kind" current={kind}>
         {KINDS.map(([each, text]) => [each, to(["audit"], { kind: each }), text])}
       </Tabs>
-      <ResourceNote of={{ data, problem, reload }} what="the journal" />
+      <ResourceNote of={journal} what="the journal" />
       <PartialNote partial={data?.partial ?? false} missing={data?.unreachable ?? []} />
       {data?.entries.length === 0 && (
         <Empty title="Nothing was recorded yet">
@@ -71,7 +69,7 @@ const COLUMNS: readonly Column<JournalEntryBody>[] = [
       </>
     ),
   ],
-  ["What", ({ detail }) => words(detail["operation"])],
+  ["What", ({ detail }) => words(String(detail["operation"] ?? "–"))],
   [
     "Of",
     ({ subject, detail: { operation, params } }) => {
@@ -115,8 +113,4 @@ function restOf(params: unknown): string | null {
   const rest = Object.entries(params).filter(([name]) => !NAMES.has(name));
   if (rest.length === 0) return null;
   return rest.map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join(", ");
-}
-
-function words(operation: unknown): string {
-  return typeof operation === "string" ? operation.replaceAll("_", " ") : "–";
 }

@@ -2,14 +2,13 @@
 
 import type { AnswerOf } from "../../../src/api/operation-table.ts";
 import { useResource } from "../api/resource.ts";
-import { barredFrom } from "../api/session.ts";
 import { count, plural } from "../parts/format.ts";
 import { JobLink, QueueLink } from "../parts/links.tsx";
 import { Empty, PartialNote, ResourceNote } from "../parts/notes.tsx";
 import { type Column, Table } from "../parts/table.tsx";
 import { Ago } from "../parts/time.tsx";
 import { place, refine, to } from "../route.ts";
-import { openBulk } from "../shell/bulk.tsx";
+import { BulkButton } from "../shell/bulk.tsx";
 import { Page } from "../shell/page.tsx";
 
 export function FailuresScreen() {
@@ -17,7 +16,6 @@ export function FailuresScreen() {
   const { queue, task } = query;
   const failures = useResource("GET /cluster/failures", { query: { queue, task } });
   const { data } = failures;
-  const barred = barredFrom("POST /cluster/jobs/bulk");
   const total = (data?.groups ?? []).reduce((sum, group) => sum + group.count, 0);
   return (
     <Page
@@ -25,21 +23,14 @@ export function FailuresScreen() {
       about="Failed jobs grouped by error. Numbers, ids and quoted words are left out of the comparison."
       actions={
         total > 0 && (
-          <button
-            type="button"
-            disabled={barred !== null}
-            title={barred ?? undefined}
-            onClick={() =>
-              openBulk({
-                action: "retry",
-                what: "all failed jobs",
-                filter: { status: "failed", queue, task },
-                onDone: failures.reload,
-              })
-            }
+          <BulkButton
+            action="retry"
+            what="all failed jobs"
+            filter={{ status: "failed", queue, task }}
+            onDone={failures.reload}
           >
             Retry all failed…
-          </button>
+          </BulkButton>
         )
       }
     >
@@ -60,7 +51,7 @@ export function FailuresScreen() {
         label="Failures by error"
         rows={data?.groups}
         keyOf={({ task: of, code, message }) => `${of} ${code} ${message}`}
-        columns={columns(barred, failures.reload)}
+        columns={columns(failures.reload)}
         empty={
           <Empty title="Nothing has failed">
             Jobs whose attempts are used up appear here, grouped by their error.
@@ -73,7 +64,7 @@ export function FailuresScreen() {
 
 type Group = AnswerOf<"GET /cluster/failures">["groups"][number];
 
-function columns(barred: string | null, reload: () => void): readonly Column<Group>[] {
+function columns(reload: () => void): readonly Column<Group>[] {
   return [
     [
       "Jobs",
@@ -105,29 +96,22 @@ function columns(barred: string | null, reload: () => void): readonly Column<Gro
     ["First", (group) => <Ago at={group.first_at} />],
     ["Last", (group) => <Ago at={group.last_at} />],
     ["For example", (group) => <JobLink id={group.example_job_id} />],
-    ["", (group) => <Retry group={group} barred={barred} onDone={reload} />, "right"],
+    ["", (group) => <Retry group={group} onDone={reload} />, "right"],
   ];
 }
 
-function Retry({ group, barred, onDone }: { group: Group; barred: string | null; onDone: () => void }) {
+function Retry({ group, onDone }: { group: Group; onDone: () => void }) {
   const { task, code, message } = group;
   return (
-    <button
-      type="button"
+    <BulkButton
       class="small"
-      disabled={barred !== null}
-      title={barred ?? undefined}
-      aria-label={`Retry ${plural(group.count, "job")} with ${code}: ${message}`}
-      onClick={() =>
-        openBulk({
-          action: "retry",
-          what: `failed jobs of ${task} with ${code}`,
-          filter: { status: "failed", task, error_code: code, error_message: message },
-          onDone,
-        })
-      }
+      label={`Retry ${plural(group.count, "job")} with ${code}: ${message}`}
+      action="retry"
+      what={`failed jobs of ${task} with ${code}`}
+      filter={{ status: "failed", task, error_code: code, error_message: message }}
+      onDone={onDone}
     >
       Retry…
-    </button>
+    </BulkButton>
   );
 }

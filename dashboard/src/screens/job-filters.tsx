@@ -1,5 +1,6 @@
 /** Which jobs are listed. The filters stand in the address, so that a link shows the same list to somebody else. */
 
+import { isJobId } from "../../../src/core/ids.ts";
 import { JOB_STATUSES, type JobStatus } from "../../../src/core/jobs/job.ts";
 import { type FieldFilters, FILTER_FIELDS, filtersIn } from "../../../src/core/jobs/job-fields.ts";
 import { overview } from "../api/live.ts";
@@ -41,8 +42,6 @@ export function filtersOf(query: Readonly<Record<string, string>>): JobFilters {
   };
 }
 
-const JOB_ID = /^[\w.-]+-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-
 export function StatusTabs() {
   const { query } = place.value;
   const counts = overview.value?.jobs;
@@ -80,7 +79,7 @@ export function FilterBar() {
     event.preventDefault();
     const field = (event.currentTarget as HTMLFormElement).elements.namedItem("find") as HTMLInputElement;
     const text = field.value.trim();
-    if (JOB_ID.test(text)) go(["jobs", text]);
+    if (isJobId(text)) go(["jobs", text]);
     else refine({ task: text, cursor: null });
   };
   const filtered = Object.keys(query).some((name) => name !== "status" && name !== "cursor");

@@ -3,6 +3,7 @@
 import { type ComponentChildren, Fragment } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { JobBody } from "../../../src/api/bodies/job-body.ts";
+import { isFinal } from "../../../src/core/jobs/job.ts";
 import { FACT_FIELDS, type Fields } from "../../../src/core/jobs/job-fields.ts";
 import { useResource } from "../api/resource.ts";
 import { Action } from "../parts/action.tsx";
@@ -11,7 +12,7 @@ import { duration, plural } from "../parts/format.ts";
 import { JsonView } from "../parts/json-view.tsx";
 import { NodeLink, QueueLink } from "../parts/links.tsx";
 import { Progress } from "../parts/meter.tsx";
-import { Loading, ProblemNote, ResourceNote } from "../parts/notes.tsx";
+import { ProblemNote, ResourceNote } from "../parts/notes.tsx";
 import { Status } from "../parts/status.tsx";
 import { Facts, Section } from "../parts/table.tsx";
 import { Ago, Took } from "../parts/time.tsx";
@@ -19,8 +20,6 @@ import { go, to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
 import { JobHistory } from "./job-history.tsx";
 import { JobLogs } from "./job-logs.tsx";
-
-const FINAL: ReadonlySet<string> = new Set(["completed", "failed", "cancelled"]);
 
 export function JobScreen({ id }: { id: string }) {
   const {
@@ -39,7 +38,7 @@ export function JobScreen({ id }: { id: string }) {
       </Page>
     );
   }
-  const running = !FINAL.has(job.status);
+  const running = !isFinal(job.status);
   // The log has newer progress as long as the job runs.
   const done = running && progress ? progress : { progress: job.progress, message: job.progress_message };
   return (
@@ -176,7 +175,7 @@ function Texts({ of, filter }: { of: readonly string[]; filter: string | undefin
 
 function JobActions({ job, onChange }: { job: JobBody; onChange: () => void }) {
   const params = { id: job.job_id };
-  const final = FINAL.has(job.status);
+  const final = isFinal(job.status);
   return (
     <>
       <a class="button" href={to(["jobs", "new"], { clone: job.job_id })}>
@@ -243,17 +242,17 @@ const NO_RESULT: Readonly<Record<string, string>> = {
 
 function Result({ job }: { job: JobBody }) {
   const finished = job.status === "completed";
-  const { data, problem, reload } = useResource(
+  const result = useResource(
     finished ? "GET /jobs/{id}/result" : null,
     { params: { id: job.job_id } },
     { freshMs: null },
   );
   useEffect(() => {
-    if (finished) reload();
+    if (finished) result.reload();
   }, [job.job_epoch]);
   if (!finished) {
     return <p class="muted">{NO_RESULT[job.status] ?? "There is one when it is completed."}</p>;
   }
-  if (problem) return <ProblemNote problem={problem} retry={reload} />;
-  return data ? <JsonView value={data.result} label="Result" /> : <Loading what="the result" />;
+  if (!result.data || result.problem) return <ResourceNote of={result} what="the result" />;
+  return <JsonView value={result.data.result} label="Result" />;
 }

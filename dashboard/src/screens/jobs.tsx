@@ -1,7 +1,7 @@
 /** The jobs of the whole cluster, newest first. */
 
 import { useEffect, useState } from "preact/hooks";
-import type { JobStatus } from "../../../src/core/jobs/job.ts";
+import { ACTION_STATUSES, type JobStatus } from "../../../src/core/jobs/job.ts";
 import { filterText } from "../../../src/core/jobs/job-fields.ts";
 import { useResource } from "../api/resource.ts";
 import { barredFrom } from "../api/session.ts";
@@ -21,7 +21,8 @@ export function JobsScreen() {
   const { cursor } = query;
   const filters = filtersOf(query);
   const asked = { ...filters, limit: PAGE, ...(cursor && { cursor }) };
-  const { data, problem, reload } = useResource("GET /cluster/jobs", { query: asked });
+  const listed = useResource("GET /cluster/jobs", { query: asked });
+  const { data } = listed;
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [matching, setMatching] = useState(false);
   const where = JSON.stringify(query);
@@ -38,7 +39,7 @@ export function JobsScreen() {
   };
   const done = (): void => {
     choose(new Set());
-    reload();
+    listed.reload();
   };
   return (
     <Page
@@ -51,7 +52,7 @@ export function JobsScreen() {
     >
       <StatusTabs />
       <FilterBar />
-      <ResourceNote of={{ data, problem, reload }} what="jobs" />
+      <ResourceNote of={listed} what="jobs" />
       <PartialNote partial={data?.partial ?? false} missing={missing} />
       {chosen.size > 0 && (
         <SelectionBar
@@ -124,13 +125,8 @@ function senseless(action: Bulk["action"], status: JobStatus | undefined, matchi
   if (status === undefined) {
     return action === "delete" && matching ? "Choose a state first: what is deleted is gone." : null;
   }
-  const fits = { retry: RETRYABLE, cancel: UNFINISHED, delete: REMOVABLE }[action];
-  return fits.includes(status) ? null : `Not possible while they are ${status}.`;
+  return ACTION_STATUSES[action].includes(status) ? null : `Not possible while they are ${status}.`;
 }
-
-const RETRYABLE: readonly JobStatus[] = ["failed", "cancelled"];
-const UNFINISHED: readonly JobStatus[] = ["scheduled", "queued", "processing"];
-const REMOVABLE: readonly JobStatus[] = ["scheduled", "queued", "completed", "failed", "cancelled"];
 
 function NoJobs({ filters }: { filters: JobFilters }) {
   const filtered = Object.keys(filters).length > 0;

@@ -1,7 +1,7 @@
 /** What happened in the cluster, in sentences. */
 
 import type { JournalEntryBody } from "../../../src/api/operations/cluster/journal.ts";
-import { journalText, journalTone } from "../../../src/core/journal-text.ts";
+import { journalText, journalTone, words } from "../../../src/core/journal-text.ts";
 import { amongPeers } from "../api/live.ts";
 import { JobLink } from "../parts/links.tsx";
 import { Status } from "../parts/status.tsx";
@@ -45,6 +45,6 @@ export function isOwnAffair({ kind, subject, detail }: JournalEntryBody): boolea
 function textOf(entry: JournalEntryBody): string {
   const { kind, subject, detail, node } = entry;
   if (!isOwnAffair(entry)) return journalText(entry);
-  const role = String(detail["role"] ?? subject ?? "leader").replaceAll("_", " ");
+  const role = words(String(detail["role"] ?? subject ?? "leader"));
   return `${node} ${kind === "term.started" ? "is" : "was"} the ${role} of its own store`;
 }

@@ -1,6 +1,7 @@
 /** The leaders, their terms and why they ended, and refused stale writes. */
 
 import type { AnswerOf } from "../../../src/api/operation-table.ts";
+import { words } from "../../../src/core/journal-text.ts";
 import { LEADER_ROLES } from "../../../src/core/leadership/term.ts";
 import { amongPeers } from "../api/live.ts";
 import { useResource } from "../api/resource.ts";
@@ -26,11 +27,7 @@ export function LeadershipScreen() {
   return (
     <Page
       title="Leadership"
-      about={
-        amongPeers.value
-          ? "One node leads, under an epoch that only grows. What is written under an older one is refused."
-          : "One node leads in each role, under an epoch that only grows. What is written under an older one is refused."
-      }
+      about={`One node leads${amongPeers.value ? "" : " in each role"}, under an epoch that only grows. What is written under an older one is refused.`}
     >
       <ResourceNote of={leaders} what="the leaders" />
       <Table
@@ -59,10 +56,6 @@ export function LeadershipScreen() {
       )}
     </Page>
   );
-}
-
-function words(role: string): string {
-  return role.replaceAll("_", " ");
 }
 
 type Leader = AnswerOf<"GET /cluster/leaders">["leaders"][number];
@@ -140,7 +133,7 @@ function Strip({ terms }: { terms: History["terms"] }) {
             <span
               key={`${term.epoch} ${term.node_id}`}
               class="strip-term"
-              style={{ left, width, "--hue": hueOf(names.indexOf(term.node_id)) }}
+              style={{ left, width, "--key": hueOf(names.indexOf(term.node_id)) }}
               title={`${term.node_id}, epoch ${term.epoch}`}
             />
           );
@@ -148,7 +141,7 @@ function Strip({ terms }: { terms: History["terms"] }) {
       </div>
       <p class="row muted">
         {names.map((name, index) => (
-          <span key={name} class="strip-key" style={{ "--hue": hueOf(index) }}>
+          <span key={name} class="strip-key" style={{ "--key": hueOf(index) }}>
             {name}
           </span>
         ))}

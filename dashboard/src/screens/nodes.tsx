@@ -1,7 +1,7 @@
 /** The nodes: their load, which of them reach each other, and drains. */
 
 import type { ComponentChildren } from "preact";
-import type { NodeBody } from "../../../src/api/bodies/node-body.ts";
+import type { NodeBody } from "../../../src/api/operations/cluster/nodes.ts";
 import { NODE_ROLES } from "../../../src/core/node.ts";
 import { amongPeers, overview } from "../api/live.ts";
 import { useResource } from "../api/resource.ts";
@@ -11,11 +11,10 @@ import { pageAt } from "../parts/links.tsx";
 import { Meter } from "../parts/meter.tsx";
 import { ResourceNote } from "../parts/notes.tsx";
 import { Status } from "../parts/status.tsx";
-import { type Column, Section, Table } from "../parts/table.tsx";
+import { type Column, Scroll, Section, Table } from "../parts/table.tsx";
 import { Ago, Took } from "../parts/time.tsx";
 import { place } from "../route.ts";
 import { Page } from "../shell/page.tsx";
-import { ReachMatrix } from "./reach-matrix.tsx";
 
 /** A loop that lags behind so far answers late; health checks of others wait a second or so. */
 const LAG_MS_LATE = 200;
@@ -78,18 +77,8 @@ function columns(
       "right num",
       ownedHint,
     ],
-    [
-      "CPU",
-      unlessDead(({ load: { cpu } }) => (
-        <Meter share={cpu} text={percent(cpu)} label="of all cores of its machine" />
-      )),
-    ],
-    [
-      "Memory",
-      unlessDead(({ load: { memory } }) => (
-        <Meter share={memory} text={percent(memory)} label="of the machine's memory" />
-      )),
-    ],
+    ["CPU", unlessDead(({ load }) => <Share of={load.cpu} label="of all cores of its machine" />)],
+    ["Memory", unlessDead(({ load }) => <Share of={load.memory} label="of the machine's memory" />)],
     [
       "Loop lag",
       unlessDead(({ load: { loop_lag_ms: ms } }) => (
@@ -100,6 +89,10 @@ function columns(
     ["Up", unlessDead((node) => <Took from={node.started_at} until={null} />)],
     ["", (node) => <NodeAction node={node} onDone={reload} />, "right"],
   ];
+}
+
+function Share({ of, label }: { of: number; label: string }) {
+  return <Meter share={of} text={percent(of)} label={label} />;
 }
 
 function NameCell({ node }: { node: NodeBody }) {
@@ -153,9 +146,7 @@ function NodeAction({ node, onDone }: { node: NodeBody; onDone: () => void }) {
         label={`Remove ${name}`}
         done={`${name} is removed.`}
         ask={{
-          title: `Remove ${name}?`,
           body: "Only in a cluster of peers: it no longer counts for a majority, and must join again. Where nodes share a database it is forgotten by itself.",
-          action: `Remove ${name}`,
           danger: true,
         }}
         {...shared}
@@ -170,7 +161,7 @@ function NodeAction({ node, onDone }: { node: NodeBody; onDone: () => void }) {
       label={`Drain ${name}`}
       done={`${name} was asked to drain.`}
       off={status === "active" ? null : `It is ${status}.`}
-      ask={{ title: `Drain ${name}?`, body: drainText(node), action: `Drain ${name}` }}
+      ask={{ body: drainText(node) }}
       {...shared}
     >
       Drain…
@@ -213,5 +204,54 @@ function DrainProgress({ node }: { node: NodeBody }) {
         </p>
       )}
     </div>
+  );
+}
+
+/** Which nodes reach each other: a row calls, a column is called. */
+function ReachMatrix({ nodes }: { nodes: readonly NodeBody[] }) {
+  if (nodes.length < 2 || nodes.every(({ reach }) => reach.length === 0)) return null;
+  return (
+    <Section id="reach" title="Who reaches whom">
+      <Scroll label="Who reaches whom" class="matrix">
+        <thead>
+          <tr>
+            <th>from ↓ to →</th>
+            {nodes.map(({ name }) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {nodes.map((from) => (
+            <tr key={from.name}>
+              <th scope="row">{from.name}</th>
+              {nodes.map((target) => (
+                <Cell key={target.name} from={from} target={target.name} />
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </Scroll>
+    </Section>
+  );
+}
+
+function Cell({ from, target }: { from: NodeBody; target: string }) {
+  if (from.name === target) return <td class="muted">·</td>;
+  const reach = from.status === "dead" ? undefined : from.reach.find(({ node }) => node === target);
+  if (!reach) return <td class="muted">unknown</td>;
+  if (reach.ok) {
+    return (
+      <td class="good-text num">
+        {reach.latency_ms === null ? "yes" : `${Math.round(reach.latency_ms)} ms`}
+      </td>
+    );
+  }
+  return (
+    <td class="bad-text" title={reach.reason ?? undefined}>
+      no{reach.reason && <div class="cell-reason">{reach.reason}</div>}
+    </td>
   );
 }

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { JOB_STATUSES } from "../../../src/core/jobs/job.ts";
 import { amongPeers, link, overview } from "../api/live.ts";
 import { useResource } from "../api/resource.ts";
-import type { OverviewBody } from "../../../src/api/bodies/overview-body.ts";
+import type { OverviewBody } from "../../../src/api/overview.ts";
 import { count, duration, perSecond } from "../parts/format.ts";
 import { NodeLink } from "../parts/links.tsx";
 import { Empty, Loading, sentence } from "../parts/notes.tsx";

@@ -1,7 +1,7 @@
 /** Processes that are kept running: those under a node-controller, and agents that lease over HTTP. */
 
 import type { ComponentChildren } from "preact";
-import type { NodeBody } from "../../../src/api/bodies/node-body.ts";
+import type { NodeBody } from "../../../src/api/operations/cluster/nodes.ts";
 import type { AnswerOf } from "../../../src/api/operation-table.ts";
 import type { ChildReport, SupervisorReport } from "../../../src/supervisor/supervisor-report.ts";
 import { useResource } from "../api/resource.ts";

@@ -96,13 +96,8 @@ function Slots({ running, slots }: { running: number; slots: number | null }) {
   );
 }
 
-function PauseOrResume({
-  queue: { name, paused, counts },
-  onDone,
-}: {
-  queue: QueueBody;
-  onDone: () => void;
-}) {
+function PauseOrResume({ queue, onDone }: { queue: QueueBody; onDone: () => void }) {
+  const { name, paused, counts } = queue;
   const shared = { send: { params: { name } }, onDone, class: "small" };
   if (paused) {
     return (

@@ -12,8 +12,8 @@ import { Facts, Section, Table } from "../parts/table.tsx";
 import { Ago } from "../parts/time.tsx";
 import { go, to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
-import { ScheduleActions } from "./schedule-actions.tsx";
 import { MISSED_WORDS, OVERLAP_WORDS } from "./schedule-draft.ts";
+import { ScheduleActions } from "./schedules.tsx";
 
 const FIRES = 10;
 

@@ -2,6 +2,7 @@
 
 import type { ScheduleBody } from "../../../src/api/bodies/schedule-body.ts";
 import { useResource } from "../api/resource.ts";
+import { Action } from "../parts/action.tsx";
 import { JobLink } from "../parts/links.tsx";
 import { Empty, ResourceNote } from "../parts/notes.tsx";
 import { Status } from "../parts/status.tsx";
@@ -9,7 +10,6 @@ import { type Column, Table } from "../parts/table.tsx";
 import { Ago } from "../parts/time.tsx";
 import { to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
-import { ScheduleActions } from "./schedule-actions.tsx";
 
 export function SchedulesScreen() {
   const schedules = useResource("GET /schedules", {}, { everyMs: 10_000 });
@@ -84,4 +84,45 @@ function columns(reload: () => void): readonly Column<ScheduleBody>[] {
       "right",
     ],
   ];
+}
+
+export function ScheduleActions({ schedule, onChange }: { schedule: ScheduleBody; onChange: () => void }) {
+  const { name, paused, task } = schedule;
+  const shared = { send: { params: { name } }, onDone: onChange, class: "small" };
+  return (
+    <>
+      <Action
+        route="POST /schedules/{name}/trigger"
+        label={`Run now: ${name}`}
+        done={({ job_id: id }: { job_id: string }) => `Submitted ${id}.`}
+        ask={{
+          title: `Run ${name} now?`,
+          body: `A job of ${task} is submitted at once, outside the schedule. The schedule does not change.`,
+          action: "Run it now",
+        }}
+        {...shared}
+      >
+        Run now…
+      </Action>
+      {paused ? (
+        <Action
+          route="POST /schedules/{name}/resume"
+          label={`Resume ${name}`}
+          done={`${name} fires again.`}
+          {...shared}
+        >
+          Resume
+        </Action>
+      ) : (
+        <Action
+          route="POST /schedules/{name}/pause"
+          label={`Pause ${name}`}
+          done={`${name} is paused; its occurrences are skipped.`}
+          {...shared}
+        >
+          Pause
+        </Action>
+      )}
+    </>
+  );
 }

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { useResource } from "../api/resource.ts";
 import { barredFrom } from "../api/session.ts";
-import { Loading, ProblemNote } from "../parts/notes.tsx";
+import { ResourceNote } from "../parts/notes.tsx";
 import { Facts, Table } from "../parts/table.tsx";
 import { Took } from "../parts/time.tsx";
 import { Page } from "../shell/page.tsx";
@@ -54,8 +54,7 @@ export function SettingsScreen() {
         </>
       )}
       {barred && <p class="note wait">{barred}</p>}
-      {settings.problem && <ProblemNote problem={settings.problem} retry={settings.reload} />}
-      {!barred && !settings.data && !settings.problem && <Loading what="the settings" />}
+      {!barred && <ResourceNote of={settings} what="the settings" />}
       {settings.data && (
         <>
           <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>

@@ -31,17 +31,13 @@ export function useTasks(task: string): KnownTasks {
 
 const CHIPS_MAX = 12;
 
-export function TaskPicker({
-  task,
-  names,
-  problem,
-  onChange,
-}: {
-  task: string;
-  names: readonly string[] | null;
-  problem: FieldProblem | null;
-  onChange: (task: string) => void;
-}) {
+interface TaskPickerProps extends Pick<KnownTasks, "names"> {
+  readonly task: string;
+  readonly problem: FieldProblem | null;
+  readonly onChange: (task: string) => void;
+}
+
+export function TaskPicker({ task, names, problem, onChange }: TaskPickerProps) {
   const unknown = task !== "" && names !== null && !names.includes(task);
   return (
     <>
@@ -88,22 +84,18 @@ export function TaskPicker({
   );
 }
 
-export function PayloadFields({
-  task,
-  tasks: { schema, here },
-  payload,
-  filled,
-  onChange,
-  problem,
-}: {
-  task: string;
-  tasks: KnownTasks;
-  payload: unknown;
+interface PayloadProps {
+  readonly task: string;
+  readonly tasks: KnownTasks;
+  readonly payload: unknown;
   /** Counts how often the payload was replaced as a whole: fields that hold a text of their own are made anew. */
-  filled: number;
-  onChange: (payload: unknown) => void;
-  problem: FieldProblem | null;
-}) {
+  readonly filled: number;
+  readonly onChange: (payload: unknown) => void;
+  readonly problem: FieldProblem | null;
+}
+
+export function PayloadFields({ task, tasks, payload, filled, onChange, problem }: PayloadProps) {
+  const { schema, here } = tasks;
   const [asJson, setAsJson] = useState(false);
   const simple = schema !== null && controlFor(schema).kind !== "json";
   const form = simple && !asJson;

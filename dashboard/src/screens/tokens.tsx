@@ -1,14 +1,14 @@
 /** Tokens: created, listed and revoked. The text of a token is shown once, and kept nowhere. */
 
 import { useState } from "preact/hooks";
-import type { TokenBody } from "../../../src/api/bodies/access-body.ts";
+import type { TokenBody } from "../../../src/api/operations/access/access.ts";
 import type { Permission } from "../../../src/core/access/permissions.ts";
 import { call } from "../api/call.ts";
 import { useResource } from "../api/resource.ts";
 import { Action } from "../parts/action.tsx";
 import { Copy } from "../parts/copy.tsx";
 import { Empty, ProblemNote, ResourceNote } from "../parts/notes.tsx";
-import { ChoiceField, messageAt, TextField } from "../parts/schema-form.tsx";
+import { ChoiceField, type ChoiceFieldProps, messageAt, TextField } from "../parts/schema-form.tsx";
 import { Status } from "../parts/status.tsx";
 import { useSubmission } from "../parts/submission.ts";
 import { type Column, Table } from "../parts/table.tsx";
@@ -82,7 +82,6 @@ function Revoke({ token: { id, name }, onDone }: { token: TokenBody; onDone: () 
       class="small"
       label={`Revoke ${name}`}
       ask={{
-        title: `Revoke ${name}?`,
         body: "Within seconds no node accepts it any more. Programs that use it are locked out; this cannot be undone.",
         action: "Revoke the token",
         danger: true,
@@ -162,12 +161,6 @@ const PERMISSION_OPTIONS: readonly (readonly [Permission, string])[] = [
   ["admin", "admin: and create tokens and users"],
 ];
 
-export function PermissionField({
-  value,
-  onChange,
-}: {
-  value: Permission;
-  onChange: (next: Permission) => void;
-}) {
-  return <ChoiceField label="Permission" value={value} options={PERMISSION_OPTIONS} onChange={onChange} />;
+export function PermissionField(props: Pick<ChoiceFieldProps<Permission>, "value" | "onChange">) {
+  return <ChoiceField label="Permission" options={PERMISSION_OPTIONS} {...props} />;
 }

@@ -1,7 +1,7 @@
 /** Users: people with a password, for this page. */
 
 import { useState } from "preact/hooks";
-import type { UserBody } from "../../../src/api/bodies/access-body.ts";
+import type { UserBody } from "../../../src/api/operations/access/access.ts";
 import type { Permission } from "../../../src/core/access/permissions.ts";
 import { call } from "../api/call.ts";
 import { useResource } from "../api/resource.ts";
@@ -67,7 +67,6 @@ function columns(reload: () => void, onPassword: (name: string) => void): readon
             class="small"
             label={`Remove ${name}`}
             ask={{
-              title: `Remove ${name}?`,
               body: "They are signed out everywhere within seconds, and cannot sign in any more.",
               action: "Remove the user",
               danger: true,

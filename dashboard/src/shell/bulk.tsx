@@ -4,6 +4,7 @@ import { signal } from "@preact/signals";
 import type { AnswerOf, BodyOf } from "../../../src/api/operation-table.ts";
 import { call } from "../api/call.ts";
 import { asProblem, type Problem } from "../api/problem.ts";
+import { barredFrom } from "../api/session.ts";
 import { count, plural, shortId } from "../parts/format.ts";
 import { ProblemNote } from "../parts/notes.tsx";
 import { Dialog } from "./dialog.tsx";
@@ -18,6 +19,28 @@ export interface Bulk {
   readonly filter?: BulkRequest["filter"];
   /** Called when something was changed. */
   readonly onDone?: () => void;
+}
+
+interface BulkButtonProps extends Bulk {
+  readonly label?: string;
+  readonly class?: string;
+  readonly children: string;
+}
+
+export function BulkButton({ label, class: name, children, ...bulk }: BulkButtonProps) {
+  const barred = barredFrom("POST /cluster/jobs/bulk");
+  return (
+    <button
+      type="button"
+      class={name}
+      disabled={barred !== null}
+      title={barred ?? undefined}
+      aria-label={label}
+      onClick={() => openBulk(bulk)}
+    >
+      {children}
+    </button>
+  );
 }
 
 type Phase = "counting" | "asking" | "working" | "done";
@@ -48,6 +71,10 @@ export function openBulk(bulk: Bulk): void {
   stop = new AbortController();
   state.value = { ...bulk, ...none, phase: "counting", total: 0 };
   void guarded(countAll);
+}
+
+function change(part: Partial<State>): void {
+  state.value = { ...state.value!, ...part };
 }
 
 /** One page after the other; the node does at most one page a call, so that no call takes long. */
@@ -83,31 +110,29 @@ function page(part: Omit<BulkRequest, "action">) {
 async function countAll(): Promise<void> {
   await pages(true, ({ matched, partial }) => {
     const before = state.value!;
-    state.value = { ...before, total: before.total + matched, partial: before.partial || partial };
+    change({ total: before.total + matched, partial: before.partial || partial });
   });
-  state.value = { ...state.value!, phase: "asking" };
+  change({ phase: "asking" });
 }
 
 async function work(): Promise<void> {
-  state.value = { ...state.value!, phase: "working" };
+  change({ phase: "working" });
   await pages(false, (answer) => {
     const before = state.value!;
-    state.value = {
-      ...before,
+    change({
       handled: before.handled + answer.matched,
       changed: before.changed + answer.changed,
       skippedCount: before.skippedCount + answer.skipped_count,
       skipped: [...before.skipped, ...answer.skipped].slice(0, 20),
       partial: before.partial || answer.partial,
-    };
+    });
   });
   finish();
 }
 
 function finish(): void {
-  const ended = state.value!;
-  state.value = { ...ended, phase: "done" };
-  ended.onDone?.();
+  change({ phase: "done" });
+  state.value!.onDone?.();
 }
 
 async function guarded(run: () => Promise<void>): Promise<void> {
@@ -116,7 +141,7 @@ async function guarded(run: () => Promise<void>): Promise<void> {
   } catch (error) {
     if (!state.value) return;
     if (stop.signal.aborted) return finish();
-    state.value = { ...state.value, problem: asProblem(error) };
+    change({ problem: asProblem(error) });
     finish();
   }
 }

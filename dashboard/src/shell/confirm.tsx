@@ -15,14 +15,10 @@ export interface Question {
 const asked = signal<(Question & { answer: (yes: boolean) => void }) | null>(null);
 
 export function confirm(question: Question): Promise<boolean> {
-  return new Promise((resolve) => {
-    asked.value = {
-      ...question,
-      answer: (yes) => {
-        asked.value = null;
-        resolve(yes);
-      },
-    };
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  asked.value = { ...question, answer: resolve };
+  return promise.finally(() => {
+    asked.value = null;
   });
 }
 

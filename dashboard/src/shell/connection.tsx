@@ -24,14 +24,19 @@ async function learnOthers(): Promise<void> {
   });
 }
 
+const STATES = {
+  live: ["live", "good"],
+  connecting: ["connecting…", "off"],
+  lost: ["reconnecting…", "bad"],
+  refused: ["signed out", "bad"],
+} as const;
+
 export function LinkState() {
   const { state } = link.value;
   const node = overview.value?.node;
-  const text = { live: "live", connecting: "connecting…", lost: "reconnecting…", refused: "signed out" }[
-    state
-  ];
+  const [text, tone] = STATES[state];
   return (
-    <span class={`link ${state}`} role="status">
+    <span class={`link ${state} ${tone}`} role="status">
       {text}
       {node && state === "live" && <span class="muted"> · connected to {node}</span>}
     </span>

@@ -1,16 +1,10 @@
-import type { ComponentChildren } from "preact";
+import type { RenderableProps } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 
+type DialogProps = RenderableProps<{ title: string; onClose: () => void }>;
+
 /** The browser's own: it keeps the focus inside, closes with Escape and gives the focus back. */
-export function Dialog({
-  title,
-  onClose,
-  children,
-}: {
-  title: string;
-  onClose: () => void;
-  children: ComponentChildren;
-}) {
+export function Dialog({ title, onClose, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   const heading = useId();
   useEffect(() => {

@@ -2,18 +2,15 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { overview } from "../api/live.ts";
 
+interface PageProps {
+  readonly title: string;
+  readonly about?: ComponentChildren;
+  readonly actions?: ComponentChildren;
+  readonly children: ComponentChildren;
+}
+
 /** One screen: its heading, what can be done, and the rest. The heading gets the focus, so that readers hear where they are. */
-export function Page({
-  title,
-  about,
-  actions,
-  children,
-}: {
-  title: string;
-  about?: ComponentChildren;
-  actions?: ComponentChildren;
-  children: ComponentChildren;
-}) {
+export function Page({ title, about, actions, children }: PageProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   const name = overview.value?.cluster.name;
   useEffect(() => {

@@ -18,14 +18,12 @@ interface Page {
 }
 
 export class StreamHub {
-  readonly #base: string;
   readonly #live: LiveStream;
   readonly #pages = new Set<Page>();
   #streamed = 0;
 
-  constructor(base: string) {
-    this.#base = base;
-    this.#live = new LiveStream(base, (message) => {
+  constructor() {
+    this.#live = new LiveStream((message) => {
       for (const page of this.#pages) if (page.watches) page.tell(message);
     });
     setInterval(() => this.#forgetSilent(), SILENT_MS_MAX / 3);
@@ -75,7 +73,7 @@ export class StreamHub {
     const say = gathered((news) => page.tell({ is: "log", key, news }));
     page.logs.get(key)?.stop();
     const takePlace = () => this.#takePlace();
-    page.logs.set(key, new LogStream({ base: this.#base, job, after, takePlace, onNews: say }));
+    page.logs.set(key, new LogStream({ job, after, takePlace, onNews: say }));
   }
 
   #takePlace(): (() => void) | null {

@@ -2,7 +2,6 @@
 
 // oxlint-disable-next-line import/default -- made by the bundler: the address of the worker's file
 import workerUrl from "./worker.ts?sharedworker&url";
-import { BASE } from "../api/call.ts";
 import { StreamHub } from "./hub.ts";
 import type { FromHub, LogNews, ToHub } from "./messages.ts";
 
@@ -16,11 +15,11 @@ interface Followed {
 
 export class Line {
   readonly #say: (message: ToHub) => void;
-  readonly #onMessage: (message: FromHub) => void;
+  readonly #onMessage: (message: Exclude<FromHub, { is: "log" }>) => void;
   readonly #followed = new Map<number, Followed>();
   #keys = 0;
 
-  constructor(onMessage: (message: FromHub) => void) {
+  constructor(onMessage: (message: Exclude<FromHub, { is: "log" }>) => void) {
     this.#onMessage = onMessage;
     this.#say = connect(
       (message) => this.#hear(message),
@@ -78,7 +77,7 @@ interface TrustedTypes {
 
 /** `onMoved` is called when the worker could not be started and the page itself takes its place, which knows nothing yet. */
 function connect(hear: (message: FromHub) => void, onMoved: () => void): (message: ToHub) => void {
-  if (typeof SharedWorker === "undefined") return new StreamHub(BASE).join(hear);
+  if (typeof SharedWorker === "undefined") return new StreamHub().join(hear);
   const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes };
   // The only script that the page ever starts by its address, and the address is written here.
   const policy = trustedTypes?.createPolicy("baton", { createScriptURL: () => workerUrl });
@@ -88,7 +87,7 @@ function connect(hear: (message: FromHub) => void, onMoved: () => void): (messag
   worker.port.start();
   let say = (message: ToHub): void => worker.port.postMessage(message);
   worker.addEventListener("error", () => {
-    say = new StreamHub(BASE).join(hear);
+    say = new StreamHub().join(hear);
     onMoved();
   });
   return (message) => say(message);

@@ -1,7 +1,9 @@
 /** The one stream of the cluster's news, opened again whenever it breaks. */
 
-import type { JournalEntryBody } from "../../../src/api/operations/cluster/journal.ts";
-import type { OverviewBody } from "../../../src/api/bodies/overview-body.ts";
+import type { OverviewBody } from "../../../src/api/overview.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { Backoff, Pause } from "../../../src/platform/loop.ts";
+import { BASE } from "../api/call.ts";
 import { asProblem, Problem } from "../api/problem.ts";
 import type { FromHub, Link, Tell } from "./messages.ts";
 import { readEvents } from "./read-events.ts";
@@ -9,22 +11,19 @@ import { readEvents } from "./read-events.ts";
 const RETRY_MS_MIN = 500;
 /** Longer, and a node that came back is noticed late; shorter, and ten pages knock on a node that starts. */
 const RETRY_MS_MAX = 4_000;
-/** News of so long travel together: five hundred a second are ten messages. */
+/** Entries of so long are one message: five hundred a second are ten. */
 const GATHER_MS = 100;
 
 export class LiveStream {
-  readonly #url: string;
   readonly #tell: Tell;
   #stop: AbortController | null = null;
-  #wake: (() => void) | null = null;
-  #entries: JournalEntryBody[] = [];
+  readonly #pause = new Pause(systemClock);
   #gathering = false;
   link: Link = { state: "connecting", since: Date.now(), why: null };
   /** The last one, for pages that come later. */
   overview: Extract<FromHub, { is: "overview" }> | null = null;
 
-  constructor(base: string, tell: Tell) {
-    this.#url = new URL("cluster/live", base).href;
+  constructor(tell: Tell) {
     this.#tell = tell;
   }
 
@@ -37,23 +36,23 @@ export class LiveStream {
   stop(): void {
     this.#stop?.abort();
     this.#stop = null;
-    this.#wake?.();
   }
 
   /** At once, and not when it would be time. */
   retry(): void {
-    this.#wake?.();
+    this.#pause.wake();
   }
 
   async #run(signal: AbortSignal): Promise<void> {
-    for (let waitMs = RETRY_MS_MIN; !signal.aborted; waitMs = Math.min(2 * waitMs, RETRY_MS_MAX)) {
+    const backoff = new Backoff(RETRY_MS_MIN, RETRY_MS_MAX);
+    while (!signal.aborted) {
       if (this.link.state !== "lost") this.#become("connecting", null);
       let why = "the node ended the connection";
       try {
-        await readEvents(this.#url, {
+        await readEvents(new URL("cluster/live", BASE).href, {
           signal,
           onOpen: () => {
-            waitMs = RETRY_MS_MIN;
+            backoff.reset();
             this.#become("live", null);
           },
           onEvents: (events) => {
@@ -65,7 +64,8 @@ export class LiveStream {
         const problem = asProblem(error);
         if (error instanceof Problem && (problem.status === 401 || problem.status === 403)) {
           this.#become("refused", problem.message);
-          await this.#pause(null);
+          this.#pause.clear();
+          await this.#pause.sleep(Infinity, signal);
           this.#become("connecting", null);
           continue;
         }
@@ -73,7 +73,8 @@ export class LiveStream {
       }
       if (signal.aborted) return;
       this.#become("lost", why);
-      await this.#pause(waitMs * (0.75 + Math.random() / 2));
+      this.#pause.clear();
+      await this.#pause.sleep(backoff.next() * (0.75 + Math.random() / 2), signal);
     }
   }
 
@@ -81,13 +82,11 @@ export class LiveStream {
     if (event === "overview") {
       this.overview = { is: "overview", body: data as OverviewBody, heardAt: Date.now() };
       this.#tell(this.overview);
-    } else if (event === "journal") {
-      this.#entries.push(data as JournalEntryBody);
-      if (this.#gathering) return;
+    } else if (event === "journal" && !this.#gathering) {
       this.#gathering = true;
       setTimeout(() => {
         this.#gathering = false;
-        this.#tell({ is: "journal", entries: this.#entries.splice(0) });
+        this.#tell({ is: "journal" });
       }, GATHER_MS);
     }
   }
@@ -97,16 +96,5 @@ export class LiveStream {
     const since = this.link.state === state ? this.link.since : Date.now();
     this.link = { state, since, why };
     this.#tell({ is: "link", link: this.link });
-  }
-
-  /** Null: until somebody wakes it. */
-  #pause(ms: number | null): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = ms === null ? undefined : setTimeout(resolve, ms);
-      this.#wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
   }
 }

@@ -3,14 +3,15 @@
  * streamed at the same time, and the others are asked for every second.
  */
 
-import type { JobBody, LogLineBody } from "../../../src/api/bodies/job-body.ts";
-import type { LogsBody } from "../../../src/api/operations/jobs/job-logs.ts";
-import { Problem, problemIn } from "../api/problem.ts";
+import type { LogLineBody } from "../../../src/api/bodies/job-body.ts";
+import { isFinal } from "../../../src/core/jobs/job.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { BASE, call } from "../api/call.ts";
+import { Problem } from "../api/problem.ts";
 import type { LogNews } from "./messages.ts";
 import { readEvents } from "./read-events.ts";
 
 export interface LogStreamOptions {
-  readonly base: string;
   readonly job: string;
   /** Only lines behind this sequence number. */
   readonly after: number;
@@ -25,7 +26,6 @@ const RETRY_MS = 1_000;
 const ASK_EVERY_MS = 1_000;
 const ASK_LINES = 5_000;
 const ASK_TIMEOUT_MS = 10_000;
-const FINAL: ReadonlySet<string> = new Set(["completed", "failed", "cancelled"]);
 
 export class LogStream {
   readonly #o: LogStreamOptions;
@@ -62,12 +62,12 @@ export class LogStream {
       } finally {
         leave?.();
       }
-      if (!this.#ended) await pause(leave ? RETRY_MS : ASK_EVERY_MS, signal);
+      if (!this.#ended) await systemClock.sleep(leave ? RETRY_MS : ASK_EVERY_MS, signal);
     }
   }
 
   #stream(): Promise<void> {
-    const url = new URL(`jobs/${encodeURIComponent(this.#o.job)}/logs`, this.#o.base).href;
+    const url = new URL(`jobs/${encodeURIComponent(this.#o.job)}/logs`, BASE).href;
     return readEvents(url, {
       signal: this.#stop.signal,
       lastEventId: String(this.#after),
@@ -87,24 +87,16 @@ export class LogStream {
   }
 
   async #ask(): Promise<void> {
-    const path = `jobs/${encodeURIComponent(this.#o.job)}`;
+    const params = { id: this.#o.job };
+    const options = { signal: this.#stop.signal, timeoutMs: ASK_TIMEOUT_MS };
     // The job first: the lines of one that is finished by then are all there.
-    const job = (await this.#get(path)) as JobBody;
-    const { logs, next_after } = (await this.#get(
-      `${path}/logs?after=${this.#after}&limit=${ASK_LINES}`,
-    )) as LogsBody;
+    const job = await call("GET /jobs/{id}", { params }, options);
+    const query = { after: this.#after, limit: ASK_LINES };
+    const { logs, next_after } = await call("GET /jobs/{id}/logs", { params, query }, options);
     this.#after = next_after;
-    this.#ended = FINAL.has(job.status) && logs.length < ASK_LINES;
+    this.#ended = isFinal(job.status) && logs.length < ASK_LINES;
     const progress = { progress: job.progress, message: job.progress_message };
     this.#o.onNews({ lines: logs, progress, ...(this.#ended && { ended: true }) });
-  }
-
-  async #get(path: string): Promise<unknown> {
-    const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(ASK_TIMEOUT_MS)]);
-    const reply = await fetch(new URL(path, this.#o.base), { credentials: "same-origin", signal });
-    const body: unknown = await reply.json();
-    if (!reply.ok) throw problemIn(reply.status, body);
-    return body;
   }
 
   #fine(): void {
@@ -112,14 +104,4 @@ export class LogStream {
     this.#troubled = false;
     this.#o.onNews({ lines: [], trouble: null });
   }
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }

@@ -1,8 +1,7 @@
 /** What a page and the hub say to each other. The hub is in a worker that all pages of a browser share, or in the page itself. */
 
 import type { LogLineBody } from "../../../src/api/bodies/job-body.ts";
-import type { JournalEntryBody } from "../../../src/api/operations/cluster/journal.ts";
-import type { OverviewBody } from "../../../src/api/bodies/overview-body.ts";
+import type { OverviewBody } from "../../../src/api/overview.ts";
 
 export interface Link {
   /** `refused`: the node answers, but not us; nothing is tried until somebody has signed in. */
@@ -22,7 +21,8 @@ export type FromHub =
   | { readonly is: "link"; readonly link: Link }
   /** `heardAt` by the clock of the browser: a page that is opened later gets what was told before. */
   | { readonly is: "overview"; readonly body: OverviewBody; readonly heardAt: number }
-  | { readonly is: "journal"; readonly entries: readonly JournalEntryBody[] }
+  /** The journal has new entries. */
+  | { readonly is: "journal" }
   | { readonly is: "log"; readonly key: number; readonly news: LogNews };
 
 /** What came of a job's log since the last message. */

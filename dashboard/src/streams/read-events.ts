@@ -39,10 +39,7 @@ export async function readEvents(url: string, options: ReadOptions): Promise<voi
     cache: "no-store",
     signal: AbortSignal.any([options.signal, silent.signal]),
   }).finally(() => clearTimeout(timer));
-  if (!reply.ok || !reply.body) {
-    const text = await reply.text();
-    throw problemIn(reply.status, parsed(text));
-  }
+  if (!reply.ok || !reply.body) throw problemIn(reply.status, await reply.json().catch(() => null));
   options.onOpen?.();
   let come: StreamEvent[] = [];
   const parser = createParser({
@@ -62,13 +59,5 @@ export async function readEvents(url: string, options: ReadOptions): Promise<voi
     }
   } finally {
     void reader.cancel().catch(() => {});
-  }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
   }
 }

@@ -3,8 +3,7 @@
 import { StreamHub } from "./hub.ts";
 import type { ToHub } from "./messages.ts";
 
-// The worker lies in assets/, beside the page.
-const hub = new StreamHub(new URL("../", self.location.href).href);
+const hub = new StreamHub();
 
 self.addEventListener("connect", (event) => {
   const port = (event as MessageEvent).ports[0]!;

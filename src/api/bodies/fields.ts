@@ -35,7 +35,6 @@ export const Instant = z.iso.datetime({ offset: true }).meta({ description: jobF
 /** Control characters are kept out: such a text travels in headers and in logs. */
 const text = (max: number) => z.string().regex(new RegExp(`^\\P{Cc}{1,${max}}$`, "u"));
 
-/** The schema of a field of a job as it travels. */
 function schemaOf({ kind, min = 0, max = 0, itemsMax = 0, must: description }: JobFieldRow): z.ZodType {
   switch (kind) {
     case "name":
@@ -89,7 +88,6 @@ export const {
   payload: Payload,
 } = JOB_SCHEMAS;
 
-/** A number of jobs for each status. */
 export const StatusCounts = z.object(
   Object.fromEntries(JOB_STATUSES.map((status) => [status, z.int()])) as Record<JobStatus, z.ZodInt>,
 );

@@ -1,14 +1,13 @@
 /** The request and response bodies of a schedule. */
 
 import { z } from "zod";
-import { MISSED_POLICIES, OVERLAP_POLICIES } from "../../core/schedules/schedule.ts";
-import type { Schedule } from "../../core/schedules/schedule.ts";
+import { MISSED_POLICIES, OVERLAP_POLICIES, type Schedule } from "../../core/schedules/schedule.ts";
 import { BatonError } from "../../core/errors.ts";
 import { timingInWords } from "../../jobs/schedules/cron-description.ts";
 import type { NotedOccurrence } from "../../store/store.ts";
 import { fromWire, toWire } from "../schema/to-wire.ts";
 import { Attempts, milliseconds, Name, Payload, Priority, Timeout, whole } from "./fields.ts";
-import type { ScheduleRequest } from "../../jobs/schedules/schedule-service.ts";
+import { timingOf, type ScheduleRequest } from "../../jobs/schedules/schedule-service.ts";
 
 /** Below a second the bookkeeping of an occurrence would cost more than the job. */
 const EVERY_MS_MIN = 1_000;
@@ -93,25 +92,15 @@ export const OccurrenceBody = z.object({
 });
 export type OccurrenceBody = z.output<typeof OccurrenceBody>;
 
-export function requireOneTiming(body: { cron?: string; every_ms?: number; zone?: string }): void {
-  if ((body.cron === undefined) === (body.every_ms === undefined)) {
-    throw new BatonError("BAD_SCHEDULE", 'give exactly one of "cron" and "every_ms"', { field: "cron" });
-  }
-  if (body.zone !== undefined && body.cron === undefined) {
-    throw new BatonError("BAD_SCHEDULE", '"zone" belongs to "cron"; an interval has no time zone', {
-      field: "zone",
-    });
-  }
-}
-
 export function scheduleRequest(name: string, body: ScheduleRequestBody): ScheduleRequest {
-  requireOneTiming(body);
   if (body.name !== undefined && body.name !== name) {
     throw new BatonError("BAD_REQUEST", `"name" contradicts the path, which says "${name}"`, {
       field: "name",
     });
   }
-  return { ...fromBody(body), name };
+  const request = { ...fromBody(body), name };
+  timingOf(request);
+  return request;
 }
 
 const fromBody = fromWire(ScheduleRequestBody);

@@ -1,7 +1,7 @@
 /** Server-sent events as bytes: the one place that writes them, for readers over HTTP and for other nodes. */
 
 import { Readable } from "node:stream";
-import type { ServerEvent } from "../../core/server-event.ts";
+import type { ServerEvent } from "../../platform/feed.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { EventReply } from "../operation.ts";
 

@@ -1,7 +1,6 @@
 /** Turns the errors of Ajv about a request into a message with the field and the remedy. */
 
-import { BatonError, nearest } from "../../core/errors.ts";
-import type { ErrorCode } from "../../core/errors.ts";
+import { BatonError, nearest, type ErrorCode } from "../../core/errors.ts";
 
 /** The part of Ajv's report that is used; `parentSchema` and `data` need its `verbose` option. */
 export interface Finding {

@@ -135,7 +135,7 @@ async function createInStore(terminal: Terminal, options: CreateOptions) {
   }
   // Loaded here: no other command needs a store.
   const [{ tokenBody }, { newToken, tokenOf }, { openStore }] = await Promise.all([
-    import("../../api/bodies/access-body.ts"),
+    import("../../api/operations/access/access.ts"),
     import("../../access/token-service.ts"),
     import("../../store/open-store.ts"),
   ]);

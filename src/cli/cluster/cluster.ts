@@ -2,7 +2,7 @@
 
 import type { Command } from "commander";
 import type { ClusterBody } from "../../api/operations/cluster/cluster.ts";
-import type { AlertBody, OverviewBody } from "../../api/bodies/overview-body.ts";
+import type { AlertBody, OverviewBody } from "../../api/overview.ts";
 import { JOB_STATUSES } from "../../core/jobs/job.ts";
 import { count, perSecond, several, span } from "../../core/format-figures.ts";
 import { addClientCommand } from "../client-command.ts";

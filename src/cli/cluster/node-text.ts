@@ -3,7 +3,7 @@
  * and the processes of its supervisor. The command line and the live screen share them.
  */
 
-import type { NodeBody } from "../../api/bodies/node-body.ts";
+import type { NodeBody } from "../../api/operations/cluster/nodes.ts";
 import { NODE_ROLES } from "../../core/node.ts";
 import type { ChildReport, SupervisorReport } from "../../supervisor/supervisor-report.ts";
 import {

@@ -5,7 +5,7 @@
 
 import type { AlertBody, BatonClient, ClusterBody, NodeBody } from "../../client/baton-client.ts";
 import { BatonClientError } from "../../client/client-error.ts";
-import { isLoopback } from "../../core/access/is-loopback.ts";
+import { isLoopback } from "../../core/access/permissions.ts";
 import { several, span } from "../../core/format-figures.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { type ClockReading, readClock } from "./clocks.ts";

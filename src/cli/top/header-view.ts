@@ -6,7 +6,7 @@
 import { count, perSecond, several, short, since, span } from "../../core/format-figures.ts";
 import { plain, shorten } from "../terminal/plain-text.ts";
 import type { Style } from "../terminal/terminal.ts";
-import type { OverviewBody } from "../../api/bodies/overview-body.ts";
+import type { OverviewBody } from "../../api/overview.ts";
 import { edges, type Line, piece, type Piece } from "../terminal/output.ts";
 import type { Model } from "./top-model.ts";
 

@@ -10,10 +10,10 @@
  */
 
 import type { JobSummaryBody } from "../../api/bodies/job-body.ts";
-import type { NodeBody } from "../../api/bodies/node-body.ts";
+import type { NodeBody } from "../../api/operations/cluster/nodes.ts";
 import type { QueueBody } from "../../api/operations/jobs/queues.ts";
 import type { JournalEntryBody } from "../../api/operations/cluster/journal.ts";
-import type { OverviewBody } from "../../api/bodies/overview-body.ts";
+import type { OverviewBody } from "../../api/overview.ts";
 import { several } from "../../core/format-figures.ts";
 import type { Key } from "./tty-session.ts";
 

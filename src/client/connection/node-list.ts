@@ -4,7 +4,7 @@
  * cluster reports.
  */
 
-import { isLoopback } from "../../core/access/is-loopback.ts";
+import { isLoopback } from "../../core/access/permissions.ts";
 import { BatonClientError } from "../client-error.ts";
 
 export const DEFAULT_URL = "http://127.0.0.1:8420";

@@ -1,7 +1,7 @@
 /** The events of a cluster, from any node that can be reached. */
 
 import type { EventName } from "../../controller/events/event-log.ts";
-import { isLater, positionOf } from "../../core/server-event.ts";
+import { isLater, positionOf } from "../../core/event-position.ts";
 import type { Role } from "../../core/leadership/role.ts";
 import type { EventSourceMessage, Resumable } from "./resumable-stream.ts";
 

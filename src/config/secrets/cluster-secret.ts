@@ -14,7 +14,7 @@ import { scryptSync } from "node:crypto";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { BatonError } from "../../core/errors.ts";
-import { isLoopback } from "../../core/access/is-loopback.ts";
+import { isLoopback } from "../../core/access/permissions.ts";
 import { newSecret } from "../../platform/random.ts";
 import { isEverywhere, parseAddress } from "../values/address.ts";
 import type { Environment } from "../sources/environment.ts";

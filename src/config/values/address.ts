@@ -1,7 +1,7 @@
 /** Parses addresses: `10.0.0.5:2222`, `node-1.internal:2222`, `[::1]:2222`, and `:2222` to listen on all interfaces. */
 
 import { isIP, isIPv6 } from "node:net";
-import { isLoopback } from "../../core/access/is-loopback.ts";
+import { isLoopback } from "../../core/access/permissions.ts";
 import { Mistake } from "../mistake.ts";
 
 export interface Address {

@@ -11,7 +11,7 @@
  * a gap.
  */
 
-import type { ServerEvent } from "../../core/server-event.ts";
+import type { ServerEvent } from "../../platform/feed.ts";
 import type { Subscription } from "../../channels/channels.ts";
 import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";

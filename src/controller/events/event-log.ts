@@ -6,9 +6,9 @@
  *   7-41  7-42  7-43        8-45  8-46       <epoch of the leader>-<n>: n goes up by one, and by more where something is missing
  */
 
-import { isLater, type Position, positionOf, type ServerEvent } from "../../core/server-event.ts";
+import { isLater, type Position, positionOf } from "../../core/event-position.ts";
 import type { Role } from "../../core/leadership/role.ts";
-import { Feed } from "../../platform/feed.ts";
+import { Feed, type ServerEvent } from "../../platform/feed.ts";
 import type { Platform } from "../../platform/platform.ts";
 
 export type EventName =

@@ -5,8 +5,6 @@
 
 import { servesQueue, type NodeInfo } from "../node.ts";
 
-export type Severity = "warning" | "critical";
-
 export const ALERT_CODES = [
   "no_leader",
   "node_dead",
@@ -20,11 +18,10 @@ export const ALERT_CODES = [
   "store_degraded",
   "no_worker",
 ] as const;
-export type AlertCode = (typeof ALERT_CODES)[number];
 
 export interface Alert {
-  readonly code: AlertCode;
-  readonly severity: Severity;
+  readonly code: (typeof ALERT_CODES)[number];
+  readonly severity: "warning" | "critical";
   /** The node, the queue or the schedule that it is about; null for the cluster as a whole. */
   readonly subject: string | null;
   readonly message: string;
@@ -69,17 +66,23 @@ const LATE_MS = 60_000;
 /** Of each kind: a hundred dead nodes are one message. */
 const EACH_MAX = 5;
 
-type Draft = Omit<Alert, "since"> & { readonly since: number | null };
+/** A warning about the cluster as a whole, that was not there before, unless it says otherwise. */
+type Draft = Pick<Alert, "code" | "message" | "remedy"> &
+  Partial<Pick<Alert, "severity" | "subject">> & { readonly since?: number | null };
+type Found = readonly Draft[] | Draft | null;
 
 /** `before` is what was told last: what goes on keeps its beginning. */
 export function alertsOf(facts: Facts, before: readonly Alert[] = []): readonly Alert[] {
   const known = new Map(before.map((alert) => [keyOf(alert), alert.since]));
-  return RULES.flatMap((rule) => bounded(each(rule(facts))))
-    .map((draft) => ({ ...draft, since: draft.since ?? known.get(keyOf(draft)) ?? facts.now }))
+  return RULES.flatMap((rule) => bounded(each([rule(facts) ?? []].flat())))
+    .map((draft): Alert => {
+      const since = draft.since ?? known.get(keyOf(draft)) ?? facts.now;
+      return { severity: "warning", subject: null, ...draft, since };
+    })
     .sort(byWeight);
 }
 
-const RULES: readonly ((facts: Facts) => readonly Draft[])[] = [
+const RULES: readonly ((facts: Facts) => Found)[] = [
   storeDegraded,
   noLeader,
   noWorker,
@@ -93,38 +96,30 @@ const RULES: readonly ((facts: Facts) => readonly Draft[])[] = [
   versionMix,
 ];
 
-function storeDegraded({ storeTrouble }: Facts): Draft[] {
-  if (storeTrouble === null) return [];
-  return [
-    {
-      code: "store_degraded",
-      severity: "critical",
-      subject: null,
-      message: `the store is in trouble: ${storeTrouble}`,
-      remedy:
-        "look at the disk or the database; what runs goes on while it can, and nothing that was acknowledged is lost",
-      since: null,
-    },
-  ];
+function storeDegraded({ storeTrouble }: Facts): Found {
+  if (storeTrouble === null) return null;
+  return {
+    code: "store_degraded",
+    severity: "critical",
+    message: `the store is in trouble: ${storeTrouble}`,
+    remedy:
+      "look at the disk or the database; what runs goes on while it can, and nothing that was acknowledged is lost",
+  };
 }
 
-function noLeader({ leader, formed }: Facts): Draft[] {
-  if (leader !== null || !formed) return [];
-  return [
-    {
-      code: "no_leader",
-      severity: "critical",
-      subject: null,
-      message: "nobody leads: schedules do not fire, and jobs of dead nodes wait",
-      remedy: "start a node with the role scheduler, or look at its log for why it is not elected",
-      since: null,
-    },
-  ];
+function noLeader({ leader, formed }: Facts): Found {
+  if (leader !== null || !formed) return null;
+  return {
+    code: "no_leader",
+    severity: "critical",
+    message: "nobody leads: schedules do not fire, and jobs of dead nodes wait",
+    remedy: "start a node with the role scheduler, or look at its log for why it is not elected",
+  };
 }
 
-function noWorker({ waiting, nodes, agents }: Facts): Draft[] {
+function noWorker({ waiting, nodes, agents }: Facts): Found {
   const open = waiting.filter(({ paused }) => !paused);
-  if (open.length === 0 || agents > 0) return [];
+  if (open.length === 0 || agents > 0) return null;
   const workers = nodes.filter(({ alive, status, load }) => alive && status === "active" && load.slots !== 0);
   const unserved = open.filter(({ queue }) => !workers.some(({ load }) => servesQueue(load, queue)));
   return unserved.map(({ queue, since }) => ({
@@ -137,7 +132,7 @@ function noWorker({ waiting, nodes, agents }: Facts): Draft[] {
   }));
 }
 
-function deadNodes({ nodes, shared }: Facts): Draft[] {
+function deadNodes({ nodes, shared }: Facts): Found {
   // A name may have several incarnations. The last one in this order counts, which is a living one if there is any.
   const newest = new Map(
     nodes.toSorted((a, b) => Number(a.alive) - Number(b.alive)).map((node) => [node.name, node]),
@@ -146,7 +141,6 @@ function deadNodes({ nodes, shared }: Facts): Draft[] {
     .filter(({ status }) => status === "dead")
     .map(({ name, lastSeenAt }) => ({
       code: "node_dead",
-      severity: "warning",
       subject: name,
       message: shared
         ? `node ${name} is dead; others have taken over what it ran`
@@ -158,7 +152,7 @@ function deadNodes({ nodes, shared }: Facts): Draft[] {
     }));
 }
 
-function unreachableNodes({ nodes }: Facts): Draft[] {
+function unreachableNodes({ nodes }: Facts): Found {
   const living = new Set(nodes.filter(({ alive }) => alive).map(({ name }) => name as string));
   const blind = new Map<string, string[]>();
   for (const { name, alive, load } of nodes) {
@@ -169,15 +163,13 @@ function unreachableNodes({ nodes }: Facts): Draft[] {
   }
   return [...blind].map(([name, from]) => ({
     code: "node_unreachable",
-    severity: "warning",
     subject: name,
     message: `node ${name} lives, but cannot be reached from ${from.sort().join(", ")}`,
     remedy: "look at the address that it tells (http.url, http.host) and at what filters the way to it",
-    since: null,
   }));
 }
 
-function laggingNodes({ nodes }: Facts): Draft[] {
+function laggingNodes({ nodes }: Facts): Found {
   return nodes
     .filter(({ alive, load }) => alive && load.loopLagMs >= LAG_MS)
     .map(({ name, load: { loopLagMs } }) => ({
@@ -186,11 +178,10 @@ function laggingNodes({ nodes }: Facts): Draft[] {
       subject: name,
       message: `node ${name} is held up: its event loop is ${Math.round(loopLagMs)} ms late`,
       remedy: 'give tasks that compute isolation: "thread", lower worker.concurrency, or give it more CPU',
-      since: null,
     }));
 }
 
-function oldBacklog({ waiting, now }: Facts): Draft[] {
+function oldBacklog({ waiting, now }: Facts): Found {
   return waiting
     .filter(({ since, paused }) => !paused && now - since >= OLD_MS)
     .map(({ queue, since }) => ({
@@ -203,27 +194,22 @@ function oldBacklog({ waiting, now }: Facts): Draft[] {
     }));
 }
 
-function failuresRising({ rates: { failed, finished } }: Facts): Draft[] {
+function failuresRising({ rates: { failed, finished } }: Facts): Found {
   const share = finished > 0 ? failed / finished : 0;
-  if (failed < FAILED_PER_SECOND || share < FAILED_SHARE) return [];
-  return [
-    {
-      code: "failures_rising",
-      severity: share >= FAILED_SHARE_CRITICAL ? "critical" : "warning",
-      subject: null,
-      message: `${Math.round(share * 100)} % of the jobs that end have failed (${failed} each second)`,
-      remedy: "look at the failures by their error; when the cause is gone, retry them all",
-      since: null,
-    },
-  ];
+  if (failed < FAILED_PER_SECOND || share < FAILED_SHARE) return null;
+  return {
+    code: "failures_rising",
+    severity: share >= FAILED_SHARE_CRITICAL ? "critical" : "warning",
+    message: `${Math.round(share * 100)} % of the jobs that end have failed (${failed} each second)`,
+    remedy: "look at the failures by their error; when the cause is gone, retry them all",
+  };
 }
 
-function lateSchedules({ late, now }: Facts): Draft[] {
+function lateSchedules({ late, now }: Facts): Found {
   return late
     .filter(({ dueAt }) => now - dueAt >= LATE_MS)
     .map(({ schedule, dueAt }) => ({
       code: "schedule_late",
-      severity: "warning",
       subject: schedule,
       message: `schedule ${schedule} was due ${inWords(now - dueAt)} ago and has not fired`,
       remedy: "look whether somebody leads, and at the leader's log; run it by hand if it cannot wait",
@@ -231,35 +217,25 @@ function lateSchedules({ late, now }: Facts): Draft[] {
     }));
 }
 
-function staleWrites({ refused }: Facts): Draft[] {
-  if (!refused || refused.count === 0) return [];
+function staleWrites({ refused }: Facts): Found {
+  if (!refused || refused.count === 0) return null;
   const many = refused.count === 1 ? "a write was" : `${refused.count} writes were`;
-  return [
-    {
-      code: "stale_writes",
-      severity: "warning",
-      subject: null,
-      message: `${many} refused lately because somebody else had a newer number; nothing was harmed`,
-      remedy:
-        "look at which nodes were paused, cut off or overloaded: they believed for too long that they were in charge",
-      since: null,
-    },
-  ];
+  return {
+    code: "stale_writes",
+    message: `${many} refused lately because somebody else had a newer number; nothing was harmed`,
+    remedy:
+      "look at which nodes were paused, cut off or overloaded: they believed for too long that they were in charge",
+  };
 }
 
-function versionMix({ nodes }: Facts): Draft[] {
+function versionMix({ nodes }: Facts): Found {
   const versions = new Set(nodes.filter(({ alive }) => alive).map(({ version }) => version));
-  if (versions.size < 2) return [];
-  return [
-    {
-      code: "version_mix",
-      severity: "warning",
-      subject: null,
-      message: `nodes run different versions: ${[...versions].sort().join(", ")}`,
-      remedy: "fine during an upgrade; finish it",
-      since: null,
-    },
-  ];
+  if (versions.size < 2) return null;
+  return {
+    code: "version_mix",
+    message: `nodes run different versions: ${[...versions].sort().join(", ")}`,
+    remedy: "fine during an upgrade; finish it",
+  };
 }
 
 function each(drafts: readonly Draft[]): readonly Draft[] {
@@ -271,16 +247,11 @@ function bounded(drafts: readonly Draft[]): readonly Draft[] {
   if (drafts.length <= EACH_MAX) return drafts;
   const rest = drafts.slice(EACH_MAX - 1);
   const worst = rest.some(({ severity }) => severity === "critical") ? "critical" : "warning";
-  const more: Draft = {
-    ...rest[0]!,
-    severity: worst,
-    subject: null,
-    message: `${rest[0]!.message}; and ${rest.length - 1} more of the kind`,
-  };
-  return [...drafts.slice(0, EACH_MAX - 1), more];
+  const message = `${rest[0]!.message}; and ${rest.length - 1} more of the kind`;
+  return [...drafts.slice(0, EACH_MAX - 1), { ...rest[0]!, severity: worst, subject: null, message }];
 }
 
-function keyOf({ code, subject }: Pick<Alert, "code" | "subject">): string {
+function keyOf({ code, subject }: Pick<Draft, "code" | "subject">): string {
   return `${code} ${subject ?? ""}`;
 }
 

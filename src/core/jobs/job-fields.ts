@@ -199,21 +199,22 @@ const ROWS: readonly JobFieldRow[] = JOB_FIELDS;
 
 export const COLUMN_FIELDS = ROWS.filter(({ column }) => column !== null);
 export const RARE_FIELDS = ROWS.filter(({ rare }) => rare);
-export const FILTER_FIELDS = ROWS.filter((row) => row.filter !== undefined) as readonly (JobFieldRow &
-  Required<Pick<JobFieldRow, "filter">>)[];
+export const FILTER_FIELDS = rowsWith("filter");
 /** Filters whose jobs stand in a side table, in the order of their numbers. */
 export const LISTED_FILTERS = FILTER_FIELDS.filter(({ kind }) => kind === "texts").map(
   ({ filter }) => filter.name,
 );
-export const FLAG_FIELDS = ROWS.filter(({ flag }) => flag !== undefined) as readonly (JobFieldRow &
-  Required<Pick<JobFieldRow, "flag">>)[];
-export const FORM_FIELDS = ROWS.filter(({ form }) => form !== undefined) as readonly (JobFieldRow &
-  Required<Pick<JobFieldRow, "form">>)[];
-export const FACT_FIELDS = ROWS.filter(({ fact }) => fact !== undefined) as readonly (JobFieldRow &
-  Required<Pick<JobFieldRow, "fact">>)[];
+export const FLAG_FIELDS = rowsWith("flag");
+export const FORM_FIELDS = rowsWith("form");
+export const FACT_FIELDS = rowsWith("fact");
 const CHECKED: ReadonlyMap<string, JobFieldRow> = new Map(
   ROWS.filter(({ name, kind }) => name !== "task" && kind !== "json").map((row) => [row.name, row]),
 );
+
+function rowsWith<Name extends keyof JobFieldRow>(name: Name) {
+  type With = JobFieldRow & Required<Pick<JobFieldRow, Name>>;
+  return ROWS.filter((row): row is With => row[name] !== undefined);
+}
 
 export function jobField<W extends JobField["wire"]>(wire: W): JobFieldRow & { readonly wire: W } {
   return ROWS.find((row) => row.wire === wire) as JobFieldRow & { readonly wire: W };

@@ -1,30 +1,16 @@
 /** The timeline of one job: what happened to it and when, from the job, its runs and the journal. */
 
-import type { JobError, JobStatus } from "./job.ts";
+import type { Job } from "./job.ts";
 
-export interface TimelineJob {
-  readonly status: JobStatus;
-  readonly createdAt: number;
-  readonly runAt: number;
-  readonly startedAt: number | null;
-  readonly finishedAt: number | null;
-  readonly worker: string | null;
-  readonly owner: string;
-  readonly jobEpoch: number;
-  readonly ownerEpoch: number;
-  readonly leaderEpoch: number;
-  readonly error: JobError | null;
-}
+type RunFields = Pick<Job, "worker" | "jobEpoch" | "leaderEpoch" | "error">;
+export type TimelineJob = RunFields &
+  Pick<Job, "status" | "createdAt" | "runAt" | "startedAt" | "finishedAt">;
 
-export interface TimelineRun {
-  readonly jobEpoch: number;
-  readonly worker: string | null;
-  readonly leaderEpoch: number;
+export interface TimelineRun extends RunFields {
   readonly startedAt: number;
   /** Null while it goes on. */
   readonly endedAt: number | null;
   readonly outcome: string;
-  readonly error: JobError | null;
 }
 
 export interface TimelineEvent {

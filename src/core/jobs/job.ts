@@ -30,6 +30,13 @@ export function isFinal(status: JobStatus): status is FinalStatus {
   return status === "completed" || status === "failed" || status === "cancelled";
 }
 
+/** In which states a person can retry, cancel or delete a job. */
+export const ACTION_STATUSES: Readonly<Record<"retry" | "cancel" | "delete", readonly JobStatus[]>> = {
+  retry: ["failed", "cancelled"],
+  cancel: ["scheduled", "queued", "processing"],
+  delete: JOB_STATUSES.filter((status) => status !== "processing"),
+};
+
 /** Why a handler's AbortSignal fired. */
 export type AbortReason = "cancel" | "timeout" | "drain" | "lease_lost";
 
@@ -93,12 +100,7 @@ export interface Budgets {
 export const DEFAULT_BUDGETS: Budgets = { interruptionsMax: 50, crashesMax: 3 };
 
 /** Counters as they were when the run began. */
-export interface Spent {
-  readonly failures: number;
-  readonly interruptions: number;
-  readonly crashes: number;
-  readonly maxAttempts: number;
-}
+export type Spent = Pick<Job, "failures" | "interruptions" | "crashes" | "maxAttempts">;
 
 export function mayRetry(spent: Spent): boolean {
   return spent.failures + 1 < spent.maxAttempts;

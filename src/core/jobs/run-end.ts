@@ -16,6 +16,7 @@ import {
   overdueError,
   type Budgets,
   type FinalStatus,
+  type Job,
   type JobError,
   type Spent,
 } from "./job.ts";
@@ -36,12 +37,7 @@ export type Outcome =
 export type PastOutcome = "failed" | "interrupted" | "crashed" | "overdue" | "cancelled";
 
 /** Added to the counters of the job. */
-export interface Spending {
-  readonly attempts: number;
-  readonly failures: number;
-  readonly interruptions: number;
-  readonly crashes: number;
-}
+export type Spending = Pick<Job, "attempts" | "failures" | "interruptions" | "crashes">;
 
 export const NOTHING: Spending = { attempts: 0, failures: 0, interruptions: 0, crashes: 0 };
 const FAILURE: Spending = { ...NOTHING, failures: 1 };

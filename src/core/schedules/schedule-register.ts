@@ -38,14 +38,10 @@ export function compareVersions(a: Version, b: Version): number {
 }
 
 /** What the jobs of one firing have in common. */
-export interface RunTemplate {
-  readonly task: string;
-  readonly queue: string;
-  readonly priority: number;
-  readonly payload: string;
-  readonly maxAttempts: number;
-  readonly timeoutMs: number | null;
-}
+export type RunTemplate = Pick<
+  ScheduleDefinition,
+  "task" | "queue" | "priority" | "payload" | "maxAttempts" | "timeoutMs"
+>;
 
 export interface OpenRun {
   /** The occurrence: with the schedule's name it is the key under which a target takes the job once. */

@@ -1,12 +1,7 @@
 /** How a new leader collects the notes of earlier terms (schedule-register.ts). */
 
-import type { ScheduleNote } from "./schedule-register.ts";
-import { compareVersions } from "./schedule-register.ts";
-
-/** Of all members, the dead ones included. */
-export function majorityOf(members: number): number {
-  return Math.floor(members / 2) + 1;
-}
+import { type ScheduleNote, compareVersions } from "./schedule-register.ts";
+import { majorityOf } from "../leadership/bully.ts";
 
 export interface ReadSoFar {
   readonly members: number;

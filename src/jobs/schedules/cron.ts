@@ -18,8 +18,7 @@ import { CronDate, CronPattern } from "croner";
 import { BatonError } from "../../core/errors.ts";
 import type { Timing } from "../../core/schedules/schedule.ts";
 import { parseCron, refuse } from "./cron-syntax.ts";
-import type { TimeZone } from "./time-zone.ts";
-import { findZone, suggestZone } from "./time-zone.ts";
+import { type TimeZone, findZone, suggestZone } from "./time-zone.ts";
 
 export interface CompiledTiming {
   /** The first occurrence strictly after the instant; null when there is none any more. */

@@ -13,15 +13,12 @@
 
 import type { Channels, Message } from "../../channels/channels.ts";
 import { topics } from "../../channels/channel-names.ts";
-import type { Duty } from "../../core/leadership/term.ts";
+import type { Duty, Term } from "../../core/leadership/term.ts";
 import { hasCode } from "../../core/errors.ts";
 import { jobId } from "../../core/ids.ts";
-import type { RetryPolicy } from "../../core/jobs/retry.ts";
-import { retryDelayMs } from "../../core/jobs/retry.ts";
-import type { DuePlan, Schedule } from "../../core/schedules/schedule.ts";
-import { planDue } from "../../core/schedules/schedule.ts";
-import type { Term } from "../../core/leadership/term.ts";
-import { Pause } from "../../platform/loop.ts";
+import { type RetryPolicy, retryDelayMs } from "../../core/jobs/retry.ts";
+import { type DuePlan, type Schedule, planDue } from "../../core/schedules/schedule.ts";
+import { atOnce, Pause } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { Author, Firing, FireVerdict, NewJob, ScheduleStore } from "../../store/store.ts";
 import { compileTiming } from "./cron.ts";
@@ -202,14 +199,9 @@ class ScheduleTerm {
     this.#options.sink?.next(this.#queue.nextAt());
     const due = this.#queue.take(this.#clock.now());
     if (due.length === 0) return;
-    const names = due.values();
-    const lane = async (): Promise<void> => {
-      for (const name of names) {
-        if (this.#over) return;
-        await this.#fire(this.#known.get(name)!);
-      }
-    };
-    await Promise.all(Array.from({ length: Math.min(FIRES_MAX, due.length) }, lane));
+    await atOnce(FIRES_MAX, due.values(), async (name) => {
+      if (!this.#over) await this.#fire(this.#known.get(name)!);
+    });
     await this.#announceJobs();
   }
 

@@ -6,10 +6,8 @@
 import type { Jobs } from "../job-service.ts";
 import type { Channels } from "../../channels/channels.ts";
 import { topics } from "../../channels/channel-names.ts";
-import { BatonError } from "../../core/errors.ts";
-import type { ErrorCode } from "../../core/errors.ts";
-import type { JobId } from "../../core/ids.ts";
-import { THING_NAME } from "../../core/ids.ts";
+import { BatonError, type ErrorCode } from "../../core/errors.ts";
+import { type JobId, THING_NAME } from "../../core/ids.ts";
 import { ATTEMPTS_MAX, PRIORITY_MAX, PRIORITY_MIN, TIMEOUT_MS_MAX } from "../../core/jobs/job-fields.ts";
 import type {
   MissedPolicy,
@@ -145,7 +143,7 @@ export class ScheduleService {
   }
 
   /** The next instants at which it would fire, whether it is stored or not. Rejects with BAD_SCHEDULE. */
-  preview(timing: { cron?: string; everyMs?: number; zone?: string }, count: number): readonly number[] {
+  preview(timing: Parameters<typeof timingOf>[0], count: number): readonly number[] {
     wholeNumber("count", count, 1, PREVIEW_MAX);
     const { following } = compileTiming(timingOf(timing));
     const instants: number[] = [];
@@ -208,7 +206,12 @@ function complete(
   };
 }
 
-function timingOf({ cron, everyMs, zone }: { cron?: string; everyMs?: number; zone?: string }): Timing {
+/** Throws BAD_SCHEDULE unless it is either a cron expression, with or without a zone, or an interval. */
+export function timingOf({
+  cron,
+  everyMs,
+  zone,
+}: Pick<ScheduleRequest, "cron" | "everyMs" | "zone">): Timing {
   if ((cron === undefined) === (everyMs === undefined)) {
     const found = cron === undefined ? "neither is given" : "both are given";
     throw refuse("BAD_SCHEDULE", "cron", `give exactly one of cron and every_ms; ${found}`);

@@ -34,7 +34,6 @@ export class FunctionCalls {
     this.#clock = clock;
   }
 
-  /** Runs a task for a caller who waits. */
   async call(
     task: string,
     payload: unknown,

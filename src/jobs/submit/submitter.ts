@@ -63,13 +63,9 @@ export class Submitter {
 
   submit(requests: readonly SubmitRequest[], options: SubmitOptions = {}): Promise<readonly Submitted[]> {
     const { client } = options;
-    return this.#traced(requests, options, async (jobs) => {
-      if (client !== undefined) return this.#storeWithin(client, jobs);
-      return this.#admit(jobs.length, async () => {
-        if (jobs.length === 1) return [await this.#batcher.add(jobs[0]!)];
-        return jobs.length === 0 ? [] : this.#store(jobs);
-      });
-    });
+    return this.#traced(requests, options, async (jobs) =>
+      client === undefined ? this.#storeTogether(jobs) : this.#storeWithin(client, jobs),
+    );
   }
 
   /** The same for a leader. Rejects with STALE_EPOCH when that term is over. */
@@ -78,12 +74,16 @@ export class Submitter {
     requests: readonly SubmitRequest[],
     options: Pick<SubmitOptions, "trace"> = {},
   ): Promise<readonly Submitted[]> {
-    return this.#traced(requests, options, (jobs) =>
-      this.#admit(jobs.length, async () => {
-        if (jobs.length === 1) return [await this.#fenced.add({ write: jobs[0]!, term })];
-        return jobs.length === 0 ? [] : this.#store(jobs, term);
-      }),
-    );
+    return this.#traced(requests, options, (jobs) => this.#storeTogether(jobs, term));
+  }
+
+  /** A single job with others that arrive at the same time. */
+  #storeTogether(jobs: readonly NewJob[], term?: Term): Promise<readonly Submitted[]> {
+    return this.#admit(jobs.length, async () => {
+      if (jobs.length !== 1) return jobs.length === 0 ? [] : this.#store(jobs, term);
+      const [write] = jobs as [NewJob];
+      return [await (term ? this.#fenced.add({ write, term }) : this.#batcher.add(write))];
+    });
   }
 
   /** In a span where traces are recorded; else the trace of the caller goes with the jobs as it is. */

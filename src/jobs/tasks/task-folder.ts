@@ -11,10 +11,8 @@ import { THING_NAME } from "../../core/ids.ts";
 import { checkTask, type Handler, type Task, type TaskOptions } from "./task.ts";
 
 const MODULE = /\.(?:[cm]?js|[cm]?ts)$/;
-/** Not tasks: type declarations, tests, and what a leading dot or underscore marks as private. */
 const NOT_A_TASK = /^[._]|\.d\.[cm]?ts$|\.test\.[cm]?[jt]s$/;
 
-/** Every module of a folder as a task: the file's name is the task's name. */
 export async function loadTaskFolder(dir: string): Promise<Task[]> {
   const folder = resolve(dir);
   const found = await stat(folder).catch(() => null);

@@ -19,14 +19,7 @@ const ENDS: readonly RunEnd[] = ["completed", "retry", "failed", "cancelled", "i
 class KindCounts {
   submitted = 0;
   started = 0;
-  readonly ends: Record<RunEnd, number> = {
-    completed: 0,
-    retry: 0,
-    failed: 0,
-    cancelled: 0,
-    interrupted: 0,
-    lease_lost: 0,
-  };
+  readonly ends = Object.fromEntries(ENDS.map((how) => [how, 0])) as Record<RunEnd, number>;
   readonly run = new FastHistogram(RUN_BOUNDS);
   readonly wait = new FastHistogram(WAIT_BOUNDS);
 }

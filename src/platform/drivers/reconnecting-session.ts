@@ -106,8 +106,12 @@ export abstract class ReconnectingSession<Connection> extends Lifecycle {
 
   async #reconnect(signal: AbortSignal): Promise<void> {
     const { clock, random } = this.#o;
-    const backoff = new Backoff(FIRST_PAUSE_MS, PAUSE_MS_MAX);
-    const delayMs = (): number => backoff.next() * (0.5 + random.chance());
-    await retry(clock, () => this.#connect(), delayMs, signal).catch(() => {}); // stopped
+    const backoff = new Backoff(FIRST_PAUSE_MS, PAUSE_MS_MAX, random);
+    await retry(
+      clock,
+      () => this.#connect(),
+      () => backoff.next(),
+      signal,
+    ).catch(() => {}); // stopped
   }
 }

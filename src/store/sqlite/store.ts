@@ -2,6 +2,7 @@
 
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
+import { isFinal } from "../../core/jobs/job.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { IN_MEMORY, openingError, SqliteFile } from "../../platform/drivers/sqlite/sqlite-file.ts";
 import type { Guarantees, Store } from "../store.ts";
@@ -10,7 +11,7 @@ import { agentStore } from "../agents.ts";
 import { journalStore } from "../journal.ts";
 import { purgeScript } from "../purge.ts";
 import { sampleStore } from "../samples.ts";
-import { scheduleStore } from "../schedules.ts";
+import { fireSchedule, scheduleStore, type ScheduleStore } from "../schedules.ts";
 import { termStore } from "../terms.ts";
 import { Control } from "./jobs/control.ts";
 import { sqliteJobs } from "./jobs/jobs.ts";
@@ -18,7 +19,6 @@ import { StoreCache } from "./jobs/store-cache.ts";
 import { SqliteQueues } from "./queues.ts";
 import { Read } from "./jobs/read.ts";
 import { SqliteScheduleNotes } from "./schedule-notes.ts";
-import { fire } from "./fire-schedules.ts";
 import { migrate } from "./schema.ts";
 import { Submit } from "./jobs/submit.ts";
 import { SqliteScripts } from "./scripts.ts";
@@ -84,4 +84,21 @@ export function sqliteStore(cache: StoreCache): SqliteStore {
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+/** The script of schedules.ts, with the jobs of this store. */
+function fire(parts: { scripts: SqliteScripts; submit: Submit; read: Read }): ScheduleStore["fire"] {
+  const { scripts, submit, read } = parts;
+  return (firing, author, fence) =>
+    scripts.write(
+      () =>
+        fireSchedule(firing, fence, {
+          isUnfinished: (job) => {
+            const found = read.get(job);
+            return found !== null && !isFinal(found.status);
+          },
+          submit: (jobs) => submit.run(jobs, { ...author, leaderEpoch: fence.epoch }, firing.schedule),
+        }),
+      fence,
+    );
 }

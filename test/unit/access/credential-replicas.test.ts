@@ -80,8 +80,8 @@ describe("credentials of nodes that have a store each", () => {
     world.heal();
     await world.clock.advance(5_000);
     for (const node of [a, b]) {
-      assert.ok(await node.access.sessions.login("ann", "of the one side"), node.name);
-      assert.equal(await node.access.sessions.login("ann", "of the other side"), null, node.name);
+      assert.ok(await node.access.users.login("ann", "of the one side"), node.name);
+      assert.equal(await node.access.users.login("ann", "of the other side"), null, node.name);
       assert.equal((await node.access.users.list()).length, 1);
     }
     await b.access.users.remove("ann");

@@ -166,15 +166,15 @@ describe("users", () => {
     const { a } = await two();
     const ann = { name: "ann", password: "correct horse battery", permission: "admin", by: "test" } as const;
     await a.access.users.add(ann);
-    const before = await a.access.sessions.login("ann", ann.password);
+    const before = await a.access.users.login("ann", ann.password);
     const session = { by: "cookie", text: before!.text, connection } as const;
     assert.equal(a.access.identify(session)?.permission, "admin");
     await a.access.users.remove("ann");
     assert.equal(a.access.identify(session), null);
-    assert.equal(await a.access.sessions.login("ann", ann.password), null);
+    assert.equal(await a.access.users.login("ann", ann.password), null);
     await a.access.users.add({ ...ann, permission: "read" });
     assert.equal(a.access.identify(session), null);
-    const after = await a.access.sessions.login("ann", ann.password);
+    const after = await a.access.users.login("ann", ann.password);
     assert.equal(a.access.identify({ by: "cookie", text: after!.text, connection })?.permission, "read");
   });
 });

@@ -59,7 +59,7 @@ describe("who was recognised on a connection", () => {
   it("counts no longer than the token: it is revoked, it expires, its session's user has another password", async () => {
     const clock = new ManualClock();
     const node = await sharing("a", clock, await storeOn(clock));
-    const { tokens, users, sessions } = node.access;
+    const { tokens, users } = node.access;
     const make = { name: "ci", permission: "read", by: "test" } as const;
     const revoked = await tokens.create({ ...make, expiresInMs: null });
     const short = await tokens.create({ ...make, expiresInMs: 1_000 });
@@ -71,7 +71,7 @@ describe("who was recognised on a connection", () => {
     assert.equal(node.who(short.text), null);
     const ann = { name: "ann", password: "correct horse battery", permission: "admin", by: "test" } as const;
     await users.add(ann);
-    const { text } = (await sessions.login("ann", ann.password))!;
+    const { text } = (await users.login("ann", ann.password))!;
     const shown = { by: "cookie", text, connection } as const;
     for (let n = 0; n < 3; n++) assert.equal(node.access.identify(shown)?.name, "ann");
     await users.setPassword("ann", "another horse battery");

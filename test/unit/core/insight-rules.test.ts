@@ -169,9 +169,7 @@ describe("the story of a job", () => {
     startedAt: 50,
     finishedAt: 60,
     worker: "b",
-    owner: "a",
     jobEpoch: 2,
-    ownerEpoch: 1,
     leaderEpoch: 7,
     error: null,
   };

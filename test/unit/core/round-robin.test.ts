@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import * as fc from "../../support/fast-check.ts";
 import { isJobId, jobId, uuidAt } from "../../../src/core/ids.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
-import { mergePages } from "../../../src/core/merge-pages.ts";
+import { mergePages } from "../../../src/api/ask-all-nodes.ts";
 import type { NodeInfo } from "../../../src/core/node.ts";
 import { byKey, inTurn, willing } from "../../../src/core/placement-rules.ts";
 

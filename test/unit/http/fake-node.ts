@@ -7,7 +7,7 @@ import { buildApp, type AppOptions } from "../../../src/http/app.ts";
 import { HttpServer, type HttpServerOptions } from "../../../src/http/http-server.ts";
 import type { Platform } from "../../../src/platform/platform.ts";
 import { LiveFeed } from "../../../src/api/live-feed.ts";
-import type { ClusterInfo, LeaderInfo } from "../../../src/observe/cluster-view.ts";
+import type { ClusterInfo } from "../../../src/observe/cluster-view.ts";
 import type { ClusterSample } from "../../../src/observe/metrics/metrics-duty.ts";
 import type { FunctionAnswer } from "../../../src/jobs/submit/function-calls.ts";
 import type { JobView } from "../../../src/jobs/job-service.ts";
@@ -15,7 +15,7 @@ import type { NodeServices } from "../../../src/api/node-services.ts";
 import type { ScheduleRequest } from "../../../src/jobs/schedules/schedule-service.ts";
 import type { SubmitRequest } from "../../../src/jobs/submit/submitter.ts";
 import type { StoreSnapshot } from "../../../src/observe/store-snapshots.ts";
-import type { NodeRequest } from "../../../src/leadership/coordination.ts";
+import type { NodeRequest, Tenure } from "../../../src/leadership/coordination.ts";
 import { BatonError } from "../../../src/core/errors.ts";
 import { jobId } from "../../../src/core/ids.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
@@ -168,12 +168,11 @@ export class FakeNode implements NodeServices {
       };
     },
     nodes: () => this.membership.nodes(),
-    leaders: async (): Promise<readonly LeaderInfo[]> => {
-      const { role, leader, incarnation, epoch } = TERM;
+    leaders: async (): Promise<readonly Tenure[]> => {
       const now = this.clock.now();
-      const term = { node: leader, incarnation, epoch, acquiredAt: now - 60_000 };
+      const term = { ...TERM, acquiredAt: now - 60_000 };
       return [
-        { ...term, role, leaseUntil: now + 1 },
+        { ...term, leaseUntil: now + 1 },
         { ...term, role: "log_compactor", leaseUntil: now },
       ];
     },

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
 import type { FastifyInstance } from "fastify";
-import { OverviewBody } from "../../../src/api/bodies/overview-body.ts";
+import { OverviewBody } from "../../../src/api/overview.ts";
 import { peerApps, type PeerApp, type PeerApps } from "../../support/peer-apps.ts";
 import { appOf, FakeNode, NO_LOOK } from "./fake-node.ts";
 

@@ -2,11 +2,10 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, it } from "node:test";
-import { Reachability } from "../../../src/observe/reachability.ts";
+import { httpProbe, Reachability } from "../../../src/observe/reachability.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { NodeInfo } from "../../../src/core/node.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { httpProbe } from "../../../src/platform/http-probe.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 
 function node(name: string, over: Partial<NodeInfo> = {}): NodeInfo {

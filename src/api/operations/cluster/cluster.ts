@@ -6,7 +6,7 @@ import { askAllNodes } from "../../ask-all-nodes.ts";
 import { limit, StatusCounts } from "../../bodies/fields.ts";
 import { toWire } from "../../schema/to-wire.ts";
 import { answer, operation } from "../../operation.ts";
-import { OverviewBody } from "../../bodies/overview-body.ts";
+import { OverviewBody } from "../../overview.ts";
 
 export const ClusterBody = z.object({
   name: z.string(),
@@ -41,7 +41,7 @@ export const LeaderBody = z.object({
   valid: z.boolean().meta({ description: "whether the lease runs, by the clock of the node that answers" }),
 });
 export type LeaderBody = z.output<typeof LeaderBody>;
-const leaderBody = toWire(LeaderBody, { node_id: "node" });
+const leaderBody = toWire(LeaderBody, { node_id: "leader" });
 
 export const getLeaders = operation("GET /cluster/leaders", {
   name: "get_leaders",

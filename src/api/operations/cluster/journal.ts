@@ -76,12 +76,8 @@ async function ofStore(
   { kind, subject, limit: wanted, cursor }: Query,
 ) {
   if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) throw badCursor();
-  const entries = await journal.list({
-    ...(kind !== undefined && { kinds: kindsOf(kind) }),
-    ...(subject !== undefined && { subject }),
-    ...(cursor !== undefined && { before: cursor }),
-    limit: wanted,
-  });
+  const kinds = kind === undefined ? undefined : kindsOf(kind);
+  const entries = await journal.list({ kinds, subject, before: cursor, limit: wanted });
   return {
     entries: entries.map(journalEntryBody),
     next_cursor: entries.length === wanted ? entries.at(-1)!.id : null,

@@ -7,10 +7,9 @@ import { asksOthers } from "../../ask-all-nodes.ts";
 import { limit } from "../../bodies/fields.ts";
 import { toWire } from "../../schema/to-wire.ts";
 import type { Inbound } from "../../../transport/hop-headers.ts";
-import type { JournalEntryBody } from "./journal.ts";
+import { type JournalEntryBody, journalPage } from "./journal.ts";
 import { answer, operation } from "../../operation.ts";
 import type { NodeServices } from "../../node-services.ts";
-import { journalPage } from "./journal.ts";
 
 /** A term has an entry for its beginning and one or two for its end. */
 const ENTRIES_PER_TERM = 3;
@@ -83,11 +82,8 @@ export const getLeaderHistory = operation("GET /cluster/leaders/history", {
 });
 
 function termEntries(services: NodeServices, inbound: Inbound, role: string | undefined, wanted: number) {
-  return journalPage(services, inbound, {
-    kind: "term",
-    ...(role !== undefined && { subject: role }),
-    limit: Math.min(wanted * ENTRIES_PER_TERM, ENTRIES_MAX),
-  });
+  const limit = Math.min(wanted * ENTRIES_PER_TERM, ENTRIES_MAX);
+  return journalPage(services, inbound, { kind: "term", subject: role, limit });
 }
 
 function termEntry({ at, kind, node, detail }: JournalEntryBody): TermEntry {
@@ -104,12 +100,10 @@ function termEntry({ at, kind, node, detail }: JournalEntryBody): TermEntry {
 
 function refusedExample({ at, node, detail }: JournalEntryBody) {
   const { what, carried_epoch, current_epoch, job_id } = detail as Record<string, string | number | null>;
-  return {
-    at,
-    node,
-    what: String(what),
-    carried_epoch: typeof carried_epoch === "number" ? carried_epoch : null,
-    current_epoch: typeof current_epoch === "number" ? current_epoch : null,
-    job_id: typeof job_id === "string" ? job_id : null,
-  };
+  const epochs = { carried_epoch: numberIn(carried_epoch), current_epoch: numberIn(current_epoch) };
+  return { at, node, what: String(what), ...epochs, job_id: typeof job_id === "string" ? job_id : null };
+}
+
+function numberIn(value: unknown): number | null {
+  return typeof value === "number" ? value : null;
 }

@@ -5,30 +5,23 @@ import type { Guarantees } from "../../../store/store.ts";
 import { isoOf, toWire } from "../../schema/to-wire.ts";
 import { answer, operation } from "../../operation.ts";
 import { WORK_CODES } from "../../../core/health/work-health.ts";
-import { roleOf, type Role } from "../../../core/leadership/role.ts";
+import { roleOf } from "../../../core/leadership/role.ts";
 import type { WorkReport } from "../../../observe/worker-health-check.ts";
 import type { NodeServices } from "../../node-services.ts";
 
 export const RoleName = z.enum(["LEADER", "STANDBY", "DRAINING"]);
-
-export function standing(services: NodeServices): {
-  role: Role;
-  leader_epoch: number | null;
-  leader_id: string | null;
-} {
-  const term = services.leadership.current();
-  return {
-    role: roleOf(services.leadership.held(), services.health.draining),
-    leader_epoch: term?.epoch ?? null,
-    leader_id: term?.leader ?? null,
-  };
-}
 
 const Standing = z.object({
   role: RoleName,
   leader_epoch: z.int().nullable(),
   leader_id: z.string().nullable(),
 });
+
+export function standing({ leadership, health }: NodeServices): z.output<typeof Standing> {
+  const term = leadership.current();
+  const role = roleOf(leadership.held(), health.draining);
+  return { role, leader_epoch: term?.epoch ?? null, leader_id: term?.leader ?? null };
+}
 
 export const health = operation("GET /health", {
   name: "health",
@@ -163,6 +156,18 @@ function notPromised(guarantees: Guarantees, more: readonly string[] = []): stri
   return limits;
 }
 
+const FabricBody = z.object({
+  name: z.string(),
+  active_nodes: z.int(),
+  total_nodes: z.int(),
+  formed: z.boolean(),
+  coordination: z.string().meta({ description: "what elects the leader" }),
+  channels: z.string().meta({ description: "what carries messages between nodes" }),
+  dispatch: z.enum(["pull", "push"]).meta({ description: "how jobs get to workers" }),
+  notes: z.array(z.string()),
+});
+const clusterBody = toWire(FabricBody);
+
 export const status = operation("GET /status", {
   name: "status",
   summary: "This node, its role, its store, and what is promised and what is not",
@@ -177,31 +182,14 @@ export const status = operation("GET /status", {
       leader_id: z.string().nullable(),
       started_at: z.string(),
       uptime_ms: z.int(),
-      cluster: z.object({
-        name: z.string(),
-        active_nodes: z.int(),
-        total_nodes: z.int(),
-        formed: z.boolean(),
-        coordination: z.string().meta({ description: "what elects the leader" }),
-        channels: z.string().meta({ description: "what carries messages between nodes" }),
-        dispatch: z.enum(["pull", "push"]).meta({ description: "how jobs get to workers" }),
-        notes: z.array(z.string()),
-      }),
+      cluster: FabricBody,
       store: z.object({ name: z.string(), durability: z.string(), shared: z.boolean() }),
       guarantees: z.object({ promised: z.array(z.string()), not_promised: z.array(z.string()) }),
     }),
   },
   handler(services) {
     const { identity, guarantees, startedAt, version, clock, roles } = services;
-    const { name, activeNodes, totalNodes, formed, fabric, notes, limits } = services.cluster.info();
-    const cluster = {
-      name,
-      active_nodes: activeNodes,
-      total_nodes: totalNodes,
-      formed,
-      ...fabric,
-      notes: [...notes],
-    };
+    const info = services.cluster.info();
     return answer(200, {
       node: identity.name,
       incarnation: identity.incarnation,
@@ -210,9 +198,9 @@ export const status = operation("GET /status", {
       roles: Array.from<string>(roles),
       started_at: isoOf(startedAt),
       uptime_ms: Math.max(0, Math.round(clock.now() - startedAt)),
-      cluster,
+      cluster: clusterBody({ ...info, ...info.fabric }),
       store: { name: guarantees.name, durability: guarantees.durability, shared: guarantees.shared },
-      guarantees: { promised: promised(guarantees), not_promised: notPromised(guarantees, limits) },
+      guarantees: { promised: promised(guarantees), not_promised: notPromised(guarantees, info.limits) },
     });
   },
 });
@@ -230,11 +218,7 @@ const taskBody = toWire(TaskBody);
 export const listTasks = operation("GET /tasks", {
   name: "list_tasks",
   summary: "The tasks that this node can run",
-  replies: {
-    200: z.object({
-      tasks: z.array(TaskBody),
-    }),
-  },
+  replies: { 200: z.object({ tasks: z.array(TaskBody) }) },
   handler: ({ tasks }) => answer(200, { tasks: tasks.list().map(taskBody) }),
 });
 
@@ -253,12 +237,7 @@ export const getSettings = operation("GET /node/settings", {
   name: "get_settings",
   summary: "The settings of this node with their sources; secrets are hidden",
   permission: "operate",
-  replies: {
-    200: z.object({
-      node: z.string(),
-      settings: z.array(SettingBody),
-    }),
-  },
+  replies: { 200: z.object({ node: z.string(), settings: z.array(SettingBody) }) },
   handler: ({ identity, settings }) =>
     answer(200, { node: identity.name, settings: settings.list().map(settingBody) }),
 });

@@ -9,6 +9,7 @@ import { desiredWorkers, type ScalingFacts } from "../../../core/health/scaling.
 import { askAllNodes, searchOf } from "../../ask-all-nodes.ts";
 import { milliseconds, Name, whole } from "../../bodies/fields.ts";
 import { answer, operation } from "../../operation.ts";
+import { fromWire, toWire } from "../../schema/to-wire.ts";
 import type { NodeServices } from "../../node-services.ts";
 
 const DAY_MS = 86_400_000;
@@ -23,19 +24,31 @@ export const ScalingQuery = z.strictObject({
 });
 type ScalingQuery = z.output<typeof ScalingQuery>;
 
-const ScalingBody = z.object({
-  desired_workers: z.int(),
+const FactsBody = z.object({
   current_workers: z.int(),
   slots: z.int().meta({ description: "jobs that all of them may run at a time" }),
   busy: z.int().meta({ description: "jobs that run now" }),
   backlog: z.int().meta({ description: "jobs that are due and wait, in queues that are not paused" }),
   oldest_age_ms: z.int().nullable(),
   run_ms_p50: z.int().nullable().meta({ description: "of jobs that ended lately" }),
+});
+const NAMES = {
+  current_workers: "workers",
+  busy: "running",
+  backlog: "ready",
+  oldest_age_ms: "oldestMs",
+  run_ms_p50: "runMs",
+} as const;
+const factsBody = toWire(FactsBody, NAMES);
+const factsOf = fromWire(FactsBody, NAMES);
+
+const ScalingBody = z.object({
+  desired_workers: z.int(),
+  ...FactsBody.shape,
   reason: z.string(),
   partial: z.boolean(),
   unreachable: z.array(z.string()),
 });
-type ScalingBody = z.output<typeof ScalingBody>;
 
 /** Of one queue, so many of those that ended last are looked at. */
 const RUNS_LOOKED_AT = 100;
@@ -53,23 +66,13 @@ export const getScaling = operation("GET /scaling", {
     const { answers, partial, unreachable } = await askAllNodes<ScalingFacts>(services, inbound, {
       here: () => factsHere(services, query),
       path: () => `/scaling${searchOf(query)}`,
-      read: (body) => factsOf(ScalingBody.parse(body)),
+      read: (body) => factsOf(FactsBody.parse(body)),
     });
     const facts = merged(answers.map((each) => each.answer));
     const { target_ms: targetMs, min, max, slots_per_worker: slotsPerWorker } = query;
     const desired = desiredWorkers(facts, { targetMs, min, max, slotsPerWorker });
-    return answer(200, {
-      desired_workers: desired.workers,
-      current_workers: facts.workers,
-      slots: facts.slots,
-      busy: facts.running,
-      backlog: facts.ready,
-      oldest_age_ms: facts.oldestMs,
-      run_ms_p50: facts.runMs,
-      reason: desired.reason,
-      partial,
-      unreachable,
-    });
+    const { workers, reason } = desired;
+    return answer(200, { desired_workers: workers, ...factsBody(facts), reason, partial, unreachable });
   },
 });
 
@@ -113,17 +116,6 @@ async function runMsOf({ jobs }: NodeServices, queue: string): Promise<number | 
     startedAt === null || finishedAt === null ? [] : [Math.max(0, finishedAt - startedAt)],
   );
   return quantiles(runs)?.p50 ?? null;
-}
-
-function factsOf(body: ScalingBody): ScalingFacts {
-  return {
-    workers: body.current_workers,
-    slots: body.slots,
-    running: body.busy,
-    ready: body.backlog,
-    oldestMs: body.oldest_age_ms,
-    runMs: body.run_ms_p50,
-  };
 }
 
 /** Of several nodes that each keep their own jobs: the longest run time of them, rather a worker too many than one too few. */

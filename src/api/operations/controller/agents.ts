@@ -1,10 +1,75 @@
 /** Operations on agents under `/v1`, and the stream of events. */
 
 import { z } from "zod";
+import type { AgentView } from "../../../controller/agent-directory.ts";
+import { AGENT_NAME, REQUEST_ID } from "../../../core/agent.ts";
 import { BatonError } from "../../../core/errors.ts";
-import { AgentBody, AgentName, HeartbeatBody, agentBody } from "../../bodies/controller-body.ts";
+import { Name } from "../../bodies/fields.ts";
 import { controllerOf } from "../../node-services.ts";
 import { answer, operation } from "../../operation.ts";
+import { toWire } from "../../schema/to-wire.ts";
+
+export const CAPABILITIES_MAX = 1_000;
+const UNANSWERED_MAX = 64;
+
+export const AgentName = z.string().regex(AGENT_NAME).meta({
+  description:
+    "the name of an agent: 1 to 128 letters, digits or . _ - that begin and end with a letter or a digit",
+});
+
+export const Capabilities = z
+  .array(Name)
+  .min(1)
+  .max(CAPABILITIES_MAX)
+  .meta({ description: `a list of the names of the tasks that the agent can run, 1 to ${CAPABILITIES_MAX}` });
+
+export const Version = z.string().min(1).max(128).meta({ description: "a text of 1 to 128 characters" });
+
+export const Labels = z.record(z.string(), z.string().max(1_000)).meta({
+  description: "an object whose values are texts of at most 1000 characters",
+});
+
+export const RequestId = z.string().regex(REQUEST_ID).meta({
+  description:
+    "a name of 1 to 64 letters, digits or . _ ~ - that this agent gives to no other request for a lease",
+});
+
+export const Unanswered = z
+  .array(RequestId)
+  .max(UNANSWERED_MAX)
+  .meta({
+    description: `a list of at most ${UNANSWERED_MAX} request_ids whose answers never arrived and are not waited for: what was leased with them goes back at once`,
+  });
+
+const HeartbeatBody = z.strictObject({
+  agent: AgentName,
+  capabilities: Capabilities.optional(),
+  version: Version.optional(),
+  labels: Labels.optional(),
+  running: z
+    .int()
+    .min(0)
+    .max(1_000_000)
+    .optional()
+    .meta({ description: "a whole number from 0: how many jobs it runs" }),
+  unanswered: Unanswered.optional(),
+});
+
+const AgentBody = z.object({
+  name: z.string(),
+  state: z.enum(["alive", "stale", "removed"]),
+  capabilities: z.array(z.string()),
+  version: z.string().nullable(),
+  labels: z.record(z.string(), z.string()),
+  running: z.int(),
+  first_seen_at: z.string(),
+  last_seen_at: z.string(),
+  removed_at: z.string().nullable(),
+  leader_epoch: z.int(),
+});
+const agentBody = toWire(AgentBody, {
+  labels: ({ labels }: AgentView) => JSON.parse(labels) as Record<string, string>,
+});
 
 export const v1ListAgents = operation("GET /v1/agents", {
   name: "v1_list_agents",

@@ -3,12 +3,11 @@
 import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";
 import { parseJobId, type JobId } from "../../../core/ids.ts";
-import { controllerOf } from "../../node-services.ts";
+import { controllerOf, type NodeServices } from "../../node-services.ts";
 import { IdParams, JobIdText } from "../../bodies/fields.ts";
 import { traceIn } from "../../../transport/hop-headers.ts";
 import { JobBody, JobSummaryBody, Status, jobBody, jobSummary } from "../../bodies/job-body.ts";
 import { answer, operation } from "../../operation.ts";
-import type { NodeServices } from "../../node-services.ts";
 import type { SubmitRequest } from "../../../jobs/submit/submitter.ts";
 import { JobsQuery, findJob, jobQuery } from "../jobs/jobs.ts";
 import { JobRequestBody, request } from "../jobs/submit-jobs.ts";
@@ -45,13 +44,8 @@ function submitRequest(
   // Where each node keeps its own jobs, whoever looks for a job goes to the node that its id begins with.
   if (!guarantees.shared && parseJobId(id)?.birthplace !== identity.name) {
     const field = `${index === null ? "" : `[${index}].`}job_id`;
-    throw new BatonError(
-      "BAD_REQUEST",
-      `"${field}" must begin with ${identity.name}-, the name of this node`,
-      {
-        field,
-      },
-    );
+    const message = `"${field}" must begin with ${identity.name}-, the name of this node`;
+    throw new BatonError("BAD_REQUEST", message, { field });
   }
   return { ...plain, id: id as JobId };
 }

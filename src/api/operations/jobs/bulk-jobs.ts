@@ -6,29 +6,24 @@
 import { z } from "zod";
 import { blanked } from "../../../core/jobs/failure-groups.ts";
 import { parseJobId, type JobId } from "../../../core/ids.ts";
-import { type JobStatus, JOB_STATUSES } from "../../../core/jobs/job.ts";
-import { filtersIn } from "../../../core/jobs/job-fields.ts";
-import type { BriefJob, JobQuery } from "../../../store/store.ts";
+import { ACTION_STATUSES, type JobStatus } from "../../../core/jobs/job.ts";
+import type { BriefJob } from "../../../store/store.ts";
 import { asksOthers, askAllNodes, badCursor, readCursor, writeCursor, Cursor } from "../../ask-all-nodes.ts";
 import type { Inbound } from "../../../transport/hop-headers.ts";
 import { answer, operation } from "../../operation.ts";
 import type { Jobs } from "../../../jobs/job-service.ts";
 import type { NodeServices } from "../../node-services.ts";
 import { BatonError } from "../../../core/errors.ts";
-import { FILTER_SCHEMAS, Instant, JobIdText, Reason, whole } from "../../bodies/fields.ts";
-import { Status } from "../../bodies/job-body.ts";
+import { atOnce } from "../../../platform/loop.ts";
+import { JobIdText, Reason, whole } from "../../bodies/fields.ts";
+import { JobsQuery, jobQuery } from "./jobs.ts";
 
 export const PAGE_MAX = 1_000;
 
 export const BulkBody = z.strictObject({
   action: z.enum(["retry", "cancel", "delete"]),
-  filter: z
-    .strictObject({
-      status: Status.optional(),
-      ...FILTER_SCHEMAS,
-      since: Instant.optional(),
-      until: Instant.optional(),
-      error_code: z.string().min(1).max(128).optional(),
+  filter: JobsQuery.omit({ limit: true, cursor: true })
+    .extend({
       error_message: z
         .string()
         .max(1_000)
@@ -59,33 +54,21 @@ export const BulkAnswer = z.object({
 });
 export type BulkAnswer = z.output<typeof BulkAnswer>;
 
-const RETRYABLE: readonly JobStatus[] = ["failed", "cancelled"];
-const UNFINISHED: readonly JobStatus[] = ["scheduled", "queued", "processing"];
-const REMOVABLE = JOB_STATUSES.filter((status) => status !== "processing");
+const DONE = { retry: "retried", cancel: "cancelled", delete: "deleted" } as const;
 
 /** The statuses that a filter goes through, one after the other. Throws BAD_REQUEST for what makes no sense. */
 export function statusesOf({ action, filter, ids }: BulkBody): readonly JobStatus[] {
   if ((filter === undefined) === (ids === undefined))
     throw bad("filter", 'give exactly one of "filter" and "ids"');
-  const status = filter?.status;
-  switch (action) {
-    case "retry":
-      return checked(status ?? "failed", RETRYABLE, "retried");
-    case "cancel":
-      return status === undefined ? UNFINISHED : checked(status, UNFINISHED, "cancelled");
-    case "delete":
-      if (filter && status === undefined)
-        throw bad("filter.status", '"filter.status" is needed to delete: say which jobs are meant');
-      return status === undefined ? REMOVABLE : checked(status, REMOVABLE, "deleted");
+  const allowed = ACTION_STATUSES[action];
+  const status = filter?.status ?? (action === "retry" ? "failed" : undefined);
+  if (status === undefined) {
+    if (action !== "delete" || !filter) return allowed;
+    throw bad("filter.status", '"filter.status" is needed to delete: say which jobs are meant');
   }
-}
-
-function checked(status: JobStatus, allowed: readonly JobStatus[], what: string): readonly JobStatus[] {
   if (allowed.includes(status)) return [status];
-  throw bad(
-    "filter.status",
-    `"filter.status": jobs that are ${status} cannot be ${what}; use ${allowed.join(" or ")}`,
-  );
+  const why = `jobs that are ${status} cannot be ${DONE[action]}; use ${allowed.join(" or ")}`;
+  throw bad("filter.status", `"filter.status": ${why}`);
 }
 
 export function bad(field: string, message: string): BatonError {
@@ -118,22 +101,14 @@ async function own(jobs: Jobs, body: BulkBody): Promise<BulkAnswer> {
   const page = ids ? { ids: ids as JobId[], next: null } : await find(jobs, body);
   if (dry_run) return result(page.ids.length, [], page.next);
   const skipped: Skipped[] = [];
-  let next = 0;
-  const work = async (): Promise<void> => {
-    while (next < page.ids.length) {
-      const id = page.ids[next++]!;
-      const why = await act(jobs, id, body);
-      if (why !== null) skipped.push({ job_id: id, why });
-    }
-  };
-  await Promise.all(Array.from({ length: HANDS }, work));
+  await atOnce(HANDS, page.ids.values(), async (id) => {
+    const why = await act(jobs, id, body);
+    if (why !== null) skipped.push({ job_id: id, why });
+  });
   return { ...result(page.ids.length, skipped, page.next), changed: page.ids.length - skipped.length };
 }
 
-interface Skipped {
-  readonly job_id: string;
-  readonly why: string;
-}
+type Skipped = BulkAnswer["skipped"][number];
 
 function result(matched: number, skipped: readonly Skipped[], next: string | null): BulkAnswer {
   return {
@@ -170,27 +145,12 @@ async function act(jobs: Jobs, id: JobId, { action, reason }: BulkBody): Promise
 async function find(jobs: Jobs, body: BulkBody): Promise<{ ids: JobId[]; next: string | null }> {
   const statuses = statusesOf(body);
   const place = placeOf(body.cursor, statuses.length);
-  const page = await jobs.brief(queryOf(body, statuses[place.status]!, place.cursor));
+  const { filter: { error_message: _, ...filter } = {}, limit = PAGE } = body;
+  const { status, cursor } = place;
+  const page = await jobs.brief(jobQuery({ ...filter, status: statuses[status]!, limit, cursor }));
   const ids = page.jobs.filter((job) => fits(job, body)).map(({ id }) => id);
-  if (page.cursor !== null) return { ids, next: `${place.status}:${page.cursor}` };
-  return { ids, next: place.status + 1 < statuses.length ? `${place.status + 1}:` : null };
-}
-
-function queryOf(
-  { filter = {}, limit = PAGE }: BulkBody,
-  status: JobStatus,
-  cursor: string | null,
-): JobQuery {
-  const { since, until, error_code } = filter;
-  return {
-    status,
-    limit,
-    ...filtersIn(filter),
-    ...(since !== undefined && { since: Date.parse(since) }),
-    ...(until !== undefined && { until: Date.parse(until) }),
-    ...(error_code !== undefined && { errorCode: error_code }),
-    ...(cursor !== null && { cursor }),
-  };
+  if (page.cursor !== null) return { ids, next: `${status}:${page.cursor}` };
+  return { ids, next: status + 1 < statuses.length ? `${status + 1}:` : null };
 }
 
 function fits({ error }: BriefJob, { filter }: BulkBody): boolean {
@@ -199,11 +159,11 @@ function fits({ error }: BriefJob, { filter }: BulkBody): boolean {
 }
 
 /** Which of the statuses, and where in its list. */
-function placeOf(cursor: string | undefined, statuses: number): { status: number; cursor: string | null } {
-  if (cursor === undefined) return { status: 0, cursor: null };
+function placeOf(cursor: string | undefined, statuses: number): { status: number; cursor?: string } {
+  if (cursor === undefined) return { status: 0 };
   const [, status, rest] = /^(\d):(\d{0,16})$/.exec(cursor) ?? [];
   if (status === undefined || Number(status) >= statuses) throw badCursor();
-  return { status: Number(status), cursor: rest === "" ? null : rest! };
+  return { status: Number(status), ...(rest !== "" && { cursor: rest! }) };
 }
 
 // ---------------------------------------------------------------- in a store on each node
@@ -270,16 +230,9 @@ function common({ peers }: NodeServices) {
 }
 
 function sum(parts: readonly BulkAnswer[]): BulkAnswer {
+  const total = (name: "matched" | "changed" | "skipped_count"): number =>
+    parts.reduce((all, part) => all + part[name], 0);
   const skipped = parts.flatMap((part) => part.skipped);
-  const total = (pick: (part: BulkAnswer) => number): number =>
-    parts.reduce((all, part) => all + pick(part), 0);
-  return {
-    ...result(
-      total(({ matched }) => matched),
-      skipped,
-      null,
-    ),
-    changed: total(({ changed }) => changed),
-    skipped_count: total(({ skipped_count }) => skipped_count),
-  };
+  const counts = { changed: total("changed"), skipped_count: total("skipped_count") };
+  return { ...result(total("matched"), skipped, null), ...counts };
 }

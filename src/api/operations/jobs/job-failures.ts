@@ -75,13 +75,7 @@ async function ownFailures(jobs: Jobs, { since, queue, task, limit: wanted }: Qu
   let cursor: string | undefined;
   let looked = 0;
   do {
-    const page = await jobs.brief({
-      status: "failed",
-      limit: PAGE,
-      ...(queue !== undefined && { queue }),
-      ...(task !== undefined && { task }),
-      ...(cursor !== undefined && { cursor }),
-    });
+    const page = await jobs.brief({ status: "failed", limit: PAGE, queue, task, cursor });
     looked += page.jobs.length;
     failed.push(...page.jobs.map(failedJob).filter(({ at }) => at >= from));
     cursor = page.cursor ?? undefined;

@@ -14,7 +14,7 @@ import { LogLineBody, logLineBody } from "../../bodies/job-body.ts";
 import { answer, operation } from "../../operation.ts";
 import { findJob, ownerOf } from "./jobs.ts";
 import { isFinal } from "../../../core/jobs/job.ts";
-import type { ServerEvent } from "../../../core/server-event.ts";
+import type { ServerEvent } from "../../../platform/feed.ts";
 import type { Jobs } from "../../../jobs/job-service.ts";
 
 export const LogsBody = z.object({

@@ -8,8 +8,7 @@ import {
   type TimelineEvent,
   type TimelineHandoff,
 } from "../../../core/jobs/job-timeline.ts";
-import { assignmentSubject } from "../../../store/journal.ts";
-import type { JournalEntry } from "../../../store/journal.ts";
+import { assignmentSubject, type JournalEntry } from "../../../store/journal.ts";
 import { IdParams } from "../../bodies/fields.ts";
 import { toWire } from "../../schema/to-wire.ts";
 import { JobErrorBody } from "../../bodies/job-body.ts";

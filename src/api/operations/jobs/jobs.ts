@@ -1,9 +1,9 @@
 /** Operations on single jobs and lists of jobs: read, cancel, retry, delete. */
 
 import { z } from "zod";
-import { BatonError } from "../../../core/errors.ts";
+import { BatonError, type ErrorCode } from "../../../core/errors.ts";
 import type { JobId } from "../../../core/ids.ts";
-import { JOB_STATUSES } from "../../../core/jobs/job.ts";
+import { JOB_STATUSES, type JobStatus } from "../../../core/jobs/job.ts";
 import type { Target } from "../../../core/route.ts";
 import type { JobQuery } from "../../../store/store.ts";
 import { FILTER_SCHEMAS, IdParams, Instant, Reason, limit } from "../../bodies/fields.ts";
@@ -19,6 +19,16 @@ export function ownerOf(input: { readonly params: { readonly id: string } }): Ta
 
 export function noSuchJob(id: string): BatonError {
   return new BatonError("NOT_FOUND", `there is no job ${id}; it was deleted, has expired or never was`);
+}
+
+/** Of what is not possible with a job in this state. */
+function refusal(
+  code: ErrorCode,
+  { id, status }: { readonly id: string; readonly status: JobStatus },
+  why: string,
+  details: object = {},
+): BatonError {
+  return new BatonError(code, `job ${id} ${why}`, { job_id: id, status, ...details });
 }
 
 export async function findJob(jobs: Jobs, id: string): Promise<JobView> {
@@ -54,20 +64,10 @@ export const getResult = operation("GET /jobs/{id}/result", {
       return answer(200, { job_id: job.id, status: job.status, result: value });
     }
     if (job.status === "failed" || job.status === "cancelled") {
-      throw new BatonError(
-        "NO_RESULT",
-        `job ${job.id} was ${job.status} and has no result; its error says why`,
-        {
-          job_id: job.id,
-          status: job.status,
-          job_error: job.error,
-        },
-      );
+      const why = `was ${job.status} and has no result; its error says why`;
+      throw refusal("NO_RESULT", job, why, { job_error: job.error });
     }
-    throw new BatonError("NOT_FINISHED", `job ${job.id} is ${job.status}; ask again when it is completed`, {
-      job_id: job.id,
-      status: job.status,
-    });
+    throw refusal("NOT_FINISHED", job, `is ${job.status}; ask again when it is completed`);
   },
 });
 
@@ -82,20 +82,17 @@ export const cancelJob = operation("POST /jobs/{id}/cancel", {
     200: z.object({ job_id: z.string(), status: Status }),
     202: z.object({ job_id: z.string(), status: Status, cancel_requested: z.boolean() }),
   },
-  async handler({ jobs }, { params, body }) {
-    const outcome = await jobs.cancel(params.id as JobId, body?.reason ?? null);
+  async handler({ jobs }, { params: { id }, body }) {
+    const outcome = await jobs.cancel(id as JobId, body?.reason ?? null);
     switch (outcome.outcome) {
       case "cancelled":
-        return answer(200, { job_id: params.id, status: "cancelled" });
+        return answer(200, { job_id: id, status: "cancelled" });
       case "requested":
-        return answer(202, { job_id: params.id, status: "processing", cancel_requested: true });
+        return answer(202, { job_id: id, status: "processing", cancel_requested: true });
       case "finished":
-        throw new BatonError("JOB_FINISHED", `job ${params.id} is ${outcome.status} already`, {
-          job_id: params.id,
-          status: outcome.status,
-        });
+        throw refusal("JOB_FINISHED", { id, status: outcome.status }, `is ${outcome.status} already`);
       case "missing":
-        throw noSuchJob(params.id);
+        throw noSuchJob(id);
     }
   },
 });
@@ -106,15 +103,12 @@ export const retryJob = operation("POST /jobs/{id}/retry", {
   target: ownerOf,
   params: IdParams,
   replies: { 200: z.object({ job_id: z.string(), status: Status }) },
-  async handler({ jobs }, { params }) {
-    const outcome = await jobs.retry(params.id as JobId);
-    if (outcome === "missing") throw noSuchJob(params.id);
-    if (outcome === "retried") return answer(200, { job_id: params.id, status: "queued" });
-    throw new BatonError(
-      "JOB_NOT_RETRYABLE",
-      `job ${params.id} is ${outcome}; only failed and cancelled jobs can be retried`,
-      { job_id: params.id, status: outcome },
-    );
+  async handler({ jobs }, { params: { id } }) {
+    const status = await jobs.retry(id as JobId);
+    if (status === "missing") throw noSuchJob(id);
+    if (status === "retried") return answer(200, { job_id: id, status: "queued" });
+    const why = `is ${status}; only failed and cancelled jobs can be retried`;
+    throw refusal("JOB_NOT_RETRYABLE", { id, status }, why);
   },
 });
 
@@ -124,16 +118,11 @@ export const deleteJob = operation("DELETE /jobs/{id}", {
   target: ownerOf,
   params: IdParams,
   replies: { 200: z.object({ status: z.literal("ok"), job_id: z.string() }) },
-  async handler({ jobs }, { params }) {
-    const outcome = await jobs.remove(params.id as JobId);
-    if (outcome === "missing") throw noSuchJob(params.id);
-    if (outcome === "running") {
-      throw new BatonError("JOB_RUNNING", `job ${params.id} is running; cancel it first`, {
-        job_id: params.id,
-        status: "processing",
-      });
-    }
-    return answer(200, { status: "ok", job_id: params.id });
+  async handler({ jobs }, { params: { id } }) {
+    const outcome = await jobs.remove(id as JobId);
+    if (outcome === "missing") throw noSuchJob(id);
+    if (outcome === "removed") return answer(200, { status: "ok", job_id: id });
+    throw refusal("JOB_RUNNING", { id, status: "processing" }, "is running; cancel it first");
   },
 });
 
@@ -168,9 +157,7 @@ export const listJobs = operation("GET /admin/jobs", {
   name: "list_jobs",
   summary: "The jobs in the store of this node, newest first, without their payloads",
   query: JobsQuery,
-  replies: {
-    200: ListedJobs,
-  },
+  replies: { 200: ListedJobs },
   async handler(services, { query }) {
     const [page, count] = await Promise.all([services.jobs.list(jobQuery(query)), countOf(services, query)]);
     return answer(200, {

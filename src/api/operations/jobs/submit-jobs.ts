@@ -8,8 +8,7 @@ import { IdempotencyKey, Name, OPTIONAL_JOB_SCHEMAS } from "../../bodies/fields.
 import { Status } from "../../bodies/job-body.ts";
 import { answer, operation } from "../../operation.ts";
 import { fromWire } from "../../schema/to-wire.ts";
-import { traceIn } from "../../../transport/hop-headers.ts";
-import type { Inbound } from "../../../transport/hop-headers.ts";
+import { traceIn, type Inbound } from "../../../transport/hop-headers.ts";
 import type { NodeServices } from "../../node-services.ts";
 import type { SubmitRequest } from "../../../jobs/submit/submitter.ts";
 
@@ -117,13 +116,8 @@ function withKey(body: JobRequestBody, header: string | string[]): JobRequestBod
     throw new BatonError("BAD_REQUEST", `the header Idempotency-Key must be ${remedy}`, { field });
   }
   if (body.idempotency_key !== undefined && body.idempotency_key !== header) {
-    throw new BatonError(
-      "BAD_REQUEST",
-      `the header Idempotency-Key contradicts "${field}"; send one of them`,
-      {
-        field,
-      },
-    );
+    const message = `the header Idempotency-Key contradicts "${field}"; send one of them`;
+    throw new BatonError("BAD_REQUEST", message, { field });
   }
   return { ...body, idempotency_key: header };
 }

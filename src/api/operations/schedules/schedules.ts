@@ -13,13 +13,12 @@ import {
   OccurrenceBody,
   PreviewRequest,
   occurrenceBody,
-  requireOneTiming,
 } from "../../bodies/schedule-body.ts";
 import type { NodeServices } from "../../node-services.ts";
 import type { Schedule } from "../../../core/schedules/schedule.ts";
 import { timingInWords } from "../../../jobs/schedules/cron-description.ts";
 import { isoOf } from "../../schema/to-wire.ts";
-import type { Schedules } from "../../../jobs/schedules/schedule-service.ts";
+import { timingOf, type Schedules } from "../../../jobs/schedules/schedule-service.ts";
 
 const StoredBody = ScheduleBody.extend({ outcome: z.enum(["created", "replaced", "unchanged"]) });
 export type StoredScheduleBody = z.output<typeof StoredBody>;
@@ -141,20 +140,12 @@ export const previewTiming = operation("POST /schedules/preview", {
   body: PreviewRequest,
   replies: { 200: TimingBody },
   handler({ schedules }, { body }) {
-    requireOneTiming(body);
     const timing = { cron: body.cron, everyMs: body.every_ms, zone: body.zone };
+    const words = timingInWords(timingOf(timing));
     const fires = schedules.preview(timing, body.count ?? COUNT).map(isoOf);
-    return answer(200, { fires, in_words: inWords(body) });
+    return answer(200, { fires, in_words: words });
   },
 });
-
-function inWords({ cron, every_ms, zone = "UTC" }: PreviewRequest): string {
-  return timingInWords(
-    cron === undefined
-      ? { kind: "every", everyMs: every_ms!, anchor: 0 }
-      : { kind: "cron", expression: cron, zone },
-  );
-}
 
 export const previewSchedule = operation("GET /schedules/{name}/preview", {
   name: "preview_schedule",

@@ -7,6 +7,14 @@
  * Some poolers also cannot separate several statements that arrive at once.
  */
 
+import type { Socket } from "node:net";
+import type { ClientBase, Connection } from "pg";
+
+/** The socket of a connection, to cut it without a word to the other end, which may not hear it. */
+export function socketOf(client: ClientBase): Socket {
+  return (client as unknown as { connection: Connection }).connection.stream as Socket;
+}
+
 export interface ConnectionMode {
   /** Said on each new connection; null where that is not ours to say. */
   readonly setUp: string | null;

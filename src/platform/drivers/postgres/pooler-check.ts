@@ -6,9 +6,9 @@
  * session.
  */
 
-import type { Socket } from "node:net";
-import { Client, type Connection } from "pg";
+import { Client } from "pg";
 import type { Clock } from "../../clock.ts";
+import { socketOf } from "./connection-mode.ts";
 import { NoAnswer, translated } from "./errors.ts";
 
 export interface PoolerCheckOptions {
@@ -112,14 +112,10 @@ function keyOf(client: Client): number | null {
 
 /** Its answer is not waited for. */
 function leave(client: Client): void {
-  streamOf(client).unref();
+  socketOf(client).unref();
   void client.end();
 }
 
 function cut(client: Client): void {
-  streamOf(client).destroy();
-}
-
-function streamOf(client: Client): Socket {
-  return (client as unknown as { connection: Connection }).connection.stream as Socket;
+  socketOf(client).destroy();
 }

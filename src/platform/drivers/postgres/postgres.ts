@@ -13,12 +13,10 @@
  * All of this also works behind a transaction pooler, more slowly: see connection-mode.ts.
  */
 
-import type { Socket } from "node:net";
 import {
   Pool,
   types as pgTypes,
   type ClientBase,
-  type Connection,
   type CustomTypesConfig,
   type PoolClient,
   type QueryConfig,
@@ -27,7 +25,7 @@ import { BatonError } from "../../../core/errors.ts";
 import type { Clock } from "../../clock.ts";
 import { Lifecycle } from "../../service.ts";
 import { isAborted, isLost, translated, NoAnswer } from "./errors.ts";
-import { directly, type ConnectionMode, throughPooler } from "./connection-mode.ts";
+import { directly, socketOf, type ConnectionMode, throughPooler } from "./connection-mode.ts";
 import type { PoolerCheck } from "./pooler-check.ts";
 
 export interface Statement {
@@ -47,6 +45,17 @@ export function write(name: string, text: string): Statement {
 
 export function read(name: string, text: string): Statement {
   return { name, text, readOnly: true, arrays: false };
+}
+
+/** As the driver takes it. */
+export function queryOf(
+  mode: ConnectionMode,
+  statement: Statement,
+  text: string,
+  values: readonly unknown[],
+): QueryConfig {
+  const config: QueryConfig = { name: mode.name(statement), text, values: values as unknown[] };
+  return statement.arrays ? Object.assign(config, { rowMode: "array" }) : config;
 }
 
 export interface Queryable {
@@ -160,7 +169,7 @@ export class Postgres extends Lifecycle implements Queryable {
     void pool.end();
     await Promise.race([closed, clock.sleep(STOP_MS, over.signal)]);
     over.abort();
-    for (const client of this.#open.keys()) cut(client);
+    for (const client of this.#open.keys()) socketOf(client).destroy();
     await closed;
   }
 
@@ -240,7 +249,7 @@ export class Postgres extends Lifecycle implements Queryable {
     let broken = false;
     const callOff = this.#options.clock.after(deadlineMs, () => {
       broken = true;
-      cut(client);
+      socketOf(client).destroy();
     });
     try {
       return await work(client);
@@ -268,7 +277,7 @@ export class Postgres extends Lifecycle implements Queryable {
   }
 
   async #setUp(client: ClientBase, text: string, deadlineMs: number): Promise<void> {
-    const callOff = this.#options.clock.after(deadlineMs, () => cut(client));
+    const callOff = this.#options.clock.after(deadlineMs, () => socketOf(client).destroy());
     try {
       await client.query(text);
     } finally {
@@ -277,13 +286,8 @@ export class Postgres extends Lifecycle implements Queryable {
   }
 
   async #send<Row>(client: PoolClient, statement: Statement, values: readonly unknown[]): Promise<Row[]> {
-    const config = {
-      name: this.#manner.name(statement),
-      text: this.#text(statement),
-      values: values as unknown[],
-      ...(statement.arrays ? { rowMode: "array" as const } : {}),
-    };
-    const result = await this.#manner.inTurn(client, () => client.query(config as QueryConfig));
+    const config = queryOf(this.#manner, statement, this.#text(statement), values);
+    const result = await this.#manner.inTurn(client, () => client.query(config));
     return result.rows as Row[];
   }
 
@@ -292,13 +296,4 @@ export class Postgres extends Lifecycle implements Queryable {
     if (text === undefined) this.#texts.set(statement, (text = inSchema(statement.text, this.schema)));
     return text;
   }
-}
-
-/** Without a word to the other end, which may not hear it. */
-function cut(client: ClientBase): void {
-  socketOf(client).destroy();
-}
-
-function socketOf(client: ClientBase): Socket {
-  return (client as unknown as { connection: Connection }).connection.stream as Socket;
 }

@@ -11,15 +11,15 @@
  * another session, and locks and LISTEN must not be used.
  */
 
-import { Client, type Connection, type QueryConfig } from "pg";
+import { Client } from "pg";
 import { BatonError } from "../../../core/errors.ts";
 import type { NodeIdentity } from "../../../core/node.ts";
 import { within } from "../../loop.ts";
 import type { Platform } from "../../platform.ts";
 import { ReconnectingSession, type SessionEvents } from "../reconnecting-session.ts";
-import { inSchema, plainSchema, type Queryable, type Statement, types, write } from "./postgres.ts";
+import { inSchema, plainSchema, queryOf, type Queryable, type Statement, types, write } from "./postgres.ts";
 import { isLost, translated } from "./errors.ts";
-import { directly, type ConnectionMode, throughPooler } from "./connection-mode.ts";
+import { directly, socketOf, type ConnectionMode, throughPooler } from "./connection-mode.ts";
 import type { PoolerCheck } from "./pooler-check.ts";
 
 export interface PostgresSessionOptions extends Pick<Platform, "clock" | "random">, SessionEvents {
@@ -125,8 +125,7 @@ export class PostgresSession extends ReconnectingSession<Client> {
   }
 
   protected destroy(client: Client, reason: unknown): void {
-    const { stream } = (client as unknown as { connection: Connection }).connection;
-    stream.destroy(reason instanceof Error ? reason : undefined);
+    socketOf(client).destroy(reason instanceof Error ? reason : undefined);
   }
 
   /** Polite only when there is nothing to wait for: a statement that waits for a lock, or a server that never answered. */
@@ -152,15 +151,10 @@ export class PostgresSession extends ReconnectingSession<Client> {
     values: readonly unknown[],
     deadlineMs: number | null = this.#statementMs,
   ): Promise<Row[]> {
-    const config = {
-      name: this.#manner.name(statement),
-      text: inSchema(statement.text, this.schema),
-      values: values as unknown[],
-      ...(statement.arrays ? { rowMode: "array" as const } : {}),
-    };
+    const config = queryOf(this.#manner, statement, inSchema(statement.text, this.schema), values);
     this.#unanswered += 1;
     try {
-      const sent = this.#manner.inTurn(client, () => client.query(config as QueryConfig));
+      const sent = this.#manner.inTurn(client, () => client.query(config));
       const result = await (deadlineMs === null ? sent : this.#within(client, deadlineMs, sent));
       return result.rows as Row[];
     } catch (error) {

@@ -42,15 +42,8 @@ export class Redis {
   /** The caller starts and stops it. */
   session(options: SessionOptions = {}): RedisSession {
     const { clock, random, name, connectMs, commandMs } = this.#o;
-    return new RedisSession({
-      ...(name === undefined ? {} : { name }),
-      ...(connectMs === undefined ? {} : { connectMs }),
-      ...(commandMs === undefined ? {} : { commandMs }),
-      ...options,
-      address: this.#address,
-      clock,
-      random,
-    });
+    const own = { name, connectMs, commandMs };
+    return new RedisSession({ ...own, ...options, address: this.#address, clock, random });
   }
 }
 

@@ -16,22 +16,12 @@ import type { JobId } from "../../../core/ids.ts";
 import type { Claimed, ClaimedJob, ClaimRequest } from "../../store.ts";
 import { endsBy, type Kind, type StoreCache } from "./store-cache.ts";
 
-interface Candidate {
+type NotClaimed = "lease" | "ref" | "task" | "queue" | "leaderEpoch" | "trace" | "assignment";
+
+interface Candidate extends Omit<ClaimedJob, NotClaimed> {
   readonly seq: number;
   readonly fresh: boolean;
-  readonly id: JobId;
   readonly kind: Kind;
-  readonly priority: number;
-  readonly payload: string;
-  readonly maxAttempts: number;
-  readonly timeoutMs: number | null;
-  readonly createdAt: number;
-  readonly runAt: number;
-  readonly jobEpoch: number;
-  readonly attempts: number;
-  readonly failures: number;
-  readonly interruptions: number;
-  readonly crashes: number;
   readonly trace: string | null;
 }
 

@@ -21,6 +21,7 @@ import { DONE_COLUMNS } from "../schema.ts";
 import { statusName } from "../../job-row.ts";
 
 interface Place {
+  readonly seq: number;
   readonly queue: string;
   readonly status: JobStatus;
   readonly fresh: boolean;
@@ -73,9 +74,9 @@ export class Control {
   }
 
   cancel(id: JobId, reason: string | null): CancelAnswer {
-    const seq = this.#cache.seqOf(id);
-    const place = seq === null ? null : this.#place(seq);
-    if (seq === null || place === null) return { outcome: "missing" };
+    const place = this.#find(id);
+    if (place === null) return { outcome: "missing" };
+    const { seq } = place;
     const now = this.#cache.clock.now();
     switch (place.status) {
       case "completed":
@@ -99,9 +100,9 @@ export class Control {
   }
 
   retry(id: JobId): JobStatus | "missing" | "retried" {
-    const seq = this.#cache.seqOf(id);
-    const place = seq === null ? null : this.#place(seq);
-    if (seq === null || place === null) return "missing";
+    const place = this.#find(id);
+    if (place === null) return "missing";
+    const { seq } = place;
     if (place.status !== "failed" && place.status !== "cancelled") return place.due ? "queued" : place.status;
     this.#sql.keepRun.run(seq);
     this.#sql.revive.run(this.#cache.clock.now(), seq);
@@ -111,11 +112,10 @@ export class Control {
   }
 
   remove(id: JobId): "removed" | "running" | "missing" {
-    const seq = this.#cache.seqOf(id);
-    const place = seq === null ? null : this.#place(seq);
-    if (seq === null || place === null) return "missing";
+    const place = this.#find(id);
+    if (place === null) return "missing";
     if (place.status === "processing") return "running";
-    this.#drop(seq, place);
+    this.#drop(place);
     return "removed";
   }
 
@@ -130,8 +130,7 @@ export class Control {
       if (isOver(ageMs, shortestMs)) young = false;
       const status = statusName(row["status"] as number) as FinalStatus;
       if (!isOver(ageMs, keptMs(status, retention))) continue;
-      const seq = row["seq"] as number;
-      this.#drop(seq, this.#place(seq)!);
+      this.#drop(this.#place(row["seq"] as number)!);
       removed++;
     }
     // A whole piece of young jobs is mostly followed by younger ones: walking through millions of them would delay the old ones.
@@ -140,20 +139,26 @@ export class Control {
     return removed;
   }
 
+  #find(id: JobId): Place | null {
+    const seq = this.#cache.seqOf(id);
+    return seq === null ? null : this.#place(seq);
+  }
+
   #place(seq: number): Place | null {
     const row = this.#sql.place.get(seq);
     if (!row) return null;
     const status = statusName(row["status"] as number);
     const due = status === "scheduled" && (row["run_at"] as number) <= this.#cache.clock.now();
-    return { queue: this.#cache.kind(row["kind"] as number).queue, status, fresh: row["fresh"] === 1, due };
+    const { queue } = this.#cache.kind(row["kind"] as number);
+    return { seq, queue, status, fresh: row["fresh"] === 1, due };
   }
 
-  #drop(seq: number, place: Place): void {
+  #drop({ seq, queue, status }: Place): void {
     this.#sql.dropJob.run(seq);
     this.#sql.dropLive.run(seq);
     this.#sql.dropDone.run(seq);
     this.#sql.dropLogs.run(seq);
     this.#sql.dropRuns.run(seq);
-    this.#cache.count(place.queue, place.status, null);
+    this.#cache.count(queue, status, null);
   }
 }

@@ -2,8 +2,7 @@
 
 import type { JobId } from "../../../core/ids.ts";
 import type { Term } from "../../../core/leadership/term.ts";
-import { authorUnder } from "../../jobs.ts";
-import type { JobStore } from "../../jobs.ts";
+import { authorUnder, type JobStore } from "../../jobs.ts";
 import { Claim } from "./claim.ts";
 import type { StoreCache } from "./store-cache.ts";
 import { List } from "./list.ts";

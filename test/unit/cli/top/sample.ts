@@ -2,8 +2,8 @@
 
 import type { JournalEntryBody } from "../../../../src/api/operations/cluster/journal.ts";
 import type { JobSummaryBody } from "../../../../src/api/bodies/job-body.ts";
-import type { NodeBody } from "../../../../src/api/bodies/node-body.ts";
-import type { OverviewBody } from "../../../../src/api/bodies/overview-body.ts";
+import type { NodeBody } from "../../../../src/api/operations/cluster/nodes.ts";
+import type { OverviewBody } from "../../../../src/api/overview.ts";
 import { FIRST, type Model, step, type TopEvent } from "../../../../src/cli/top/top-model.ts";
 import { jobBody } from "../fake-node.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { asksCallers } from "../../../../src/config/checks.ts";
 import { loadSettings } from "../../../../src/config/load-settings.ts";
-import { isLoopback } from "../../../../src/core/access/is-loopback.ts";
+import { isLoopback } from "../../../../src/core/access/permissions.ts";
 import { OriginGuard } from "../../../../src/http/origin-guard.ts";
 
 const LOOPBACK = ["localhost", "Localhost", "localhost.", "127.0.0.1", "127.9.9.9", "127.1", "::1", "[::1]"];

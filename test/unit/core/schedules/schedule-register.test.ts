@@ -12,7 +12,8 @@ import {
   putNote,
   removeNote,
 } from "../../../../src/core/schedules/schedule-register.ts";
-import { majorityOf, newestNotes, readEnough } from "../../../../src/core/schedules/schedule-takeover.ts";
+import { majorityOf } from "../../../../src/core/leadership/bully.ts";
+import { newestNotes, readEnough } from "../../../../src/core/schedules/schedule-takeover.ts";
 import { definition } from "../../../support/replica-world.ts";
 
 const A = "node-a" as NodeName;

@@ -1,11 +1,3 @@
-/** One event of a stream, as `text/event-stream` has it. */
-export interface ServerEvent {
-  readonly event: string;
-  /** Where a reader that lost its connection goes on. */
-  readonly id?: string;
-  readonly data: unknown;
-}
-
 /** What the id of an event says: `7-41` is the 41st of the leader with the epoch 7. */
 export interface Position {
   readonly epoch: number;
