@@ -50,6 +50,8 @@ export function peerWork(
   };
   const schedules = new ReplicatedSchedules(platform, {
     voters,
+    entry: (member) => coordination.entry(member),
+    membership: coordination,
     call: transport.call.bind(transport),
     ...(settings.cluster.quorum === "none" && { required: () => 1 }),
     store,
@@ -59,6 +61,7 @@ export function peerWork(
     accepts: () => !state.draining,
     onReady: () => signal.raise(),
   });
+  coordination.settleFirst(() => schedules.settle());
   const pauses = new QueuePauses(platform, schedules, leadership, store);
   const mounts: Readonly<Record<string, PeerHandler>> = {
     "/peer/placement": rounds.handle,

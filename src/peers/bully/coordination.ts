@@ -12,6 +12,7 @@
 import { majorityOf } from "../../core/leadership/bully.ts";
 import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
+import { entryOf } from "../../core/leadership/peer-set.ts";
 import type { LeaderRole, Term } from "../../core/leadership/term.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { PeerHandler, PeerReply, ReceivedRequest, Transport } from "../../transport/transport.ts";
@@ -109,6 +110,21 @@ export class BullyCoordination extends Lifecycle implements Coordination {
     return this.#state.peers.address(name);
   }
 
+  /** Which membership of that node this is: another one after it was removed and has joined again. */
+  entry(name: NodeName): string {
+    const { set } = this.#state.peers;
+    return set ? entryOf(set, name) : "";
+  }
+
+  /** The entry of this node with which a leader has brought its notes up to date, kept on disk. */
+  get caughtUp(): string {
+    return this.#state.voter.caughtUp;
+  }
+
+  catchUp(entry: string): Promise<void> {
+    return this.#state.voter.catchUp(entry);
+  }
+
   /** Where the join server of a member is reached, if it has one and was heard since this node started. */
   manager(name: NodeName): string | null {
     const { identity, manager, presences } = this.#state;
@@ -118,6 +134,11 @@ export class BullyCoordination extends Lifecycle implements Coordination {
   /** Adds a node that asks through this one; the leader does it. */
   join(name: NodeName, address: string): Promise<void> {
     return this.#changes.passJoin({ name, incarnation: "" }, address);
+  }
+
+  /** Before each change of the members; see `MemberChanges`. */
+  settleFirst(settle: () => Promise<void>): void {
+    this.#changes.settleFirst(settle);
   }
 
   /** Removes a member; only the leader can. False when it was not a member. */

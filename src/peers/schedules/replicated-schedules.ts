@@ -175,6 +175,11 @@ export class ReplicatedSchedules implements ScheduleStore {
     return term.change(name, (note) => step(note, this.#platform.clock.now()));
   }
 
+  /** A majority of the present members has the whole table, so that a change of the members loses nothing of it. */
+  async settle(): Promise<void> {
+    await (await this.#led()).settle();
+  }
+
   async #led(): Promise<MajorityTable> {
     const { term } = this.#ledTerm(this.#options.leadership.require());
     await term.ready();

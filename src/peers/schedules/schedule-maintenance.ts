@@ -98,7 +98,7 @@ export class ScheduleMaintenance {
 
   async #catchUp(node: NodeName): Promise<void> {
     const term = this.#term;
-    const isUpToDate = term.bringingUp(node);
+    const complete = term.bringingUp(node);
     const pages = await term.pages(node, "digest", this.#signal);
     if (pages.got !== "answer") return;
     const has = new Map(pages.value.flatMap(({ digests }) => digests).map((digest) => [digest.name, digest]));
@@ -117,10 +117,9 @@ export class ScheduleMaintenance {
     for (const piece of chunks(parts)) {
       const notes = piece.map(({ note }) => note);
       const rows = piece.flatMap((part) => part.rows);
-      if (!(await this.#send(node, notes, rows, false))) return;
+      if ((await term.send(node, notes, rows, this.#signal)).got !== "answer") return;
     }
-    if (!(await this.#send(node, [], [], true))) return;
-    isUpToDate();
+    if ((await complete(this.#signal)).got !== "answer") return;
     if (lacks.length > 0) this.#platform.log.info({ node, schedules: lacks.length }, "brought up to date");
   }
 
@@ -137,17 +136,6 @@ export class ScheduleMaintenance {
     }
   }
 
-  async #send(
-    node: NodeName,
-    notes: readonly ScheduleNote[],
-    occurrences: readonly NotedOccurrence[],
-    complete: boolean,
-  ): Promise<boolean> {
-    const { term } = this.#term;
-    const answer = await this.#term.ask(node, "note", { term, notes, occurrences, complete }, this.#signal);
-    return answer.got === "answer";
-  }
-
   /** Gaps of this node come first: its history is the source for the others. */
   async #fillGaps(): Promise<void> {
     const { self } = this.#replicas;
@@ -157,7 +145,7 @@ export class ScheduleMaintenance {
       const from = gap.node === self ? gap.from : self;
       const ask = { schedule: gap.schedule, limit: HISTORY_MAX };
       const found = await this.#term.ask(from, "history", ask, this.#signal);
-      if (found.got === "answer") await this.#send(gap.node, [], found.value.occurrences, false);
+      if (found.got === "answer") await this.#term.send(gap.node, [], found.value.occurrences, this.#signal);
     }
   }
 

@@ -279,7 +279,7 @@ const LEADER_CASES: Readonly<Record<LeaderWrite, (world: World) => Promise<unkno
   "scheduleNotes.write": async (world) => {
     await world.supersede();
     const { term } = world;
-    await world.scheduleHandlers.note({ term, notes: [], occurrences: [], complete: false }, NODE);
+    await world.scheduleHandlers.note({ term, notes: [], occurrences: [], complete: false, entry: "" }, NODE);
   },
   "scheduleNotes.read": async (world) => {
     await world.supersede();

@@ -49,6 +49,7 @@ export class Voter {
   #vote: Vote = { ...BLANK, until: -Infinity };
   #set: PeerSet | null = null;
   #votes = false;
+  #caughtUp = "";
   /** The highest epoch that the store knows: it is never promised again, even if the file was lost. */
   #floor = 0;
   #startedAt = 0;
@@ -89,6 +90,18 @@ export class Voter {
     return this.#set;
   }
 
+  /** The membership (`entryOf`) in which a leader has brought the notes of this node up to date. */
+  get caughtUp(): string {
+    return this.#caughtUp;
+  }
+
+  /** Resolves when it is on disk. */
+  async catchUp(entry: string): Promise<void> {
+    if (this.#caughtUp === entry) return;
+    this.#caughtUp = entry;
+    await this.#save();
+  }
+
   get floor(): number {
     return this.#floor;
   }
@@ -120,14 +133,16 @@ export class Voter {
     this.#enteredAt = -Infinity;
     this.#votes = false;
     this.#set = null;
+    this.#caughtUp = "";
     this.#vote = { ...BLANK, until: -Infinity };
     const text = await files.read(this.#path);
     if (text !== null) {
       try {
-        const { votes, ballot, set } = readMessage(voteRecord, text);
+        const { votes, ballot, set, caughtUp } = readMessage(voteRecord, text);
         this.#vote = voteAfterRestart(ballot, identity.name, clock.monotonic());
         this.#set = set;
         this.#votes = votes;
+        this.#caughtUp = caughtUp;
       } catch (error) {
         log.error({ err: error }, "the file of votes cannot be read; going on as if it were lost");
       }
@@ -234,6 +249,7 @@ export class Voter {
   /** Leaves a cluster that this node founded by mistake: its promises there count nowhere else. */
   async forget(): Promise<void> {
     this.#set = null;
+    this.#caughtUp = "";
     this.#votes = this.#settings.quorum === "none";
     this.#startedAt = this.#platform.clock.monotonic();
     await this.#save();
@@ -270,7 +286,8 @@ export class Voter {
 
   #save(): Promise<void> {
     return this.#saving.run(() => {
-      const record = { format: 1, votes: this.#votes, ballot: this.ballot, set: this.#set };
+      const { ballot } = this;
+      const record = { format: 1, votes: this.#votes, ballot, set: this.#set, caughtUp: this.#caughtUp };
       return this.#platform.files.replace(this.#path, `${JSON.stringify(record)}\n`);
     });
   }
