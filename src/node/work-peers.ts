@@ -43,13 +43,9 @@ export function peerWork(
     retractions,
     retracted,
   });
-  /** Also those that were never heard of: they belong to those of whom a majority counts. */
-  const voters = () => {
-    const known = new Map(nodes().map((node) => [node.name, node]));
-    return coordination.voters().map((name) => known.get(name) ?? { name, url: coordination.address(name) });
-  };
   const schedules = new ReplicatedSchedules(platform, {
-    voters,
+    // Also those that were never heard of: they belong to those of whom a majority counts.
+    voters: () => coordination.voters().map((name) => ({ name, url: coordination.address(name) })),
     entry: (member) => coordination.entry(member),
     membership: coordination,
     call: transport.call.bind(transport),

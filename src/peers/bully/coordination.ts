@@ -19,7 +19,6 @@ import type { PeerHandler, PeerReply, ReceivedRequest, Transport } from "../../t
 import type { Coordination, LeaseLock, Membership } from "../../leadership/coordination.ts";
 import { errorReply, servePeers } from "../rpc/peer-rpc.ts";
 import { bullyHandlers } from "./bully-handlers.ts";
-import { Candidacy } from "./election/candidacy.ts";
 import { Heartbeats } from "./heartbeats.ts";
 import { ClusterJoiner } from "./joining/cluster-joiner.ts";
 import { ROLE } from "./leader-view.ts";
@@ -49,7 +48,6 @@ export class BullyCoordination extends Lifecycle implements Coordination {
   readonly #local: Coordination;
   readonly #state: PeerState;
   readonly #calls: PeerCalls;
-  readonly #candidacy: Candidacy;
   readonly #heartbeats: Heartbeats;
   readonly #watch: LeaderWatch;
   readonly #changes: MemberChanges;
@@ -69,15 +67,11 @@ export class BullyCoordination extends Lifecycle implements Coordination {
       source.kind === "static" ? null : new ClusterJoiner(state, calls, source, platform.random);
     const heartbeats = (this.#heartbeats = new Heartbeats(state, calls));
     const watch = (this.#watch = new LeaderWatch(state, heartbeats, probe, watchPeer));
-    const candidacy = (this.#candidacy = new Candidacy(state));
     const changes = (this.#changes = new MemberChanges(state, calls, watch));
     const membership = new BullyMembership(state, calls, heartbeats, changes);
-    const lock = (this.#lock = new BullyLock(state, candidacy, calls));
+    const lock = (this.#lock = new BullyLock(state, calls));
     this.membership = membership;
-    this.#serve = servePeers(
-      platform,
-      bullyHandlers(state, lock, candidacy, heartbeats, watch, changes, membership),
-    );
+    this.#serve = servePeers(platform, bullyHandlers(state, lock, heartbeats, watch, changes, membership));
   }
 
   lock(role: LeaderRole): LeaseLock {
@@ -153,7 +147,7 @@ export class BullyCoordination extends Lifecycle implements Coordination {
 
   /** An election may be due: try, unless there is a leader. */
   hint(): void {
-    this.#candidacy.hint();
+    this.#lock.hint();
   }
 
   /** The notes on leadership that `baton status` shows. */

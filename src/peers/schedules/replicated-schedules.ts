@@ -69,7 +69,6 @@ export class ReplicatedSchedules implements ScheduleStore {
   readonly leading: Pick<ScheduleStore, "list" | "get" | "fire">;
   /** In each term, in addition to the duty that fires. */
   readonly duty: Duty;
-  /** Answers requests of others about the table. */
   readonly handlers: ScheduleHandlers;
   /** All members, each with a copy of the table. */
   readonly replicas: Replicas;
@@ -89,9 +88,14 @@ export class ReplicatedSchedules implements ScheduleStore {
     };
     this.duty = async (term, signal) => {
       if (this.#current && this.#current.term.term.epoch > term.epoch) return;
-      const led = this.#ledTerm(term);
       const { schedules } = options.store;
-      await new ScheduleMaintenance(platform, replicas, schedules, led.term, led.placing, signal).run();
+      await new ScheduleMaintenance({
+        ...platform,
+        ...this.#ledTerm(term),
+        replicas,
+        schedules,
+        signal,
+      }).run();
     };
   }
 
