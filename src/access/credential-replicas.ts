@@ -11,7 +11,7 @@ import type { NodeInfo } from "../core/node.ts";
 import { Loop } from "../platform/loop.ts";
 import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
-import { CREDENTIALS_MAX, type CredentialPage } from "../peers/rpc/access-messages.ts";
+import { CREDENTIALS_MAX, type CredentialPage } from "../peers/rpc/peer-routes.ts";
 import { servePeers, type PeerAnswer, type PeerClient } from "../peers/rpc/peer-rpc.ts";
 import type { PeerHandler } from "../transport/transport.ts";
 import type { Credentials } from "./credentials.ts";

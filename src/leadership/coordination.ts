@@ -13,6 +13,7 @@ import { BatonError } from "../core/errors.ts";
 import type { NodeName } from "../core/ids.ts";
 import type { NodeIdentity, NodeInfo, NodeStatus } from "../core/node.ts";
 import type { LeaderRole, Term } from "../core/leadership/term.ts";
+import { Feed } from "../platform/feed.ts";
 import type { Service } from "../platform/service.ts";
 
 export interface Coordination extends LeaderLocks {
@@ -62,7 +63,7 @@ export interface Tenure extends Term {
 export interface Membership {
   /** All known nodes, this one included, in the order of their names. As last seen, so it never waits. */
   nodes(): readonly NodeInfo[];
-  /** How we show ourselves from now on. */
+  /** How we show ourselves from now on. Never rejects: nodes that it does not reach find out by themselves. */
   setStatus(status: NodeStatus): Promise<void>;
 
   /**
@@ -97,34 +98,22 @@ export type NodeRequest = "drain" | "resume";
 
 /** The last request to a node, until it is read. A newer request replaces an older one. */
 export class PendingRequest {
+  readonly #puts = new Feed<void>();
   #request: NodeRequest | null = null;
-  readonly #waiting = new Set<() => void>();
 
   put(request: NodeRequest): void {
     this.#request = request;
-    for (const wake of this.#waiting) wake();
+    this.#puts.push();
   }
 
   /** Every request goes to one follower. */
   async *follow(signal: AbortSignal): AsyncGenerator<NodeRequest> {
-    while (!signal.aborted) {
+    for await (const _ of this.#puts.follow(signal, [undefined])) {
+      if (signal.aborted) return;
       const request = this.#request;
       this.#request = null;
       if (request) yield request;
-      else await this.#change(signal);
     }
-  }
-
-  #change(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const wake = (): void => {
-        this.#waiting.delete(wake);
-        signal.removeEventListener("abort", wake);
-        resolve();
-      };
-      this.#waiting.add(wake);
-      signal.addEventListener("abort", wake, { once: true });
-    });
   }
 }
 

@@ -46,7 +46,6 @@ export type LeaderGate = (term: Term, signal: AbortSignal) => Promise<void>;
 /** A gate that switches agents off, and returns which. */
 export type BeforeLeading = (...asked: Parameters<LeaderGate>) => Promise<readonly string[]>;
 
-/** The four durations of an election. */
 export interface ElectorSettings {
   /** How long the lock grants a term. A dead leader is replaced after this, if no hint comes first. */
   readonly leaseMs: number;
@@ -86,7 +85,6 @@ export class Elector extends Lifecycle implements Leadership {
   #term: Term | null = null;
   /** The same, from when its gate has opened. */
   #opened: Term | null = null;
-  /** Aborted when the term ends. */
   #ending = new AbortController();
   /** When the last renewal that was acknowledged had been sent. */
   #confirmed: Stamp = { mono: 0, wall: 0 };
@@ -240,7 +238,6 @@ export class Elector extends Lifecycle implements Leadership {
     await this.#pause.sleep(pauseMs * (0.75 + 0.5 * this.#o.random.chance()), stopping);
   }
 
-  /** Renews until the term is over. */
   async #lead(stopping: AbortSignal): Promise<void> {
     const term = this.#term;
     let retryAt = -Infinity;

@@ -36,7 +36,6 @@ const STEADY_MS = 60_000;
 interface Tenure {
   readonly term: Term;
   readonly ending: AbortController;
-  /** Names of duties that have not come to their end. */
   readonly busy: Set<string>;
   readonly done: Promise<unknown>;
 }

@@ -50,11 +50,6 @@ export class LeaderElections extends Lifecycle {
     return this.#electors.scheduler;
   }
 
-  /** Its terms are numbered by the store that it compacts. */
-  get compactor(): Leadership {
-    return this.#electors.log_compactor;
-  }
-
   of(role: LeaderRole): Leadership {
     return this.#electors[role];
   }

@@ -37,36 +37,25 @@ export class LockCalls {
     return { forMs: this.#clock.monotonic() - since, error };
   }
 
-  ask<Value>(call: () => Promise<Value>, options: AskOptions<Value> = {}): Promise<Answer<Value>> {
+  async ask<Value>(call: () => Promise<Value>, options: AskOptions<Value> = {}): Promise<Answer<Value>> {
     const { deadlineMs = this.#deadlineMs, stopping, late } = options;
     const sentAt = this.#clock.monotonic();
-    return new Promise((resolve) => {
-      let waiting = true;
-      const close = (answer: Answer<Value>): void => {
-        if (!waiting) return;
-        waiting = false;
-        cancel();
-        stopping?.removeEventListener("abort", stop);
-        if (answer.given) this.#unanswered = null;
-        else if (!stopping?.aborted)
-          this.#unanswered = { since: this.#unanswered?.since ?? sentAt, error: answer.error };
-        resolve(answer);
-      };
-      const stop = (): void => close({ given: false, error: new BatonError("STOPPED", "stopped") });
-      const cancel = this.#clock.after(deadlineMs, () => {
-        const error = new BatonError("DEADLINE", `no answer of the leader lock within ${deadlineMs} ms`);
-        close({ given: false, error });
-      });
-      stopping?.addEventListener("abort", stop, { once: true });
-      const asked = (async () => call())().then(
-        async (value) => {
-          if (waiting) close({ given: true, value });
-          else await late?.(value);
-        },
-        (error: unknown) => close({ given: false, error }),
-      );
-      if (late) this.track(asked);
-    });
+    const asked = (async () => call())().then(
+      (value): Answer<Value> => ({ given: true, value }),
+      (error: unknown): Answer<Value> => ({ given: false, error }),
+    );
+    if (late) this.track(asked);
+    const answer = await within(this.#clock, deadlineMs, asked, stopping);
+    if (!answer && late) this.track(asked.then((later) => later.given && late(later.value)));
+    if (answer?.given) {
+      this.#unanswered = null;
+      return answer;
+    }
+    if (stopping?.aborted) return { given: false, error: new BatonError("STOPPED", "stopped") };
+    const error =
+      answer?.error ?? new BatonError("DEADLINE", `no answer of the leader lock within ${deadlineMs} ms`);
+    this.#unanswered = { since: this.#unanswered?.since ?? sentAt, error };
+    return { given: false, error };
   }
 
   track(work: Promise<unknown>): void {

@@ -18,7 +18,7 @@ export type CoordinationChoice =
 
 export async function openCoordination(choice: CoordinationChoice): Promise<Coordination> {
   if (choice.kind === "standalone")
-    return (await import("./standalone/coordination.ts")).openStandalone(choice);
+    return new (await import("./standalone/coordination.ts")).StandaloneCoordination(choice);
   const { PostgresCoordination } = await import("./postgres/coordination.ts");
   return new PostgresCoordination(choice, choice.kind === "postgres" ? undefined : await openLocks(choice));
 }

@@ -183,7 +183,7 @@ export class BatonNode extends Lifecycle {
     p.state.draining = true;
     this.#released = 0;
     w.inFlight.close();
-    await this.#announceStatus("draining");
+    await this.#setStatus("draining");
     const early = { hurry: this.#hurry.signal, ...(callOff && { callOff }) };
     const [drained, handed] = await Promise.all([
       w.worker.drain({ timeoutMs, cleanupMs, ...early }),
@@ -211,7 +211,7 @@ export class BatonNode extends Lifecycle {
     if (status === "active") await this.#takeWork();
     w.inFlight.open();
     p.state.draining = false;
-    await this.#announceStatus(status);
+    await this.#setStatus(status);
   }
 
   /** What begins with the first work and ends after the last. */
@@ -277,15 +277,6 @@ export class BatonNode extends Lifecycle {
     p.events.emit("node.status", status);
   }
 
-  /** The other nodes find out by themselves when they cannot be informed. */
-  async #announceStatus(status: NodeStatus): Promise<void> {
-    try {
-      await this.#setStatus(status);
-    } catch (error) {
-      this.#built.p.log.warn({ err: error, status }, "could not inform the other nodes");
-    }
-  }
-
   /**
    * A store of our own is ours whatever we were called before (container hosts have a new name at each start): waits for our
    * first term as its compactor and takes back what an earlier incarnation left running. In a shared store the leader does it.
@@ -293,8 +284,10 @@ export class BatonNode extends Lifecycle {
   async #takeBackOwnJobs(): Promise<void> {
     const { p, e, w } = this.#built;
     using limit = new Deadline(p.clock, FIRST_TERM_MS);
-    for await (const term of e.compactor.changes(limit.signal)) if (term) break;
-    const term = e.compactor.held();
+    // The terms of this role are numbered by the store that it compacts.
+    const compactor = e.of("log_compactor");
+    for await (const own of compactor.changes(limit.signal)) if (own) break;
+    const term = compactor.held();
     if (!term) {
       const message = `no leadership of the own store within ${FIRST_TERM_MS / 1_000} s; see the log for the reason`;
       throw new BatonError("NO_LEADER", message);

@@ -9,6 +9,15 @@ import type { NodeServices } from "../api/node-services.ts";
 import { PeerRequestHandler } from "../api/peer-request-handler.ts";
 import { BacklogReader } from "../observe/backlog-reader.ts";
 import { ClusterView } from "../observe/cluster-view.ts";
+import { join } from "node:path";
+import { Access } from "../access/access.ts";
+import { CredentialReplicas } from "../access/credential-replicas.ts";
+import { Credentials } from "../access/credentials.ts";
+import { FirstToken } from "../access/first-token.ts";
+import { asksCallers } from "../config/checks.ts";
+import { ADMIN_TOKEN_FILE } from "../config/secrets/secret-file.ts";
+import { PEER_ROUTES } from "../peers/rpc/peer-routes.ts";
+import type { PeerHandler } from "../transport/transport.ts";
 import type { LeaderElections } from "../leadership/leader-elections.ts";
 import { Readiness } from "../observe/readiness.ts";
 import { StoreSnapshots } from "../observe/store-snapshots.ts";
@@ -22,7 +31,6 @@ import { observeNode } from "../observe/observe-node.ts";
 import { VERSION } from "../platform/version.ts";
 import type { PeerBackend } from "./backend-peers.ts";
 import type { Backend } from "./backend.ts";
-import { accessOf, type AccessEntry } from "./entry-access.ts";
 import type { NodePlatform } from "./platform.ts";
 import type { Work } from "./work.ts";
 
@@ -54,6 +62,43 @@ export async function entry(p: NodePlatform, b: Backend, e: LeaderElections, w: 
     });
   }
   return { services, executor, backlog, records, http, joinServer };
+}
+
+/** How callers are authenticated, and what nodes with their own stores ask each other for it. */
+interface AccessEntry {
+  readonly access: Access;
+  readonly mounts: Readonly<Record<string, PeerHandler>>;
+}
+
+function accessOf(p: NodePlatform, b: Backend, { scheduler }: LeaderElections): AccessEntry {
+  const { settings } = p;
+  const { store, peers } = b;
+  const credentials = new Credentials(p, store.access, store.guarantees.shared);
+  const replicas = peers && new CredentialReplicas(p, credentials, peers);
+  const open = !asksCallers(settings);
+  const { token } = settings.access;
+  const file = store.guarantees.keepsTokenFile ? join(settings.data, ADMIN_TOKEN_FILE) : null;
+  const firstToken = new FirstToken(
+    p,
+    credentials,
+    file,
+    replicas && {
+      agreed: peers.firstToken,
+      leads: () => scheduler.held() !== null,
+      settled: () => replicas.hasHeard(scheduler.current()?.leader ?? ""),
+    },
+  );
+  const access = new Access(p, {
+    credentials,
+    open,
+    fixedToken: token,
+    firstToken: open || token !== "" ? null : firstToken,
+    beside: replicas ? [replicas] : [],
+  });
+  return {
+    access,
+    mounts: replicas ? { [PEER_ROUTES.credentials.path]: replicas.handle } : {},
+  };
 }
 
 /** What the operations of the API work with. */

@@ -43,13 +43,11 @@ export function peerWork(
     retractions,
     retracted,
   });
-  /** Also those that were never heard of: they belong to those of whom a majority counts. */
-  const voters = () => {
-    const known = new Map(nodes().map((node) => [node.name, node]));
-    return coordination.voters().map((name) => known.get(name) ?? { name, url: coordination.address(name) });
-  };
   const schedules = new ReplicatedSchedules(platform, {
-    voters,
+    // Also those that were never heard of: they belong to those of whom a majority counts.
+    voters: () => coordination.voters().map((name) => ({ name, url: coordination.address(name) })),
+    entry: (member) => coordination.entry(member),
+    membership: coordination,
     call: transport.call.bind(transport),
     ...(settings.cluster.quorum === "none" && { required: () => 1 }),
     store,
@@ -59,6 +57,7 @@ export function peerWork(
     accepts: () => !state.draining,
     onReady: () => signal.raise(),
   });
+  coordination.settleFirst(() => schedules.settle());
   const pauses = new QueuePauses(platform, schedules, leadership, store);
   const mounts: Readonly<Record<string, PeerHandler>> = {
     "/peer/placement": rounds.handle,

@@ -2,12 +2,12 @@
 
 import { BullyCoordination, type BullyOptions } from "./bully/coordination.ts";
 import type { PeerPlatform } from "./bully/peer-state.ts";
-import { openStandalone } from "../leadership/standalone/coordination.ts";
+import { StandaloneCoordination } from "../leadership/standalone/coordination.ts";
 
 /** The peers together are the lock of the scheduler; each node leads the other roles by itself. */
 export function openPeers(platform: PeerPlatform, options: BullyOptions): BullyCoordination {
   const { info, terms } = options;
-  return new BullyCoordination(platform, openStandalone({ ...platform, info, terms }), options);
+  return new BullyCoordination(platform, new StandaloneCoordination({ ...platform, info, terms }), options);
 }
 
 export { JoinServer, type JoinServerOptions } from "./bully/joining/join-server.ts";

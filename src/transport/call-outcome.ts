@@ -26,24 +26,18 @@ export function limitMs(options: CallOptions | StreamOptions): number {
   return "headMs" in options ? options.headMs : options.deadlineMs;
 }
 
-/** Where a peer is: the origin, and the path at which a proxy offers it, if there is one. */
-export interface PeerAddress {
-  readonly origin: string;
-  readonly base: string;
-}
-
 /**
- * The address, or the refusal: an url may come from a peer's own announcement, so a bad one is an outcome like an
- * unreachable peer, not an exception.
+ * Where a peer is: the origin, and the path at which a proxy offers it, if there is one. Or the refusal: an url may come
+ * from a peer's own announcement, so a bad one is an outcome like an unreachable peer, not an exception.
  */
-export function peerAddress(peerUrl: string): PeerAddress | Failure {
+export function peerAddress(peerUrl: string): string | Failure {
   if (!URL.canParse(peerUrl)) return refused(`the peer's url is not a url: ${JSON.stringify(peerUrl)}`);
   const url = new URL(peerUrl);
   if (url.protocol !== "http:" && url.protocol !== "https:") {
     return refused(`the peer's url must begin with http:// or https://, not ${url.protocol}`);
   }
   if (url.username || url.password) return refused("the peer's url must not carry a user or a password");
-  return { origin: url.origin, base: url.pathname.replace(/\/$/, "") };
+  return url.origin + url.pathname.replace(/\/$/, "");
 }
 
 /** The refusal of what cannot be sent to any peer. */

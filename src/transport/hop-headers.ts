@@ -84,12 +84,7 @@ export function headersOn(
   requestId: string,
   principal: Principal | null,
 ): Record<string, string> {
-  const passed: Record<string, string> = { "x-request-id": requestId, ...principalHeader(principal) };
-  for (const name of PASSED_ON) {
-    const value = headers[name];
-    if (typeof value === "string") passed[name] = value;
-  }
-  return passed;
+  return { "x-request-id": requestId, ...principalHeader(principal), ...picked(headers, PASSED_ON) };
 }
 
 /** For every call to another node on behalf of a caller; without it a node calls for itself, with the permission admin. */
@@ -98,8 +93,12 @@ export function principalHeader(principal: Principal | null): Record<string, str
 }
 
 export function headersBack(headers: Headers): Record<string, string> {
+  return picked(headers, PASSED_BACK);
+}
+
+function picked(headers: Headers, names: readonly string[]): Record<string, string> {
   const passed: Record<string, string> = {};
-  for (const name of PASSED_BACK) {
+  for (const name of names) {
     const value = headers[name];
     if (typeof value === "string") passed[name] = value;
   }

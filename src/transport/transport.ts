@@ -43,7 +43,6 @@ export interface PeerRequest {
   /** With its query. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sent as it is. */
   readonly body?: string;
 }
 

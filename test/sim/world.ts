@@ -63,8 +63,6 @@ export class World {
   readonly database: SharedDatabase | null;
   readonly nodes: readonly SimNode[];
   readonly joined: boolean;
-  /** Whether a node was removed that is perhaps not back yet. */
-  removing = false;
   readonly workload: Workload;
   readonly #dice;
   #requests = 0;

@@ -311,7 +311,7 @@ class MemoryTransport extends Lifecycle implements Transport {
   ): Promise<Result | Failure> {
     if (!this.running) return refused("the transport is not running");
     const address = peerAddress(peerUrl);
-    if ("outcome" in address) return address;
+    if (typeof address !== "string") return address;
     const mistake = mistakeIn(request, options);
     if (mistake) return mistake;
     const given = Promise.withResolvers<Result | Failure>();
@@ -324,7 +324,7 @@ class MemoryTransport extends Lifecycle implements Transport {
     const stopping = this.#stopping.signal;
     signal?.addEventListener("abort", abort, { once: true });
     stopping.addEventListener("abort", stop, { once: true });
-    void this.#send(address.origin, request, over.signal).then(async (carried) => {
+    void this.#send(new URL(address).origin, request, over.signal).then(async (carried) => {
       if (!carried) return;
       await this.#clock.turn();
       if (carried.outcome !== "reply") given.resolve(carried);

@@ -12,14 +12,17 @@ import { seededRandom } from "./seeded-random.ts";
 import { memoryStore, type MemoryStore } from "./memory-store.ts";
 import type { FireVerdict, Firing, NotedOccurrence } from "../../src/store/store.ts";
 import { MemoryNetwork } from "./memory-network.ts";
-import { nodeNames, ReplicaNode, urlOf } from "./replica-node.ts";
+import { nodeInfo, nodeNames, ReplicaNode, urlOf } from "./replica-node.ts";
 
 export const SECOND_MS = 1_000;
 
 export class ReplicaWorld {
   readonly clock = new ManualClock();
   readonly network = new MemoryNetwork(this.clock);
-  readonly members: readonly NodeName[];
+  members: readonly NodeName[];
+  /** Of those that have joined again; and what each node has on its disk about that. */
+  readonly #entries = new Map<NodeName, string>();
+  readonly #caughtUp = new Map<NodeName, string>();
   readonly disks = new Map<NodeName, MemoryStore>();
   readonly nodes = new Map<NodeName, ReplicaNode>();
   readonly warnings: string[] = [];
@@ -58,7 +61,16 @@ export class ReplicaWorld {
       const empty = memoryStore({ clock: this.clock });
       this.disks.set(name, empty);
     }
+    const caughtUp = this.#caughtUp;
     const parts: Partial<ReplicatedSchedulesOptions> = {
+      voters: () => this.members.map((member) => nodeInfo(member)),
+      entry: (member) => this.#entries.get(member) ?? "",
+      membership: {
+        get caughtUp() {
+          return caughtUp.get(name) ?? "";
+        },
+        catchUp: async (entry) => void caughtUp.set(name, entry),
+      },
       targets: () => this.targets,
       accepts: () => !this.draining.has(name),
       ...this.parts,
@@ -94,6 +106,16 @@ export class ReplicaWorld {
   depose(name: NodeName): void {
     this.nodes.get(name)!.term = null;
     for (const duty of this.#duties) if (duty.name === name) duty.ending.abort();
+  }
+
+  leave(name: NodeName): void {
+    this.members = this.members.filter((member) => member !== name);
+  }
+
+  /** Again, with what it has on its disk. */
+  join(name: NodeName): void {
+    this.members = [...this.members, name];
+    this.#entries.set(name, String(Number(this.#entries.get(name) ?? "") + 1));
   }
 
   isolate(name: NodeName, how: "silent" | "refused" = "silent"): void {

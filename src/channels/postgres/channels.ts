@@ -69,7 +69,7 @@ export class PostgresChannels extends BaseChannels<QueueSource<TakenRows>> {
     const { url, clock, random, log } = options;
     this.#o = options;
     this.#pooler = options.pooler ?? new PoolerCheck({ url, clock });
-    const session: PostgresSessionOptions = { ...sessionOptions(options), pooler: this.#pooler };
+    const session: PostgresSessionOptions = { ...options, pooler: this.#pooler };
     const channel = channelName(plainSchema(options.schema));
     const origin = random.uuid().replaceAll("-", "").slice(0, 16);
     this.#sender = new PostgresSession({
@@ -169,19 +169,6 @@ export class PostgresChannels extends BaseChannels<QueueSource<TakenRows>> {
     for (const queue of this.queues) this.wake(queue);
     this.#o.onGap?.();
   }
-}
-
-function sessionOptions(options: PostgresChannelsOptions): PostgresSessionOptions {
-  const { url, clock, random, schema, applicationName, connectMs, statementMs } = options;
-  return {
-    url,
-    clock,
-    random,
-    ...(schema !== undefined && { schema }),
-    ...(applicationName !== undefined && { applicationName }),
-    ...(connectMs !== undefined && { connectMs }),
-    ...(statementMs !== undefined && { statementMs }),
-  };
 }
 
 const CHANNEL_LENGTH_MAX = 63;

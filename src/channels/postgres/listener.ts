@@ -41,7 +41,7 @@ const FETCH = read("channels-hint-fetch", "SELECT id, body FROM baton.hint WHERE
 export class Listener extends Lifecycle {
   readonly #o: ListenerOptions;
   readonly #session: PostgresSession;
-  readonly counters = { heard: 0, gaps: 0, deaf: 0 };
+  readonly counters = { gaps: 0, deaf: 0 };
   /** How often LISTEN was said in this life. */
   #listens = 0;
   /** The number of the last payload of ours that came back. */
@@ -97,7 +97,6 @@ export class Listener extends Lifecycle {
       this.#onEcho();
       return;
     }
-    this.counters.heard += 1;
     this.#receive(payload.entries());
   }
 

@@ -54,7 +54,7 @@ export class Publisher {
   readonly #o: PublisherOptions;
   readonly #outbox: Batcher<Outgoing, undefined>;
   #number = 0;
-  readonly counters = { notifies: 0, payloads: 0, messages: 0, large: 0 };
+  readonly counters = { notifies: 0, payloads: 0, large: 0 };
 
   constructor(options: PublisherOptions) {
     this.#o = options;
@@ -77,7 +77,6 @@ export class Publisher {
         entries.push(storedEntry(topic, id));
       }
     }
-    this.counters.messages += messages.length;
     this.counters.large += large.length;
     return this.#outbox.add({ entries, large, announcement: false });
   }

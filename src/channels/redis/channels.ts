@@ -144,7 +144,7 @@ export class RedisChannels extends BaseChannels<RedisSource> {
   }
 
   get counters() {
-    return { ...this.#publisher.counters, ...this.#listener.counters };
+    return this.#listener.counters;
   }
 
   protected async store(queue: string, messages: readonly EncodedMessage[]): Promise<void> {

@@ -36,7 +36,6 @@ const LARGE_KEPT_MS = 60_000;
 export class Publisher {
   readonly #o: PublisherOptions;
   readonly #outbox: Batcher<Outgoing, undefined>;
-  readonly counters = { entries: 0, messages: 0, large: 0 };
 
   constructor(options: PublisherOptions) {
     this.#o = options;
@@ -69,8 +68,6 @@ export class Publisher {
     const entries = pack(values);
     const keys = [key("topics"), key("topics", "count")];
     for (const fields of entries) sent.push(session.run(PUBLISH, keys, [entriesMax, origin, ...fields]));
-    this.counters.entries += entries.length;
-    this.counters.messages += values.length;
     // All of them settle before the next flush: the order of publishing is that of the commands.
     for (const outcome of await Promise.allSettled(sent)) {
       if (outcome.status === "rejected") throw outcome.reason;
@@ -80,7 +77,6 @@ export class Publisher {
 
   #store(value: string, sent: Promise<unknown>[]): string {
     const id = this.#o.random.uuid();
-    this.counters.large += 1;
     const stored = ["SET", this.#o.key("large", id), value, "PX", String(LARGE_KEPT_MS)];
     sent.push(this.#o.session.send(stored));
     return storedValue(id);

@@ -20,6 +20,8 @@ export interface PeerSet extends SetNumber {
   readonly cluster: string;
   /** The address of each member. */
   readonly members: Readonly<Record<string, string>>;
+  /** The number of the set with which each member has joined, as text; the founder has none. A member that was removed and joined again has another. */
+  readonly entries?: Readonly<Record<string, string>> | undefined;
   /** Lives that were sent away, the newest first, so that they can be told. */
   readonly removed: readonly RemovedIncarnation[];
 }
@@ -51,21 +53,30 @@ export function renumbered(set: PeerSet, epoch: number): PeerSet {
 /** Null when nothing changes. */
 export function withMember(set: PeerSet, name: NodeName, address: string): PeerSet | null {
   if (isMember(set, name) && set.members[name] === address) return null;
+  const count = set.count + 1;
   const removed = set.removed.filter((life) => life.name !== name);
-  return { ...set, count: set.count + 1, members: { ...set.members, [name]: address }, removed };
+  const entry = isMember(set, name) ? entryOf(set, name) : `${set.epoch}.${count}`;
+  const entries = { ...set.entries, [name]: entry };
+  return { ...set, count, members: { ...set.members, [name]: address }, entries, removed };
 }
 
 /** Null when it is no member. */
 export function withoutMember(set: PeerSet, life: RemovedIncarnation): PeerSet | null {
   if (!isMember(set, life.name)) return null;
   const { [life.name]: _, ...members } = set.members;
+  const { [life.name]: _entry, ...entries } = set.entries ?? {};
   const others = set.removed.filter((one) => one.name !== life.name);
-  return { ...set, count: set.count + 1, members, removed: [life, ...others].slice(0, REMOVED_MAX) };
+  return { ...set, count: set.count + 1, members, entries, removed: [life, ...others].slice(0, REMOVED_MAX) };
 }
 
 /** A node may be called `constructor`. */
 export function isMember(set: PeerSet, name: string): boolean {
   return Object.hasOwn(set.members, name);
+}
+
+/** Which membership of that node this is, see `PeerSet.entries`; empty for the founder. */
+export function entryOf({ entries = {} }: PeerSet, name: string): string {
+  return Object.hasOwn(entries, name) ? entries[name]! : "";
 }
 
 export function namesOf(set: PeerSet): readonly NodeName[] {

@@ -3,26 +3,34 @@
 import { type ScheduleNote, compareVersions } from "./schedule-register.ts";
 import { majorityOf } from "../leadership/bully.ts";
 
+export interface Witness {
+  /** Never brought up to date by a leader, as after the loss of its disk. */
+  readonly blank: boolean;
+  /** It was removed from the cluster, and no leader has brought it up to date since it joined again. */
+  readonly returned: boolean;
+}
+
 export interface ReadSoFar {
   readonly members: number;
   readonly required: number;
-  /** Whether each that has answered is blank: never brought up to date by a leader, as after the loss of its disk. */
-  readonly answers: readonly { readonly blank: boolean }[];
+  readonly answers: readonly Witness[];
   /** Those that may still answer. */
   readonly left: number;
 }
 
 /**
- * Whether a new leader has read enough. A blank node's word does not count: what it once noted with others may be gone.
- * It does when all members have answered, for there is nothing else to be found; or when everybody is blank and nobody is
- * left to wait for, for then the cluster is new.
+ * Whether a new leader has read enough. The word of a blank or returned node does not count: what it once noted with others
+ * may be gone, or old. It does when all members have answered, for there is nothing else to be found; or when everybody is
+ * blank and nobody is left to wait for, for then the cluster is new.
  */
 export function readEnough({ members, required, answers, left }: ReadSoFar): boolean {
   if (answers.length === members) return true;
-  const sound = answers.filter(({ blank }) => !blank).length;
-  if (sound >= Math.max(required, majorityOf(members))) return true;
+  const sound = answers.filter(({ blank, returned }) => !blank && !returned).length;
+  const majority = majorityOf(members);
+  if (sound >= Math.max(required, majority)) return true;
   if (left > 0 || answers.length < required) return false;
-  return sound === 0 || sound >= required;
+  const isNew = sound === 0 && !answers.some(({ returned }) => returned);
+  return isNew || sound >= required || required < majority;
 }
 
 /** The highest version of each schedule, and who had it. Of equal ones that of `first`, then the alphabetical order. */

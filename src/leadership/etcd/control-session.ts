@@ -1,23 +1,28 @@
 /**
  * A node's access to etcd: the names of our keys, transactions and leases with deadlines, and a watch on the leaders'
- * keys. Its connections carry nothing else, so that leases never wait.
+ * keys, reopened whenever it breaks. Its connections carry nothing else, so that leases never wait.
+ *
+ * The watch only delivers hints: after each opening the listener has to read the keys, because changes in between are
+ * lost.
  *
  * In etcd nothing ends with a connection: the death of a leader is noticed when its lease ends.
  */
 
 import type { Clock } from "../../platform/clock.ts";
 import type { Platform } from "../../platform/platform.ts";
+import { Backoff, Loop, within } from "../../platform/loop.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import { Gateway } from "./gateway.ts";
 import { EtcdRefusal, GRPC, unavailable } from "./gateway-errors.ts";
 import {
+  range,
   readAnswer,
+  readWatch,
   transactionBody,
   type Transaction,
   type TransactionAnswer,
   type WatchEvent,
 } from "./key-value.ts";
-import { WatchStream } from "./watch-stream.ts";
 
 export interface ControlOptions extends Pick<Platform, "clock" | "random"> {
   readonly url: string;
@@ -31,21 +36,33 @@ export interface ControlOptions extends Pick<Platform, "clock" | "random"> {
   readonly onLeader: (event: WatchEvent) => void;
 }
 
+const FIRST_PAUSE_MS = 10;
+/** Longer, and a release is noticed by polling only, for so long after etcd has come back. */
+const PAUSE_MS_MAX = 1_000;
+
 export class ControlSession extends Lifecycle {
   readonly commandMs: number;
   readonly time: Clock;
-  readonly #prefix: string;
+  readonly #o: ControlOptions;
   readonly #gateway: Gateway;
-  readonly #watch: WatchStream;
+  readonly #watches: Loop;
+  #opened = Promise.withResolvers<void>();
+  #open = false;
 
   constructor(options: ControlOptions) {
     super();
-    const { prefix, commandMs, time, onReady, onLeader } = options;
-    this.commandMs = commandMs;
-    this.time = time;
-    this.#prefix = prefix;
+    this.commandMs = options.commandMs;
+    this.time = options.time;
+    this.#o = options;
     this.#gateway = new Gateway(options);
-    this.#watch = new WatchStream(options, this.#gateway, this.key("leader", ""), onReady, onLeader);
+    const backoff = new Backoff(FIRST_PAUSE_MS, PAUSE_MS_MAX, options.random);
+    this.#watches = new Loop(options.clock, async (signal) => {
+      // It is opened again; the calls report what is wrong.
+      await this.#watch(signal).catch(() => {});
+      if (this.#open) backoff.reset();
+      this.#open = false;
+      return backoff.next();
+    });
   }
 
   /** Members that did not answer the last request, with the reason; none where there is no other. */
@@ -54,7 +71,7 @@ export class ControlSession extends Lifecycle {
   }
 
   key(...parts: readonly string[]): string {
-    return [this.#prefix, ...parts].join("/");
+    return [this.#o.prefix, ...parts].join("/");
   }
 
   async transact(transaction: Transaction, deadlineMs = this.commandMs): Promise<TransactionAnswer> {
@@ -96,14 +113,31 @@ export class ControlSession extends Lifecycle {
     this.revokeLease(lease).catch(() => {});
   }
 
+  /** A watch that cannot be opened yet is no reason not to start. */
   protected async onStart(): Promise<void> {
     await this.#gateway.start();
-    await this.#watch.start();
+    this.#opened = Promise.withResolvers();
+    this.#watches.start();
+    await within(this.#o.clock, this.commandMs, this.#opened.promise);
   }
 
   protected async onStop(): Promise<void> {
-    await this.#watch.stop();
+    await this.#watches.stop();
     await this.#gateway.stop();
+  }
+
+  async #watch(signal: AbortSignal): Promise<void> {
+    const body = JSON.stringify({ create_request: range(this.key("leader", "")) });
+    await this.#gateway.stream("/v3/watch", body, signal, (message) => {
+      const seen = readWatch(message);
+      if (!seen || seen.canceled) throw new Error("the watch was cancelled");
+      if (seen.created) {
+        this.#open = true;
+        this.#opened.resolve();
+        this.#o.onReady();
+      }
+      for (const event of seen.events) this.#o.onLeader(event);
+    });
   }
 }
 

@@ -2,7 +2,6 @@
 
 import { BatonError } from "../../core/errors.ts";
 
-/** The numbers of gRPC, in which etcd says what is wrong. */
 export const GRPC = {
   invalidArgument: 3,
   deadlineExceeded: 4,

@@ -38,7 +38,6 @@ export class Gateway extends Lifecycle {
   #pools: readonly Pool[] = [];
   #current = 0;
   #token: Promise<string | null> | null = null;
-  /** Why each member failed when it was asked last. */
   readonly #failures = new Map<string, string>();
 
   constructor(options: GatewayOptions) {

@@ -14,7 +14,6 @@ import type { LeaderRole, Term } from "../../core/leadership/term.ts";
 import type { ControlSession } from "./control-session.ts";
 import { get, isUnder, put, unchanged, type KeyValue } from "./key-value.ts";
 
-/** The lease of a role. */
 export interface LeaseRecord {
   readonly term: Term;
   readonly lease: string;

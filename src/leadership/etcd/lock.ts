@@ -5,7 +5,7 @@
  * keeps epochs growing, so an etcd that was restored or set up anew does no harm.
  *
  * A standby waits for the end of the key (a release, the end of etcd's lease, an operator), which a watch reports at
- * once, or for the end of our own lease (unchanged-timer.ts), which may be shorter than etcd can count. A renewal that
+ * once, or for the end of our own lease, which may be shorter than etcd can count. A renewal that
  * was delayed in a stalled etcd may take effect late: it prolongs the wait of the others, but revives nothing for its
  * sender, which counts from the time of sending.
  */
@@ -22,7 +22,6 @@ export class EtcdLock extends AdmittedLock<LeaseRecord> {
   readonly #keys: LeaderRecord;
   /** The newest revision of the key that was seen here, and since when by our clock. */
   #seen = { revision: 0, since: 0 };
-  /** What was granted or renewed here last. */
   #own: LeaseRecord | null = null;
 
   constructor(options: AdmittedLockOptions, control: ControlSession) {

@@ -43,17 +43,18 @@ export class AdvisoryLocks {
   readonly #control: ControlSession;
   readonly #session: PostgresSession;
   readonly #locks: AdvisoryLock[] = [];
+  readonly clock: Clock;
   readonly #pause: Pause;
   /** Distinguishes a late answer of an earlier session. */
   #turn = 0;
   #asking = false;
-  /** The lock that the session is blocked on. */
   #blockedOn: AdvisoryLock | null = null;
   #pid = 0;
   #starting: Promise<void> | null = null;
 
   constructor(control: ControlSession, clock: Clock) {
     this.#control = control;
+    this.clock = clock;
     this.#pause = new Pause(clock);
     this.#session = new PostgresSession({
       ...control.sessionOptions(),
@@ -66,13 +67,12 @@ export class AdvisoryLocks {
     });
   }
 
-  /** Of the session in use. */
   get pid(): number {
     return this.#pid;
   }
 
-  lock(key: bigint, clock: Clock, events: LockEvents): AdvisoryLock {
-    const lock = new AdvisoryLock(this, key, clock, events);
+  lock(key: bigint, events: LockEvents): AdvisoryLock {
+    const lock = new AdvisoryLock(this, key, events);
     this.#locks.push(lock);
     return lock;
   }
@@ -168,21 +168,18 @@ export class AdvisoryLocks {
   }
 }
 
-/** The lock of one role. */
 export class AdvisoryLock implements Queryable {
   readonly key: bigint;
   /** Whether to stand in line, also again after the session broke. */
   wanted = false;
   held = false;
   readonly #locks: AdvisoryLocks;
-  readonly #clock: Clock;
   readonly #events: LockEvents;
   readonly #waiters = new Set<() => void>();
 
-  constructor(locks: AdvisoryLocks, key: bigint, clock: Clock, events: LockEvents) {
+  constructor(locks: AdvisoryLocks, key: bigint, events: LockEvents) {
     this.#locks = locks;
     this.key = key;
-    this.#clock = clock;
     this.#events = events;
   }
 
@@ -202,7 +199,7 @@ export class AdvisoryLock implements Queryable {
     const over = new AbortController();
     const wake = (): void => over.abort();
     this.#waiters.add(wake);
-    await this.#clock.sleep(ms, over.signal);
+    await this.#locks.clock.sleep(ms, over.signal);
     this.#waiters.delete(wake);
     return this.held;
   }
@@ -226,7 +223,6 @@ export class AdvisoryLock implements Queryable {
     await this.#locks.stopWaiting(this);
   }
 
-  /** It is ours. */
   take(): void {
     this.held = true;
     for (const wake of this.#waiters) wake();

@@ -90,17 +90,14 @@ export class ControlSession extends Lifecycle {
     return { url, schema, clock, random, pooler, applicationName: applicationName(identity) };
   }
 
-  /** Whether our sessions are not our own. */
   get pooled(): boolean {
     return this.#pooled ?? false;
   }
 
-  /** Whether this session holds the lock of our incarnation. */
   get locked(): boolean {
     return this.#locked;
   }
 
-  /** Whether notifications arrive here. */
   get listening(): boolean {
     return this.#pooled === false && this.#session.open;
   }
@@ -173,7 +170,6 @@ const STATE = read(
      inet_server_addr()::text AS address`,
 );
 
-/** Checks once at the start whether the server can be used. */
 async function checkServer(session: PostgresSession): Promise<void> {
   const [state] = await session.query<{ in_recovery: boolean; has_tables: boolean; address: string | null }>(
     STATE,

@@ -3,7 +3,6 @@
  * store compares in writes. These rows decide; the advisory lock only makes failover fast.
  */
 
-import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity } from "../../core/node.ts";
 import type { LeaderRole, Term } from "../../core/leadership/term.ts";
 import { read, write, type Queryable } from "../../platform/drivers/postgres/postgres.ts";
@@ -41,12 +40,12 @@ const FENCE = "role = $2 AND leader = $3 AND incarnation = $4 AND epoch = $5";
 
 const LOOK = read(
   "leader-look",
-  `SELECT l.leader, l.incarnation, l.epoch, l.lease_until - ${NOW} AS left_ms, l.lease_until = 0 AS free, l.locked
+  `SELECT l.leader, l.incarnation, l.epoch, l.lease_until - ${NOW} AS "leftMs", l.lease_until = 0 AS free, l.locked
    FROM baton.leader l JOIN baton.term t USING (role) WHERE role = $2`,
 );
 const TENURE = read(
   "leader-tenure",
-  `SELECT leader, incarnation, epoch, acquired_at, lease_until FROM baton.leader
+  `SELECT role, leader, incarnation, epoch, acquired_at AS "acquiredAt", lease_until AS "leaseUntil" FROM baton.leader
    WHERE role = $2 AND lease_until > ${NOW}`,
 );
 /** A row that is missing begins above every epoch that anything else remembers. */
@@ -134,23 +133,6 @@ const EVICT_OLD_SELF = write(
    ) SELECT count(pg_terminate_backend(pid)) AS ended FROM victims`,
 );
 
-interface SeatRow {
-  readonly leader: string;
-  readonly incarnation: string;
-  readonly epoch: number;
-  readonly left_ms: number;
-  readonly free: boolean;
-  readonly locked: boolean;
-}
-
-interface TenureRow {
-  readonly leader: NodeName;
-  readonly incarnation: string;
-  readonly epoch: number;
-  readonly acquired_at: number;
-  readonly lease_until: number;
-}
-
 export class LeaderRecord {
   readonly #control: ControlSession;
   readonly #role: LeaderRole;
@@ -162,21 +144,15 @@ export class LeaderRecord {
 
   async look(): Promise<LeaseRecord> {
     for (;;) {
-      const [row] = await this.#control.query<SeatRow>(LOOK, [this.#control.now(), this.#role]);
-      if (row) {
-        const { left_ms, ...rest } = row;
-        return { ...rest, leftMs: left_ms };
-      }
+      const [record] = await this.#control.query<LeaseRecord>(LOOK, [this.#control.now(), this.#role]);
+      if (record) return record;
       await this.#control.query(SEED, [this.#role]);
     }
   }
 
   async tenure(): Promise<Tenure | null> {
-    const [row] = await this.#control.query<TenureRow>(TENURE, [this.#control.now(), this.#role]);
-    if (!row) return null;
-    const { leader, incarnation, epoch } = row;
-    const times = { acquiredAt: row.acquired_at, leaseUntil: row.lease_until };
-    return { role: this.#role, leader, incarnation, epoch, ...times };
+    const [tenure] = await this.#control.query<Tenure>(TENURE, [this.#control.now(), this.#role]);
+    return tenure ?? null;
   }
 
   async grant(session: Queryable, request: GrantRequest): Promise<Term | null> {
@@ -212,7 +188,6 @@ export class LeaderRecord {
     return ended(await this.#control.query(EVICT_OLD_SELF, [String(key), ours, applicationPrefix]));
   }
 
-  /** That the leader of the role has changed. */
   #notification(): unknown[] {
     return [LEADER_CHANNEL, this.#control.payload(subjectOf(this.#role))];
   }
@@ -222,7 +197,6 @@ export class LeaderRecord {
   }
 }
 
-/** What a notification of a grant or release is about. */
 export function subjectOf(role: LeaderRole): string {
   return `leader/${role}`;
 }

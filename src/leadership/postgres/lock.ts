@@ -63,7 +63,6 @@ export class PostgresLock implements LeaseLock {
     this.#key = leaderLock(options.role, options.control.schema);
   }
 
-  /** Whether we may not end the sessions of a paused leader. */
   get evictionRefused(): boolean {
     return this.#evictionRefused;
   }
@@ -238,7 +237,7 @@ export class PostgresLock implements LeaseLock {
   #standInLine(): AdvisoryLock | null {
     const { control, clock } = this.#o;
     if (control.pooled) return null;
-    this.#advisory ??= this.#o.advisoryLocks.lock(this.#key, clock, {
+    this.#advisory ??= this.#o.advisoryLocks.lock(this.#key, {
       onHeld: () => {
         this.#callOffUnused();
         this.#callOffUnused = clock.after(UNUSED_MS, () => this.#stepBack());

@@ -28,7 +28,6 @@ interface PostgresMembershipOptions extends Pick<Platform, "identity" | "clock" 
   readonly settings: MembershipSettings;
 }
 
-/** How often a name that is taken is asked for again. */
 const NAME_RETRY_MS = 100;
 const REQUESTS: ReadonlySet<string> = new Set<NodeRequest>(["drain", "resume"]);
 

@@ -1,7 +1,8 @@
 /** The statements and rows of the table of nodes. */
 
 import type { NodeName } from "../../core/ids.ts";
-import type { NodeLoad, NodeRole, NodeStatus } from "../../core/node.ts";
+import type { NodeSign } from "../../core/leadership/failure-detector.ts";
+import type { NodeIdentity, NodeLoad, NodeRole, NodeStatus } from "../../core/node.ts";
 import { read, write } from "../../platform/drivers/postgres/postgres.ts";
 import { HELD_LOCKS, incarnationLock } from "./advisory-lock.ts";
 import { NOW } from "./control-session.ts";
@@ -56,7 +57,7 @@ export const REGISTER = write(
      ON CONFLICT (incarnation) DO UPDATE SET ${UPDATE_OWN}
      RETURNING 1
    )
-   SELECT hostname, version, started_at FROM namesake WHERE alive`,
+   SELECT hostname, version, started_at AS "startedAt" FROM namesake WHERE alive`,
 );
 export const DEREGISTER = write("node-deregister", "DELETE FROM baton.node WHERE incarnation = $1");
 export const LIST = read("node-list", `SELECT ${NOW} AS at, n.* FROM baton.node n ORDER BY name, started_at`);
@@ -69,11 +70,11 @@ export const ASK = write(
 );
 export const SIGNS = read(
   "node-signs",
-  `SELECT pg_postmaster_start_time()::text AS server, ${SERVER_UP} AS server_up,
+  `SELECT pg_postmaster_start_time()::text AS server, ${SERVER_UP} AS "serverUpMs",
      EXISTS (
        SELECT 1 FROM baton.term WHERE role = $2 AND leader = $3 AND incarnation = $4 AND epoch = $5
      ) AS fenced,
-     n.incarnation, n.name, n.status, n.last_heartbeat, n.locked, n.recovered, ${HELD("n")} AS held,
+     n.incarnation, n.name, n.status, n.last_heartbeat AS heartbeat, n.locked, n.recovered, ${HELD("n")} AS held,
      ${NOW} - n.last_heartbeat > $6::bigint AS old
    FROM (VALUES (1)) one LEFT JOIN baton.node n ON true`,
 );
@@ -128,28 +129,14 @@ export interface NodeRow {
 /** Also when we are alone there is one row, with no node in it. */
 export type BeatRow = NodeRow & { readonly own_request: string | null };
 
-export interface NamesakeRow {
-  readonly hostname: string;
-  readonly version: string;
-  readonly started_at: number;
-}
-
-export interface SignRow {
+export interface SignRow extends NodeSign, NodeIdentity {
   readonly server: string;
-  readonly server_up: number;
+  readonly serverUpMs: number;
   readonly fenced: boolean;
-  readonly incarnation: string;
-  readonly name: NodeName;
-  readonly status: NodeStatus;
-  readonly last_heartbeat: number;
-  readonly locked: boolean;
   readonly recovered: boolean;
-  readonly held: boolean;
   readonly old: boolean;
 }
 
-export interface FencedRow {
+export interface FencedRow extends NodeIdentity {
   readonly fenced: boolean;
-  readonly name: NodeName;
-  readonly incarnation: string;
 }

@@ -32,7 +32,6 @@ export interface NodeList {
 
 export interface Registered {
   readonly node: Omit<NodeInfo, "alive">;
-  /** Since its last heartbeat. */
   readonly ageMs: number;
 }
 
@@ -79,8 +78,8 @@ export class NodeRegistry {
     this.#status = "joining";
     try {
       const values = [...this.#own(), this.#deadAfterMs];
-      const [alive] = await this.#control.query<rows.NamesakeRow>(rows.REGISTER, values);
-      return alive ? { hostname: alive.hostname, version: alive.version, startedAt: alive.started_at } : null;
+      const [alive] = await this.#control.query<Namesake>(rows.REGISTER, values);
+      return alive ?? null;
     } catch (error) {
       // A namesake registered in the same moment.
       if (isUniqueViolation(error)) return { hostname: "unknown", version: "unknown", startedAt: 0 };
@@ -146,15 +145,15 @@ export class NodeRegistry {
     const { role, leader, incarnation, epoch } = fence;
     const values = [this.#control.now(), role, leader, incarnation, epoch, forgetAfterMs];
     const found = await this.#control.query<rows.SignRow>(rows.SIGNS, values);
-    const { server, server_up, fenced } = found[0]!;
+    const { server, serverUpMs, fenced } = found[0]!;
     if (!fenced) throw stale(fence);
     const nodes = found.filter(isNode);
     const dead = nodes.filter(({ status }) => status === "dead");
     if (dead.some((row) => row.recovered && row.old)) await this.cleanupDead(forgetAfterMs, fence);
     return {
       server,
-      serverUpMs: server_up,
-      signs: nodes.map(({ last_heartbeat: heartbeat, ...sign }) => ({ ...sign, heartbeat })),
+      serverUpMs,
+      signs: nodes,
       unrecovered: dead.filter((row) => !row.recovered).map(identityOf),
     };
   }
@@ -209,7 +208,6 @@ export class NodeRegistry {
   }
 }
 
-/** The subject of a notification of a request. */
 export function requestSubject(name: NodeName): string {
   return `node/${name}`;
 }

@@ -49,11 +49,9 @@ export class ControlSession extends Lifecycle {
   readonly #o: ControlOptions;
   readonly #redis: Redis;
   readonly #session: RedisSession;
-  /** Where notifications are published. */
   readonly notifications: string;
   readonly #ownChannel: string;
   readonly #serverTime: ServerTime;
-  /** Whether the server reports our subscription. */
   #counted = false;
   #evicts: string | null = null;
 

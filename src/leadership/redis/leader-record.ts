@@ -15,12 +15,10 @@ import { redisScript } from "../../platform/drivers/redis/session.ts";
 import type { Tenure } from "../coordination.ts";
 import { NOW, type ControlSession } from "./control-session.ts";
 
-/** What became of an attempt. */
 export type Grant =
   | { readonly granted: true; readonly term: Term }
   | { readonly granted: false; readonly held: LeaseRecord };
 
-/** The valid lease of a role. */
 export interface LeaseRecord {
   readonly epoch: number;
   readonly leftMs: number;
@@ -155,7 +153,6 @@ export function leaderKey(control: ControlSession, role: LeaderRole): string {
   return role === "scheduler" ? control.key("leader") : control.key("leader", role);
 }
 
-/** What a notification of a released role is about. */
 export function subjectOf(role: LeaderRole): string {
   return `leader/${role}`;
 }

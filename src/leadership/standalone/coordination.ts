@@ -21,11 +21,7 @@ export interface StandaloneOptions extends Pick<Platform, "identity" | "clock"> 
   readonly terms: TermStore;
 }
 
-export function openStandalone(options: StandaloneOptions): Coordination {
-  return new Standalone(options);
-}
-
-class Standalone extends Lifecycle implements Coordination {
+export class StandaloneCoordination extends Lifecycle implements Coordination {
   readonly kind = "standalone";
   readonly membership: Membership;
   readonly #terms: TermStore;

@@ -6,7 +6,6 @@ import { BatonError } from "../../core/errors.ts";
 import type { NodeIdentity } from "../../core/node.ts";
 import { compareSets } from "../../core/leadership/peer-set.ts";
 import type { PeerHandlers } from "../rpc/peer-rpc.ts";
-import type { Candidacy } from "./election/candidacy.ts";
 import type { LeaderWatch } from "./election/leader-watch.ts";
 import type { Heartbeats } from "./heartbeats.ts";
 import type { MemberChanges } from "./joining/member-changes.ts";
@@ -28,7 +27,6 @@ type BullyRoute =
 export function bullyHandlers(
   state: PeerState,
   lock: BullyLock,
-  candidacy: Candidacy,
   heartbeats: Heartbeats,
   watch: LeaderWatch,
   changes: MemberChanges,
@@ -36,7 +34,6 @@ export function bullyHandlers(
 ): Pick<PeerHandlers, BullyRoute> {
   const { identity, peers, voter, settings } = state;
 
-  /** Throws unless the sender is a member. */
   const requireMember = (sender: string, from: NodeIdentity): void => {
     // Over the wire the sender has proved its name; in memory `sender` is an address, which no name can be.
     if (sender !== from.name && peers.has(sender))
@@ -76,8 +73,8 @@ export function bullyHandlers(
       if (holder && !sameIncarnation(holder, candidate)) await watch.check(holder);
       const willing = voter.willing(candidate, set);
       const above = compareNames(identity.name, candidate.name, settings.order) > 0;
-      const stands = willing && above && voter.votes && candidacy.stands && state.status !== "draining";
-      if (stands) candidacy.hint();
+      const stands = willing && above && voter.votes && lock.stands && state.status !== "draining";
+      if (stands) lock.hint();
       const newer = state.newerThan(set) ? peers.set : null;
       return { votes: voter.votes, willing, stands, epoch: voter.epoch, peers: newer };
     },

@@ -12,13 +12,13 @@
 import { majorityOf } from "../../core/leadership/bully.ts";
 import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
+import { entryOf } from "../../core/leadership/peer-set.ts";
 import type { LeaderRole, Term } from "../../core/leadership/term.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { PeerHandler, PeerReply, ReceivedRequest, Transport } from "../../transport/transport.ts";
 import type { Coordination, LeaseLock, Membership } from "../../leadership/coordination.ts";
 import { errorReply, servePeers } from "../rpc/peer-rpc.ts";
 import { bullyHandlers } from "./bully-handlers.ts";
-import { Candidacy } from "./election/candidacy.ts";
 import { Heartbeats } from "./heartbeats.ts";
 import { ClusterJoiner } from "./joining/cluster-joiner.ts";
 import { ROLE } from "./leader-view.ts";
@@ -48,7 +48,6 @@ export class BullyCoordination extends Lifecycle implements Coordination {
   readonly #local: Coordination;
   readonly #state: PeerState;
   readonly #calls: PeerCalls;
-  readonly #candidacy: Candidacy;
   readonly #heartbeats: Heartbeats;
   readonly #watch: LeaderWatch;
   readonly #changes: MemberChanges;
@@ -68,15 +67,11 @@ export class BullyCoordination extends Lifecycle implements Coordination {
       source.kind === "static" ? null : new ClusterJoiner(state, calls, source, platform.random);
     const heartbeats = (this.#heartbeats = new Heartbeats(state, calls));
     const watch = (this.#watch = new LeaderWatch(state, heartbeats, probe, watchPeer));
-    const candidacy = (this.#candidacy = new Candidacy(state));
     const changes = (this.#changes = new MemberChanges(state, calls, watch));
     const membership = new BullyMembership(state, calls, heartbeats, changes);
-    const lock = (this.#lock = new BullyLock(state, candidacy, calls));
+    const lock = (this.#lock = new BullyLock(state, calls));
     this.membership = membership;
-    this.#serve = servePeers(
-      platform,
-      bullyHandlers(state, lock, candidacy, heartbeats, watch, changes, membership),
-    );
+    this.#serve = servePeers(platform, bullyHandlers(state, lock, heartbeats, watch, changes, membership));
   }
 
   lock(role: LeaderRole): LeaseLock {
@@ -109,6 +104,21 @@ export class BullyCoordination extends Lifecycle implements Coordination {
     return this.#state.peers.address(name);
   }
 
+  /** Which membership of that node this is: another one after it was removed and has joined again. */
+  entry(name: NodeName): string {
+    const { set } = this.#state.peers;
+    return set ? entryOf(set, name) : "";
+  }
+
+  /** The entry of this node with which a leader has brought its notes up to date, kept on disk. */
+  get caughtUp(): string {
+    return this.#state.voter.caughtUp;
+  }
+
+  catchUp(entry: string): Promise<void> {
+    return this.#state.voter.catchUp(entry);
+  }
+
   /** Where the join server of a member is reached, if it has one and was heard since this node started. */
   manager(name: NodeName): string | null {
     const { identity, manager, presences } = this.#state;
@@ -118,6 +128,11 @@ export class BullyCoordination extends Lifecycle implements Coordination {
   /** Adds a node that asks through this one; the leader does it. */
   join(name: NodeName, address: string): Promise<void> {
     return this.#changes.passJoin({ name, incarnation: "" }, address);
+  }
+
+  /** Before each change of the members; see `MemberChanges`. */
+  settleFirst(settle: () => Promise<void>): void {
+    this.#changes.settleFirst(settle);
   }
 
   /** Removes a member; only the leader can. False when it was not a member. */
@@ -132,7 +147,7 @@ export class BullyCoordination extends Lifecycle implements Coordination {
 
   /** An election may be due: try, unless there is a leader. */
   hint(): void {
-    this.#candidacy.hint();
+    this.#lock.hint();
   }
 
   /** The notes on leadership that `baton status` shows. */

@@ -53,7 +53,6 @@ export class Heartbeats {
     await within(clock, waitMs, Promise.all(peers.others().map((peer) => this.#send(peer))));
   }
 
-  /** Asks one peer for its presence now. */
   ping(peer: NodeName): Promise<void> {
     return this.#underWay.get(peer) ?? this.#send(peer);
   }

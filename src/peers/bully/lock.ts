@@ -4,7 +4,8 @@
  * `acquire` polls first, so that only a candidate that can win uses up an epoch, then asks for promises. Promises that
  * did not suffice are released at once. `renew` is true when a majority acknowledges it, false when so many deny it
  * that no majority is possible, and rejects in between: then the elector's trust window decides. `vote` is this node's
- * own answer as a voter, to itself and to others.
+ * own answer as a voter, to itself and to others. `released` hints when an attempt is useful; whoever follows it makes this
+ * node a candidate.
  */
 
 import { sameIncarnation, type HeldTerm } from "../../core/leadership/vote-rules.ts";
@@ -24,11 +25,11 @@ import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity } from "../../core/node.ts";
 import { termFields, type Term } from "../../core/leadership/term.ts";
 import { requireRunning, type LeaseLock, type Tenure } from "../../leadership/coordination.ts";
+import { Feed } from "../../platform/feed.ts";
 import { Mutex } from "../../platform/loop.ts";
 import type { ElectionAnswer, VoteAnswer, VoteAsked } from "../rpc/bully-messages.ts";
 import { mapAnswer, type PeerAnswer } from "../rpc/peer-rpc.ts";
 import { quorumRound } from "../rpc/quorum-round.ts";
-import type { Candidacy } from "./election/candidacy.ts";
 import { sameHeld, termOf } from "./leader-view.ts";
 import type { PeerCalls } from "./peer-calls.ts";
 import type { PeerState } from "./peer-state.ts";
@@ -43,16 +44,40 @@ const GATHER_ROUNDS = 2;
 
 export class BullyLock implements LeaseLock {
   readonly #state: PeerState;
-  readonly #candidacy: Candidacy;
   readonly #calls: PeerCalls;
+  /** An attempt is useful: an election may be due. */
+  readonly #hints = new Feed<void>();
+  #followers = 0;
+  /** It has just released its term, to let others go first. */
+  #resting = false;
+  /** Since when, in this vacancy, this node has stood back for a peer. */
+  readonly #backSince = new Map<NodeName, number>();
   /** The newest term that a majority has granted through this lock; no other can be valid. */
   #granted: { readonly term: HeldTerm; readonly acquiredAt: number } | null = null;
   readonly #turn = new Mutex();
 
-  constructor(state: PeerState, candidacy: Candidacy, calls: PeerCalls) {
+  constructor(state: PeerState, calls: PeerCalls) {
     this.#state = state;
-    this.#candidacy = candidacy;
     this.#calls = calls;
+    const { events, leader, voter } = state;
+    const hint = (): void => this.hint();
+    events.on("peers", hint);
+    events.on("vacant", hint);
+    events.on("ready", hint);
+    events.on("evidence", () => leader.epoch > 0 && !leader.current() && this.hint());
+    // Before the first election every new voter may complete the majority.
+    events.on("voter", () => voter.epoch === 0 && this.hint());
+    // The next vacancy begins with patience for every peer.
+    events.on("leader", () => leader.current() && this.#backSince.clear());
+  }
+
+  /** Whether this node is a candidate: an elector follows the hints. */
+  get stands(): boolean {
+    return this.#followers > 0 && !this.#resting;
+  }
+
+  hint(): void {
+    this.#hints.push();
   }
 
   /** One attempt at a time: two of this node would only take votes from each other. */
@@ -72,7 +97,7 @@ export class BullyLock implements LeaseLock {
       case "release":
         voter.release(request.term);
         leader.end(request.term);
-        this.#candidacy.hint();
+        this.hint();
         return reply("released");
     }
   }
@@ -116,11 +141,11 @@ export class BullyLock implements LeaseLock {
     const { leader, identity } = this.#state;
     requireRunning(this.#state);
     const held = heldTerm(term);
-    if (term.leader === identity.name) this.#candidacy.rest();
+    if (term.leader === identity.name) this.#resting = true;
     leader.end(held);
     await this.vote({ op: "release", term: held });
     await this.#giveBack(held);
-    this.#candidacy.hint();
+    this.hint();
   }
 
   async read(): Promise<Term | null> {
@@ -133,15 +158,20 @@ export class BullyLock implements LeaseLock {
     return this.#state.leader.tenure();
   }
 
-  released(signal: AbortSignal): AsyncIterable<void> {
-    return this.#candidacy.hints(signal);
+  async *released(signal: AbortSignal): AsyncGenerator<void> {
+    this.#followers += 1;
+    try {
+      yield* this.#hints.follow(signal);
+    } finally {
+      this.#followers -= 1;
+    }
   }
 
   async #attempt(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
     const { identity, leader, voter, clock, peers } = this.#state;
     requireRunning(this.#state);
     const own = sameIncarnation(candidate, identity);
-    if (own) this.#candidacy.stand();
+    if (own) this.#resting = false;
     const voters = peers.names();
     if (!voters.includes(identity.name) || !voter.votes || this.#gathering()) return null;
     const leading = leader.sighting();
@@ -156,6 +186,15 @@ export class BullyLock implements LeaseLock {
       return null;
     }
     return this.#begin(term, ttlMs, sentAt);
+  }
+
+  /** Not for ever: a peer that answers and cannot win, because others do not hear it, must not keep every node from leading. */
+  #standsBackFor(peer: NodeName): boolean {
+    const { clock, settings } = this.#state;
+    const at = clock.monotonic();
+    const since = this.#backSince.get(peer) ?? at;
+    this.#backSince.set(peer, since);
+    return at - since < 2 * settings.electionTimeoutMs;
   }
 
   /** There was no leader ever, and more voters may be about to come: an election now would leave them without a vote for a lease. */
@@ -174,7 +213,7 @@ export class BullyLock implements LeaseLock {
         epoch = Math.max(epoch, answer.epoch);
         // A leader elected with an older set than others have noted could bring back a removed node.
         if (answer.peers) this.#state.offer(answer.peers);
-        const stands = own && answer.stands && this.#candidacy.standsBackFor(peer);
+        const stands = own && answer.stands && this.#standsBackFor(peer);
         return { willing: answer.willing && answer.votes, stands };
       };
     const above = (peer: NodeName): boolean => compareNames(peer, identity.name, settings.order) > 0;

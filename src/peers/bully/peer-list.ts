@@ -14,7 +14,6 @@ import {
 import type { NodeIdentity } from "../../core/node.ts";
 import type { Voter } from "./election/voter.ts";
 
-/** Where the members come from. */
 export type PeerSource =
   /** The same list on every node, with our own name in it. All of them count, also dead ones. */
   | { readonly kind: "static"; readonly nodes: Readonly<Record<string, string>> }
@@ -101,7 +100,6 @@ export class PeerList {
     return this.#static?.get(name) ?? this.#moved.get(name) ?? this.set?.members[name] ?? null;
   }
 
-  /** A member reports its address. */
   moved(name: NodeName, address: string): void {
     if (this.set?.members[name] === address) this.#moved.delete(name);
     else this.#moved.set(name, address);

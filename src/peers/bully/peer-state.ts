@@ -26,12 +26,10 @@ import { PeerList, type PeerSource } from "./peer-list.ts";
 import { Presences, type PeerEventMap, type PeerEvents } from "./presences.ts";
 import { Voter } from "./election/voter.ts";
 
-/** The durations of a cluster of peers. */
 export interface BullySettings {
   readonly quorum: Quorum;
   /** Which node tries first when there is no leader: the highest name, in this order. */
   readonly order: NameOrder;
-  /** How often each node sends a heartbeat to each other node. */
   readonly heartbeatMs: number;
   /** How long an answer to a heartbeat, or to a renewal, is waited for. Shorter than a slow round trip, and no node can lead. */
   readonly heartbeatTimeoutMs: number;
@@ -73,7 +71,6 @@ export interface PeerStateOptions {
   readonly address?: () => string | null;
   /** Where the join server of this node is reached, as `host:port`. */
   readonly manager?: () => string | null;
-  /** The directory of the vote file. */
   readonly dir: string;
   /** Of this node's own store. */
   readonly terms: TermStore;
@@ -114,7 +111,7 @@ export class PeerState {
     const { events, settings } = this;
     this.presences = new Presences(clock, settings.deadAfterMs, events);
     this.leader = new LeaderView(clock, this.presences, events);
-    this.voter = new Voter(platform, dir, terms, settings, this.presences, events);
+    this.voter = new Voter({ ...platform, dir, terms, settings, presences: this.presences, events });
     this.peers = new PeerList(identity.name, source, this.voter);
     events.on("peers", (before) => this.#checkMembership(before));
   }
@@ -157,7 +154,6 @@ export class PeerState {
     return { from: this.identity, set: this.peers.number };
   }
 
-  /** How this node describes itself to peers. */
   presence(): Presence {
     const { identity, peers, voter, clock } = this;
     const seen = this.leader.sighting();
@@ -188,7 +184,6 @@ export class PeerState {
     return peers.names().filter((name) => presences.alive(name) && presences.get(name)?.hash !== peers.hash);
   }
 
-  /** Whether our set is newer than the one with this number. */
   newerThan(set: SetNumber | null): boolean {
     const ours = this.peers.set;
     return ours !== null && (set === null || compareSets(set, ours) < 0);

@@ -17,13 +17,11 @@ import type { Presence } from "../rpc/bully-messages.ts";
 
 /** By these events the actors learn of changes in the shared state. Listeners run at once, in the order of subscription. */
 export interface PeerEventMap {
-  /** Another set of peers is in force. */
   readonly peers: [before: PeerSet | null];
   /** An incarnation of a peer proved to be over. */
   readonly evidence: [];
   /** The known leader changed: a new term began, or the current one ended. */
   readonly leader: [];
-  /** The lease of the known leader ran out. */
   readonly vacant: [];
   /** A peer votes that did not vote before. */
   readonly voter: [];
@@ -107,7 +105,6 @@ export class Presences {
     return dead && shown.alive ? { ...shown, status: "dead", alive: false } : shown;
   }
 
-  /** Whether this incarnation is proved to be over. */
   gone({ name, incarnation }: NodeIdentity): boolean {
     if (this.#refusing.get(name) === incarnation) return true;
     const answered = this.#answered.get(name);
@@ -133,7 +130,6 @@ export class Presences {
     if (this.#answered.get(name) !== incarnation) this.#answered.delete(name);
   }
 
-  /** The address of this incarnation refuses connections. */
   refuses({ name, incarnation }: NodeIdentity): void {
     if (this.#refusing.get(name) === incarnation) return;
     this.#refusing.set(name, incarnation);

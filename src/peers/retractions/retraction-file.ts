@@ -3,6 +3,7 @@
  * retraction may remove any more. A line is on disk before `add` or `confirm` resolves.
  */
 
+import { z } from "zod";
 import { Batcher } from "../../platform/batcher.ts";
 import type { JobId } from "../../core/ids.ts";
 import type { AppendFile } from "../../platform/files.ts";
@@ -10,10 +11,12 @@ import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import { retraction, type Retraction } from "../rpc/peer-routes.ts";
 
-type Line =
-  | { readonly add: Retraction }
-  | { readonly done: string }
-  | { readonly confirmed: JobId; readonly at: number };
+const line = z.union([
+  z.object({ add: retraction }),
+  z.object({ done: z.string() }),
+  z.object({ confirmed: z.string().transform((id) => id as JobId), at: z.number() }),
+]);
+type Line = z.output<typeof line>;
 
 /** A node that was away for longer keeps its jobs. */
 export const KEPT_MS = 30 * 86_400_000;
@@ -71,10 +74,10 @@ export class RetractionFile extends Lifecycle {
   protected override async onStart(): Promise<void> {
     this.#pending.clear();
     this.#confirmed.clear();
-    for (const line of await this.#read()) {
-      if ("add" in line) this.#pending.set(line.add.first, line.add);
-      else if ("done" in line) this.#pending.delete(line.done);
-      else this.#confirmed.set(line.confirmed, line.at);
+    for (const read of await this.#read()) {
+      if ("add" in read) this.#pending.set(read.add.first, read.add);
+      else if ("done" in read) this.#pending.delete(read.done);
+      else this.#confirmed.set(read.confirmed, read.at);
     }
     await this.#rewrite();
   }
@@ -91,8 +94,8 @@ export class RetractionFile extends Lifecycle {
     let bad = 0;
     for (const each of text.split("\n")) {
       if (each === "") continue;
-      const line = parse(each);
-      if (line) lines.push(line);
+      const read = parse(each);
+      if (read) lines.push(read);
       else bad++;
     }
     // The last line of a process that died while it wrote it was not acknowledged.
@@ -104,7 +107,7 @@ export class RetractionFile extends Lifecycle {
   async #append(lines: readonly Line[]): Promise<readonly null[]> {
     if (!this.#handle) throw new Error("the file of retractions is not open");
     // On a new line: the one before may be a half that could not be written to its end.
-    await this.#handle.add(`\n${lines.map((line) => JSON.stringify(line)).join("\n")}\n`);
+    await this.#handle.add(`\n${lines.map((each) => JSON.stringify(each)).join("\n")}\n`);
     this.#appendable -= lines.length;
     if (this.#appendable <= 0) {
       await this.#rewrite(lines).catch(async (err: unknown) => {
@@ -123,13 +126,13 @@ export class RetractionFile extends Lifecycle {
     const kept: Line[] = [
       ...this.pending().map((add) => ({ add })),
       ...[...this.#confirmed].map(([confirmed, at]) => ({ confirmed, at })),
-      ...adding.filter((line) => !("done" in line)),
+      ...adding.filter((each) => !("done" in each)),
     ];
     // Windows renames nothing onto a file that is open.
     await this.#handle?.close();
     this.#handle = null;
     const { files } = this.#platform;
-    await files.replace(this.#file, kept.map((line) => `${JSON.stringify(line)}\n`).join(""));
+    await files.replace(this.#file, kept.map((each) => `${JSON.stringify(each)}\n`).join(""));
     this.#handle = await files.append(this.#file);
     this.#appendable = APPENDED_MAX + kept.length;
   }
@@ -137,11 +140,7 @@ export class RetractionFile extends Lifecycle {
 
 function parse(text: string): Line | null {
   try {
-    const line = JSON.parse(text) as { add?: unknown; done?: unknown; confirmed?: unknown; at?: unknown };
-    if (typeof line.done === "string") return { done: line.done };
-    if (typeof line.confirmed === "string" && typeof line.at === "number")
-      return { confirmed: line.confirmed as JobId, at: line.at };
-    return { add: retraction.parse(line.add) };
+    return line.parse(JSON.parse(text));
   } catch {
     return null;
   }

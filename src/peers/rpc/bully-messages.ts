@@ -41,6 +41,7 @@ export const peerSet = z.object({
     .record(name, addressField)
     .refine((members) => Object.keys(members).length <= MEMBERS_MAX, `at most ${MEMBERS_MAX} members`)
     .readonly(),
+  entries: z.record(name, z.string().max(40)).readonly().optional(),
   removed: z
     .array(
       z.object({
@@ -59,8 +60,9 @@ export const voteRecord = z.object({
   votes: z.boolean(),
   ballot,
   set: peerSet.nullable(),
+  /** The membership in which a leader has brought the notes of this node up to date; empty for a founder, or if none has. */
+  caughtUp: z.string().default(""),
 });
-export type VoteRecord = z.infer<typeof voteRecord>;
 
 const from = { from: identity, set: setNumber.nullable() };
 

@@ -9,7 +9,7 @@ import type { JobId } from "../../core/ids.ts";
 import type { JobStatus } from "../../core/jobs/job.ts";
 import type { ScheduleNote, Version } from "../../core/schedules/schedule-register.ts";
 import type { Term } from "../../core/leadership/term.ts";
-import type { NoteState, Placing } from "../../store/schedule-notes.ts";
+import type { Placing } from "../../store/schedule-notes.ts";
 import type { NotedOccurrence } from "../../store/store.ts";
 
 const whole = z.int().min(0);
@@ -99,15 +99,24 @@ const versions = of<readonly { name: string; version: Version }[]>(
   z.array(z.looseObject({ name: note.shape.name, version })),
 );
 
-export const noteAsked = z.looseObject({ term: terms, notes, occurrences, complete: z.boolean() });
-export const noteAnswer = of<NoteState>(z.looseObject({ blank }));
+/** With `complete` the entry of the member in the peer set, so that an old message does not complete a later membership. */
+export const noteAsked = z.looseObject({
+  term: terms,
+  notes,
+  occurrences,
+  complete: z.boolean(),
+  entry: z.string().default(""),
+});
+/** `caughtUp`: the entry with which it was completed last. */
+const caughtUp = z.string().default("");
+export const noteAnswer = z.looseObject({ blank, caughtUp });
 /** One page; `next` is where the following one begins, null at the end. */
 export const pageAsked = z.looseObject({ term: terms, after });
-export const notesAnswer = z.looseObject({ blank, notes, next: after });
+export const notesAnswer = z.looseObject({ blank, caughtUp, notes, next: after });
 /** Short forms of notes, to find out what a member lacks. */
 export const digestsAnswer = z.looseObject({ blank, digests: versions, next: after });
 /** The notes of queues. `blank`: it may have lost some. */
-export const pausesAnswer = z.looseObject({ blank, notes });
+export const pausesAnswer = z.looseObject({ blank, caughtUp, notes });
 export const pauseAsked = z.object({ queue: name, paused: z.boolean() });
 /** The newest occurrences. */
 export const historyAsked = z.looseObject({ schedule: name, limit: z.int().min(1).max(1_000) });

@@ -45,13 +45,16 @@ export interface HistoryGap {
   readonly from: NodeName;
 }
 
+const UP_TO_DATE: PeerAnswer<null> = { got: "answer", value: null, node: null };
+
 export class MajorityTable {
   readonly term: Term;
   gaps: HistoryGap[] = [];
   readonly #replicas: Replicas;
   readonly #done: (schedule: string, run: OpenRun) => boolean;
   readonly #log: Log;
-  readonly #upToDate = new Set<NodeName>();
+  /** Each in the membership that it had then. */
+  readonly #upToDate = new Map<NodeName, string>();
   /** How many notes each member has missed. */
   readonly #missed = new Map<NodeName, number>();
   readonly #notes = new Map<string, ScheduleNote>();
@@ -105,6 +108,15 @@ export class MajorityTable {
     return this.#ready;
   }
 
+  /** Resolves when a majority of the present members has all notes. */
+  async settle(): Promise<void> {
+    const notes = this.notes();
+    const behind = new Set(this.behind());
+    await this.#replicas.majority("schedules cannot be handed over", async (node) =>
+      behind.has(node) ? this.#sendAll(node, notes) : UP_TO_DATE,
+    );
+  }
+
   async change<T>(
     name: string,
     step: (note: ScheduleNote | undefined) => Change<T> | Promise<Change<T>>,
@@ -128,15 +140,30 @@ export class MajorityTable {
 
   /** Members that may lack something that this term knows. */
   behind(): readonly NodeName[] {
-    return this.#replicas.members().filter((node) => !this.#upToDate.has(node));
+    return this.#replicas.members().filter((node) => this.#upToDate.get(node) !== this.#replicas.entry(node));
   }
 
-  /** To be called before a member is given all; then, with what it returns, afterwards. */
-  bringingUp(node: NodeName): () => void {
+  /** To be called before a member is given all; then, with what it returns, afterwards: tells the member that it has all. */
+  bringingUp(node: NodeName): (signal?: AbortSignal) => Promise<PeerAnswer<ReplyOf<"note">>> {
     const missed = this.#missed.get(node);
-    return () => {
-      if (this.#missed.get(node) === missed) this.#upToDate.add(node);
+    const entry = this.#replicas.entry(node);
+    return async (signal) => {
+      const batch = { term: this.term, notes: [], occurrences: [], complete: true, entry };
+      const answer = await this.ask(node, "note", batch, signal);
+      if (answer.got === "answer" && this.#missed.get(node) === missed) this.#upToDate.set(node, entry);
+      return answer;
     };
+  }
+
+  /** Writes these into the table of one member. */
+  send(
+    node: NodeName,
+    notes: readonly ScheduleNote[],
+    occurrences: readonly NotedOccurrence[],
+    signal?: AbortSignal,
+  ): Promise<PeerAnswer<ReplyOf<"note">>> {
+    const batch = { term: this.term, notes, occurrences, complete: false, entry: "" };
+    return this.ask(node, "note", batch, signal);
   }
 
   /** Asks under this term, and notices when the answer ends it. */
@@ -179,7 +206,10 @@ export class MajorityTable {
       "schedules cannot be taken over",
       (node) => this.pages(node, "read"),
       ({ answers: found, ...state }) =>
-        readEnough({ ...state, answers: [...found.values()].map((pages) => ({ blank: pages[0]!.blank })) }),
+        readEnough({
+          ...state,
+          answers: [...found].map(([node, pages]) => this.#replicas.witness(node, pages[0]!)),
+        }),
     );
     const read = new Map([...answers].map(([node, pages]) => [node, pages.flatMap(({ notes }) => notes)]));
     const newest = newestNotes(read, this.#replicas.self);
@@ -197,21 +227,18 @@ export class MajorityTable {
     );
   }
 
-  async #handOver(node: NodeName, notes: readonly ScheduleNote[]): Promise<PeerAnswer<ReplyOf<"note">>> {
-    const isUpToDate = this.bringingUp(node);
+  async #handOver(node: NodeName, notes: readonly ScheduleNote[]): Promise<PeerAnswer<unknown>> {
+    const complete = this.bringingUp(node);
+    const sent = await this.#sendAll(node, notes);
+    return sent.got === "answer" ? complete() : sent;
+  }
+
+  async #sendAll(node: NodeName, notes: readonly ScheduleNote[]): Promise<PeerAnswer<unknown>> {
     for (const piece of chunks(notes)) {
-      const answer = await this.ask(node, "note", {
-        term: this.term,
-        notes: piece,
-        occurrences: [],
-        complete: false,
-      });
+      const answer = await this.send(node, piece, []);
       if (answer.got !== "answer") return answer;
     }
-    const batch = { term: this.term, notes: [], occurrences: [], complete: true };
-    const answer = await this.ask(node, "note", batch);
-    if (answer.got === "answer") isUpToDate();
-    return answer;
+    return UP_TO_DATE;
   }
 
   async #confirm(name: string, rows: readonly NotedOccurrence[]): Promise<void> {
@@ -222,14 +249,10 @@ export class MajorityTable {
 
   async #flush(writes: readonly Write[]): Promise<readonly void[]> {
     for (const piece of chunks(writes)) {
-      const batch = {
-        term: this.term,
-        notes: piece.map(({ note }) => note),
-        occurrences: piece.flatMap(({ rows }) => rows),
-        complete: false,
-      };
+      const notes = piece.map(({ note }) => note);
+      const occurrences = piece.flatMap(({ rows }) => rows);
       await this.#replicas.majority("a schedule cannot be noted", async (node) => {
-        const answer = await this.ask(node, "note", batch);
+        const answer = await this.send(node, notes, occurrences);
         if (answer.got !== "answer" || answer.value.blank) this.#misses(node);
         return answer;
       });

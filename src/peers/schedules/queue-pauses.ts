@@ -72,10 +72,12 @@ export class QueuePauses {
       members,
       ask: (node) => replicas.ask(node, "pauses", {}),
       judge: ({ answers: found, over }) => {
-        const all = [...found.values()];
-        // One that has lost its disk may have lost a pause with it.
-        const sound = all.filter(({ blank }) => !blank).length;
-        return over || sound >= replicas.required(members.length) ? all : null;
+        // One that has lost its disk may have lost a pause with it; one that was away from the cluster has not heard of it.
+        const sound = [...found].filter(([node, state]) => {
+          const { blank, returned } = replicas.witness(node, state);
+          return !blank && !returned;
+        });
+        return over || sound.length >= replicas.required(members.length) ? [...found.values()] : null;
       },
     });
     const notes = answers!.flatMap((answer) => answer.notes);

@@ -2,6 +2,7 @@
 
 import { hasCode } from "../../core/errors.ts";
 import { majorityOf } from "../../core/leadership/bully.ts";
+import type { Witness } from "../../core/schedules/schedule-takeover.ts";
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeInfo } from "../../core/node.ts";
 import type { CallOptions, Transport } from "../../transport/transport.ts";
@@ -13,6 +14,8 @@ import type { ScheduleHandlers, ScheduleRoute } from "./schedule-handlers.ts";
 export interface ReplicasOptions {
   /** All members, the dead ones included. */
   readonly voters: () => readonly Pick<NodeInfo, "name" | "url">[];
+  /** Which membership of that node this is, where members come and go: see `entryOf` in core/leadership/peer-set.ts. */
+  readonly entry?: (member: NodeName) => string;
   readonly call: Transport["call"];
   /** How many of so many members must have a note. Less than a majority and two leaders may fire the same occurrence. */
   readonly required?: (members: number) => number;
@@ -40,6 +43,15 @@ export class Replicas {
 
   members(): readonly NodeName[] {
     return [...new Set([this.self, ...this.#options.voters().map(({ name }) => name)])];
+  }
+
+  entry(member: NodeName): string {
+    return this.#options.entry?.(member) ?? "";
+  }
+
+  /** What the word of a member is worth, by its answer. */
+  witness(member: NodeName, { blank, caughtUp }: Pick<ReplyOf<"note">, "blank" | "caughtUp">): Witness {
+    return { blank, returned: !blank && caughtUp !== this.entry(member) };
   }
 
   async ask<Route extends ScheduleRoute>(

@@ -69,7 +69,6 @@ export class ReplicatedSchedules implements ScheduleStore {
   readonly leading: Pick<ScheduleStore, "list" | "get" | "fire">;
   /** In each term, in addition to the duty that fires. */
   readonly duty: Duty;
-  /** Answers requests of others about the table. */
   readonly handlers: ScheduleHandlers;
   /** All members, each with a copy of the table. */
   readonly replicas: Replicas;
@@ -89,9 +88,14 @@ export class ReplicatedSchedules implements ScheduleStore {
     };
     this.duty = async (term, signal) => {
       if (this.#current && this.#current.term.term.epoch > term.epoch) return;
-      const led = this.#ledTerm(term);
       const { schedules } = options.store;
-      await new ScheduleMaintenance(platform, replicas, schedules, led.term, led.placing, signal).run();
+      await new ScheduleMaintenance({
+        ...platform,
+        ...this.#ledTerm(term),
+        replicas,
+        schedules,
+        signal,
+      }).run();
     };
   }
 
@@ -173,6 +177,11 @@ export class ReplicatedSchedules implements ScheduleStore {
   ): Promise<T> {
     const { term } = this.#ledTerm(this.#options.leadership.require());
     return term.change(name, (note) => step(note, this.#platform.clock.now()));
+  }
+
+  /** A majority of the present members has the whole table, so that a change of the members loses nothing of it. */
+  async settle(): Promise<void> {
+    await (await this.#led()).settle();
   }
 
   async #led(): Promise<MajorityTable> {

@@ -78,7 +78,6 @@ export class RunPlacement {
     return names.map(({ name }) => name);
   }
 
-  /** Forgets what no note has any more. */
   tidy(term: MajorityTable): void {
     const open = new Set(term.notes().flatMap((note) => openRuns(note).map((run) => keyOf(note.name, run))));
     for (const key of this.#facts.keys()) if (!open.has(key)) this.#facts.delete(key);

@@ -32,6 +32,11 @@ export interface ReplicaStore {
 export interface ScheduleHandlersOptions {
   /** This node's own; looked into only when it is needed, because it may be started later. */
   readonly store: ReplicaStore;
+  /** Where members come and go: what this node remembers of its membership. */
+  readonly membership?: {
+    readonly caughtUp: string;
+    catchUp(entry: string): Promise<void>;
+  };
   /** False while this node drains: it takes no new jobs, and says so before it has any part in them. */
   readonly accepts: () => boolean;
   /** Jobs were stored here, or a queue was resumed, so the worker should claim. */
@@ -44,23 +49,25 @@ const PAGE_DIGESTS = 1_000;
 
 export function scheduleHandlers(
   { identity, events }: Pick<Platform, "identity" | "events">,
-  { store, accepts, onReady }: ScheduleHandlersOptions,
+  { store, membership, accepts, onReady }: ScheduleHandlersOptions,
 ): ScheduleHandlers {
   const notes = (): ScheduleNotes => notesOf(store);
   const page = (term: Term, after: string | null, limit: number): Promise<FoundNotes> =>
     events.fenced("scheduleNotes.read", notes().read({ after, limit }, term));
+  const caughtUp = (): string => membership?.caughtUp ?? "";
   return {
-    async note({ term, ...batch }) {
+    async note({ term, entry, ...batch }) {
       const state = await events.fenced("scheduleNotes.write", notes().write(batch, term));
+      if (batch.complete) await membership?.catchUp(entry);
       if (batch.notes.some(({ queue }) => queue)) onReady();
-      return state;
+      return { ...state, caughtUp: caughtUp() };
     },
 
     async read({ term, after }) {
       const { blank, notes: found } = await page(term, after, PAGE_NOTES);
       const [first = []] = chunks(found);
       const more = first.length < found.length || found.length === PAGE_NOTES;
-      return { blank, notes: first, next: more ? first.at(-1)!.name : null };
+      return { blank, caughtUp: caughtUp(), notes: first, next: more ? first.at(-1)!.name : null };
     },
 
     async digest({ term, after }) {
@@ -82,7 +89,7 @@ export function scheduleHandlers(
       return {};
     },
 
-    pauses: async () => ({ ...(await notes().read("pauses")) }),
+    pauses: async () => ({ ...(await notes().read("pauses")), caughtUp: caughtUp() }),
     noted: async ({ schedule, instants }) => ({
       occurrences: await store.schedules.history(schedule, instants),
     }),

@@ -26,80 +26,71 @@ const GAPS_A_ROUND = 50;
 /** Removals are remembered so long that no call of that time is still under way. */
 const REMOVALS_KEPT_MS = 24 * 3_600_000;
 
+interface MaintenanceOptions extends Pick<Platform, "clock" | "log"> {
+  readonly replicas: Replicas;
+  /** This node's own store. */
+  readonly schedules: Pick<ScheduleStore, "history">;
+  readonly term: MajorityTable;
+  readonly placing: RunPlacement;
+  readonly signal: AbortSignal;
+}
+
 export class ScheduleMaintenance {
-  readonly #platform: Pick<Platform, "clock" | "log">;
-  readonly #replicas: Replicas;
-  readonly #schedules: Pick<ScheduleStore, "history">;
-  readonly #term: MajorityTable;
-  readonly #placing: RunPlacement;
-  readonly #signal: AbortSignal;
+  readonly #o: MaintenanceOptions;
   /** Members that are being brought up to date: a silent one delays no other. */
   readonly #busy = new Map<NodeName, Promise<void>>();
 
-  /** `schedules` is this node's own store. */
-  constructor(
-    platform: Pick<Platform, "clock" | "log">,
-    replicas: Replicas,
-    schedules: Pick<ScheduleStore, "history">,
-    term: MajorityTable,
-    placing: RunPlacement,
-    signal: AbortSignal,
-  ) {
-    this.#platform = platform;
-    this.#replicas = replicas;
-    this.#schedules = schedules;
-    this.#term = term;
-    this.#placing = placing;
-    this.#signal = signal;
+  constructor(options: MaintenanceOptions) {
+    this.#o = options;
   }
 
   /** Until the term ends or a newer one is met. */
   async run(): Promise<void> {
-    while (!this.#signal.aborted && !this.#term.superseded) {
+    while (!this.#o.signal.aborted && !this.#o.term.superseded) {
       try {
         await this.#round();
       } catch (error) {
         if (hasCode(error, "STALE_EPOCH")) break;
-        this.#platform.log.warn({ err: error, epoch: this.#term.term.epoch }, "schedules wait; trying again");
+        this.#o.log.warn({ err: error, epoch: this.#o.term.term.epoch }, "schedules wait; trying again");
       }
-      await this.#platform.clock.sleep(EVERY_MS, this.#signal);
+      await this.#o.clock.sleep(EVERY_MS, this.#o.signal);
     }
     await Promise.all(this.#busy.values());
   }
 
   async #round(): Promise<void> {
-    const term = this.#term;
+    const term = this.#o.term;
     await term.ready();
     for (const node of term.behind()) this.#bringUp(node);
     const names = term.notes().map(({ name }) => name);
     const doubtful = names.filter((name) => !term.confirmed(name));
     for (const name of doubtful) await this.#touch(name);
-    await this.#placing.attempt(term, names);
-    await Promise.all(this.#placing.unclosed(term).map((name) => this.#touch(name)));
-    this.#placing.tidy(term);
+    await this.#o.placing.attempt(term, names);
+    await Promise.all(this.#o.placing.unclosed(term).map((name) => this.#touch(name)));
+    this.#o.placing.tidy(term);
     await this.#fillGaps();
     await this.#forgetRemovals();
   }
 
   /** A change of nothing confirms what is in doubt and closes what is done with. */
   #touch(name: string): Promise<void> {
-    return this.#term.change(name, () => ({ draft: null, result: undefined }));
+    return this.#o.term.change(name, () => ({ draft: null, result: undefined }));
   }
 
   #bringUp(node: NodeName): void {
     if (this.#busy.has(node)) return;
     const work = this.#catchUp(node)
       .catch((error: unknown) => {
-        this.#platform.log.warn({ err: error, node }, "a member could not be brought up to date");
+        this.#o.log.warn({ err: error, node }, "a member could not be brought up to date");
       })
       .finally(() => this.#busy.delete(node));
     this.#busy.set(node, work);
   }
 
   async #catchUp(node: NodeName): Promise<void> {
-    const term = this.#term;
-    const isUpToDate = term.bringingUp(node);
-    const pages = await term.pages(node, "digest", this.#signal);
+    const term = this.#o.term;
+    const complete = term.bringingUp(node);
+    const pages = await term.pages(node, "digest", this.#o.signal);
     if (pages.got !== "answer") return;
     const has = new Map(pages.value.flatMap(({ digests }) => digests).map((digest) => [digest.name, digest]));
     const unknown = [...has.keys()].some((name) => !term.note(name));
@@ -111,17 +102,16 @@ export class ScheduleMaintenance {
     const each = Math.min(Math.max(Math.floor(HISTORY_TOTAL / (lacks.length || 1)), 1), HISTORY_MAX);
     const parts: { note: ScheduleNote; rows: readonly NotedOccurrence[] }[] = [];
     for (const note of lacks) {
-      const rows = note.notedThrough === null ? [] : await this.#schedules.history(note.name, each);
+      const rows = note.notedThrough === null ? [] : await this.#o.schedules.history(note.name, each);
       parts.push({ note, rows });
     }
     for (const piece of chunks(parts)) {
       const notes = piece.map(({ note }) => note);
       const rows = piece.flatMap((part) => part.rows);
-      if (!(await this.#send(node, notes, rows, false))) return;
+      if ((await term.send(node, notes, rows, this.#o.signal)).got !== "answer") return;
     }
-    if (!(await this.#send(node, [], [], true))) return;
-    isUpToDate();
-    if (lacks.length > 0) this.#platform.log.info({ node, schedules: lacks.length }, "brought up to date");
+    if ((await complete(this.#o.signal)).got !== "answer") return;
+    if (lacks.length > 0) this.#o.log.info({ node, schedules: lacks.length }, "brought up to date");
   }
 
   /**
@@ -129,42 +119,32 @@ export class ScheduleMaintenance {
    * was ever answered as noted by the cluster, and neither has a job: they are taken in as if they were put now.
    */
   async #adopt(node: NodeName): Promise<void> {
-    const pages = await this.#term.pages(node, "read", this.#signal);
+    const pages = await this.#o.term.pages(node, "read", this.#o.signal);
     if (pages.got !== "answer") return;
     for (const note of pages.value.flatMap(({ notes }) => notes)) {
-      if (this.#term.note(note.name)) continue;
-      await this.#term.change(note.name, (known) => ({ draft: known ? null : note, result: null }));
+      if (this.#o.term.note(note.name)) continue;
+      await this.#o.term.change(note.name, (known) => ({ draft: known ? null : note, result: null }));
     }
-  }
-
-  async #send(
-    node: NodeName,
-    notes: readonly ScheduleNote[],
-    occurrences: readonly NotedOccurrence[],
-    complete: boolean,
-  ): Promise<boolean> {
-    const { term } = this.#term;
-    const answer = await this.#term.ask(node, "note", { term, notes, occurrences, complete }, this.#signal);
-    return answer.got === "answer";
   }
 
   /** Gaps of this node come first: its history is the source for the others. */
   async #fillGaps(): Promise<void> {
-    const { self } = this.#replicas;
+    const { self } = this.#o.replicas;
     const order = (gap: HistoryGap): number => (gap.node === self ? 0 : 1);
-    this.#term.gaps.sort((a, b) => order(a) - order(b));
-    for (const gap of this.#term.gaps.splice(0, GAPS_A_ROUND)) {
+    this.#o.term.gaps.sort((a, b) => order(a) - order(b));
+    for (const gap of this.#o.term.gaps.splice(0, GAPS_A_ROUND)) {
       const from = gap.node === self ? gap.from : self;
       const ask = { schedule: gap.schedule, limit: HISTORY_MAX };
-      const found = await this.#term.ask(from, "history", ask, this.#signal);
-      if (found.got === "answer") await this.#send(gap.node, [], found.value.occurrences, false);
+      const found = await this.#o.term.ask(from, "history", ask, this.#o.signal);
+      if (found.got === "answer")
+        await this.#o.term.send(gap.node, [], found.value.occurrences, this.#o.signal);
     }
   }
 
   async #forgetRemovals(): Promise<void> {
-    const term = this.#term;
+    const term = this.#o.term;
     if (term.behind().length > 0) return;
-    const before = this.#platform.clock.now() - REMOVALS_KEPT_MS;
+    const before = this.#o.clock.now() - REMOVALS_KEPT_MS;
     const old = term
       .notes()
       .filter((note) => isTombstone(note) && note.changedAt < before && term.confirmed(note.name));
@@ -172,7 +152,7 @@ export class ScheduleMaintenance {
     const names = old.map(({ name, version }) => ({ name, version }));
     for (const piece of chunks(names)) {
       const answers = await Promise.all(
-        this.#replicas.members().map((node) => term.ask(node, "forget", { term: term.term, names: piece })),
+        this.#o.replicas.members().map((node) => term.ask(node, "forget", { term: term.term, names: piece })),
       );
       // One that has not forgotten would bring it back.
       if (answers.every(({ got }) => got === "answer"))

@@ -25,8 +25,7 @@ import type { WorkerClaim } from "../../jobs/run/worker-ports.ts";
 import type { Claimed, ClaimedJob, ClaimRequest, Store } from "../../store/store.ts";
 import { USED_MS } from "./dispatch-publisher.ts";
 import { DispatchConsumers } from "./dispatch-consumers.ts";
-import { DeliveryBatch, DispatchMessage } from "./dispatch-message.ts";
-import { LocalBuffer } from "./local-buffer.ts";
+import { DeliveryBatch, DispatchMessage, LocalBuffer } from "./dispatch-message.ts";
 import { WorkerHeartbeatPublisher, type WorkerState } from "./worker-heartbeat-publisher.ts";
 
 export interface DispatchInboxOptions {

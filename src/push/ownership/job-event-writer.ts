@@ -8,8 +8,7 @@ import { emitRecorded } from "../../jobs/run/run-writes.ts";
 import { Batcher } from "../../platform/batcher.ts";
 import type { OwnedBatch } from "../../store/ownership.ts";
 import type { Recorded } from "../../store/store.ts";
-import type { OwnerContext } from "./owner-context.ts";
-import { isTransient } from "./store-retry.ts";
+import { isTransient, type OwnerContext } from "./owner-context.ts";
 
 type WriterContext = Pick<OwnerContext, "clock" | "ownership" | "identity" | "events" | "retry">;
 type Written = PromiseSettledResult<Recorded | null>;

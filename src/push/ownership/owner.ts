@@ -28,10 +28,9 @@ import { JobHandoffAckListener, JobHandoffPublisher } from "./job-handoff-publis
 import { JobHandoffSubscriber } from "./job-handoff-subscriber.ts";
 import { OrphanJobDetector } from "./orphan-job-detector.ts";
 import { OwnedAssignments } from "./owned-assignments.ts";
-import type { OwnerContext, OwnerOptions } from "./owner-context.ts";
 import { AssignmentSubscriber, OwnershipClaims } from "./ownership-claims.ts";
 import { Rebalancer } from "./rebalancer.ts";
-import { StoreRetry } from "./store-retry.ts";
+import { StoreRetry, type OwnerContext, type OwnerOptions } from "./owner-context.ts";
 
 /** What a stop waits for at most: messages that an unavailable store holds up go to the next owner anyway. */
 const LAST_WRITES_MS = 2_000;

@@ -16,7 +16,6 @@ import type { SessionKeys } from "./handshake.ts";
 export interface Session extends Pick<Platform, "clock" | "log"> {
   readonly socket: WebSocket;
   readonly peer: NodeIdentity;
-  /** By this side. */
   readonly dialled: boolean;
   readonly keys: SessionKeys;
   /** After so long without a frame a ping is sent, */
@@ -44,11 +43,16 @@ export class FrameSocket {
   readonly #events: FrameSocketEvents;
   readonly #writer: FrameWriter;
   readonly #reader: FrameReader;
-  readonly #keepAlive: KeepAlive;
   #open = true;
   #proven: boolean;
+  /** While this side does not read, silence means nothing. */
   #paused = false;
   #scheduled = false;
+  /** Since the last look at the peer. */
+  #heard = false;
+  #silentSince: number;
+  #lookDue = 0;
+  #callOffLook = (): void => {};
 
   constructor(session: Session, events: FrameSocketEvents) {
     const { socket, dialled, keys } = session;
@@ -58,11 +62,8 @@ export class FrameSocket {
     this.#reader = new FrameReader(keys.receive);
     // The server's proof came with the upgrade; that of the dialler is its first frame.
     this.#proven = dialled;
-    this.#keepAlive = new KeepAlive(session, {
-      ping: () => this.#proven && this.write().text(KIND.ping, 0),
-      deaf: () => this.#paused,
-      onSilent: (reason) => this.destroy(reason),
-    });
+    this.#silentSince = session.clock.monotonic();
+    this.#lookLater();
     socket.on("message", (data, isBinary) => this.#onFrame(data as Buffer, isBinary));
     socket.on("error", (error) => this.destroy(error.message));
     socket.on("close", (code) =>
@@ -155,7 +156,7 @@ export class FrameSocket {
     try {
       if (!isBinary) throw new MeshFault("a frame is text");
       for (const message of this.#reader.messages(data)) {
-        this.#keepAlive.heard();
+        this.#heard = true;
         if (!this.#proven) {
           this.#proven = true;
           this.#events.onProven?.();
@@ -174,57 +175,27 @@ export class FrameSocket {
   #end(reason: string): void {
     if (!this.#open) return;
     this.#open = false;
-    this.#keepAlive.stop();
+    this.#callOffLook();
     this.#events.onOver(reason);
   }
-}
 
-interface KeepAliveActions {
-  readonly ping: () => void;
-  /** True while this side does not read, so that silence means nothing. */
-  readonly deaf: () => boolean;
-  readonly onSilent: (reason: string) => void;
-}
-
-/** Pings a silent peer, and reports when no answer arrives. */
-class KeepAlive {
-  readonly #session: Session;
-  readonly #actions: KeepAliveActions;
-  #heard = false;
-  #silentSince: number;
-  #due: number;
-  #cancel: () => void;
-
-  constructor(session: Session, actions: KeepAliveActions) {
-    const { clock, pingMs } = session;
-    this.#session = session;
-    this.#actions = actions;
-    this.#silentSince = clock.monotonic();
-    this.#due = this.#silentSince + pingMs;
-    this.#cancel = clock.after(pingMs, () => this.#check());
+  #lookLater(): void {
+    const { clock, pingMs } = this.#session;
+    this.#lookDue = clock.monotonic() + pingMs;
+    this.#callOffLook = clock.after(pingMs, () => this.#look());
   }
 
-  heard(): void {
-    this.#heard = true;
-  }
-
-  stop(): void {
-    this.#cancel();
-  }
-
-  #check(): void {
+  /** Pings a silent peer, and gives it up when no answer arrives. */
+  #look(): void {
     const { clock, pingMs, silentMs } = this.#session;
-    const { ping, deaf, onSilent } = this.#actions;
     const now = clock.monotonic();
     // If this process did not run, what the peer sent meanwhile has not been read yet.
-    const blind = now - this.#due > pingMs || deaf();
-    this.#due = now + pingMs;
+    const blind = now - this.#lookDue > pingMs || this.#paused;
     if (this.#heard || blind) this.#silentSince = now;
-    if (now - this.#silentSince >= silentMs) {
-      return onSilent(`nothing was heard for ${Math.round(now - this.#silentSince)} ms`);
-    }
-    if (!this.#heard) ping();
+    const forMs = now - this.#silentSince;
+    if (forMs >= silentMs) return this.destroy(`nothing was heard for ${Math.round(forMs)} ms`);
+    if (!this.#heard && this.#proven) this.write().text(KIND.ping, 0);
     this.#heard = false;
-    this.#cancel = clock.after(pingMs, () => this.#check());
+    this.#lookLater();
   }
 }

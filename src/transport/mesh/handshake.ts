@@ -38,7 +38,6 @@ export interface SessionKeys {
   readonly receive: KeyObject;
 }
 
-/** The dialler's headers. */
 export function greet(keys: ClusterKeys, claims: Claims): Record<string, string> {
   return { [VERSION_HEADER]: MESH_VERSION, ...sign(keys, claims) };
 }

@@ -74,11 +74,11 @@ export class MeshConnection {
         events.onOver(this);
       },
     }));
-    this.#serving = new RequestServer(session, frames, handler, parked, limits, () => this.#closeIfDone());
+    const onDone = (): void => this.#closeIfDone();
+    this.#serving = new RequestServer({ session, frames, handler, parked, limits, onDone });
     if (dialled) frames.write().text(KIND.hello, 0);
   }
 
-  /** Whether new calls may go here. */
   get usable(): boolean {
     return this.#frames.open && this.#frames.proven && !this.#saidBye && !this.#heardBye;
   }

@@ -23,7 +23,6 @@ import {
   late,
   tooLate,
   unknown,
-  type PeerAddress,
 } from "../call-outcome.ts";
 import type {
   CallOptions,
@@ -101,7 +100,6 @@ export class MeshTransport extends Lifecycle implements NodeTransport {
   readonly #acceptor: Acceptor;
   readonly #accepted = new Map<Server, Set<Closable>>();
   readonly #links = new Map<string, PeerLink>();
-  readonly #addresses = new Map<string, PeerAddress>();
   #stopping = new AbortController();
   #handler: PeerHandler = async () => NOT_SERVING;
 
@@ -152,9 +150,8 @@ export class MeshTransport extends Lifecycle implements NodeTransport {
 
   /** Keeps a connection open and reports when it is lost. */
   watch(peerUrl: string, signal: AbortSignal, name: NodeName | null = null): AsyncIterable<PeerBreak> {
-    const address = this.#address(peerUrl);
-    if ("outcome" in address) throw new Error(address.reason);
-    const link = this.#link(address);
+    const link = this.#link(peerUrl);
+    if ("outcome" in link) throw new Error(link.reason);
     const both = AbortSignal.any([signal, this.#stopping.signal]);
     return link.watch(this.#platform, name, () => this.#current(link, name), both);
   }
@@ -196,31 +193,21 @@ export class MeshTransport extends Lifecycle implements NodeTransport {
 
   #way(peerUrl: string, request: PeerRequest, options: CallOptions | StreamOptions): Way | Failure {
     if (!this.running) return refused("the transport is not running");
-    const address = this.#address(peerUrl);
-    if ("outcome" in address) return address;
+    const link = this.#link(peerUrl);
+    if ("outcome" in link) return link;
     const mistake = mistakeIn(request, options);
-    if (mistake) return mistake;
-    const link = this.#link(address);
-    return { link, connection: this.#current(link, options.to ?? null) };
+    return mistake ?? { link, connection: this.#current(link, options.to ?? null) };
   }
 
-  #address(peerUrl: string): PeerAddress | Failure {
-    const known = this.#addresses.get(peerUrl);
+  /** Two spellings of one url have one link. */
+  #link(peerUrl: string): PeerLink | Failure {
+    const known = this.#links.get(peerUrl);
     if (known) return known;
-    const address = peerAddress(peerUrl);
-    if ("outcome" in address) return address;
-    if (this.#addresses.size >= LINKS_MAX) this.#addresses.clear();
-    this.#addresses.set(peerUrl, address);
-    return address;
-  }
-
-  #link({ origin, base }: PeerAddress): PeerLink {
-    const url = origin + base;
-    const known = this.#links.get(url);
-    if (known) return known;
-    const link = new PeerLink(url, (to) => this.#connect(url, to));
+    const url = peerAddress(peerUrl);
+    if (typeof url !== "string") return url;
     if (this.#links.size >= LINKS_MAX) this.#links.clear();
-    this.#links.set(url, link);
+    const link = this.#links.get(url) ?? new PeerLink(url, (to) => this.#connect(url, to));
+    this.#links.set(url, link).set(peerUrl, link);
     return link;
   }
 

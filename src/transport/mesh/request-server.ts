@@ -12,31 +12,23 @@ import type { FrameSocket, Session } from "./frame-socket.ts";
 import type { ConnectionLimits } from "./mesh-connection.ts";
 import { MESH_PATH } from "./handshake.ts";
 
-export class RequestServer {
-  readonly #session: Session;
-  readonly #frames: FrameSocket;
-  readonly #handler: PeerHandler;
-  readonly #parked: ParkedReplies;
-  readonly #limits: ConnectionLimits;
+interface RequestServerOptions {
+  readonly session: Session;
+  readonly frames: FrameSocket;
+  readonly handler: PeerHandler;
+  readonly parked: ParkedReplies;
+  readonly limits: ConnectionLimits;
   /** A call is over. */
-  readonly #onDone: () => void;
+  readonly onDone: () => void;
+}
+
+export class RequestServer {
+  readonly #o: RequestServerOptions;
   /** By the number of the call; aborted when the caller does not wait any more. */
   readonly #calls = new Map<number, AbortController>();
 
-  constructor(
-    session: Session,
-    frames: FrameSocket,
-    handler: PeerHandler,
-    parked: ParkedReplies,
-    limits: ConnectionLimits,
-    onDone: () => void,
-  ) {
-    this.#session = session;
-    this.#frames = frames;
-    this.#handler = handler;
-    this.#parked = parked;
-    this.#limits = limits;
-    this.#onDone = onDone;
+  constructor(options: RequestServerOptions) {
+    this.#o = options;
   }
 
   get size(): number {
@@ -45,12 +37,13 @@ export class RequestServer {
 
   begin(message: Message): void {
     const { id } = message;
-    const { callsMax } = this.#limits;
+    const { frames, limits } = this.#o;
+    const { callsMax } = limits;
     const content = readRequest(message);
     if (this.#calls.has(id)) throw new MeshFault(`call ${id} came twice`);
     if (content.body === null) throw new MeshFault(`call ${id} has a body in parts`);
     if (this.#calls.size >= callsMax) {
-      return this.#frames.write().text(KIND.refuse, id, `${callsMax} calls from this peer are under way`);
+      return frames.write().text(KIND.refuse, id, `${callsMax} calls from this peer are under way`);
     }
     const left = new AbortController();
     this.#calls.set(id, left);
@@ -63,7 +56,7 @@ export class RequestServer {
     if (!left) return;
     this.#calls.delete(id);
     left.abort("the caller has left");
-    this.#onDone();
+    this.#o.onDone();
   }
 
   leaveAll(): void {
@@ -72,30 +65,27 @@ export class RequestServer {
   }
 
   async #serve(id: number, content: RequestContent, left: AbortController): Promise<void> {
-    const {
-      log,
-      peer: { name: peer },
-    } = this.#session;
-    const frames = this.#frames;
+    const { session, frames, handler, parked } = this.#o;
+    const { name: peer } = session.peer;
     try {
-      const reply = await this.#handler(received(content, peer, content.body!, left.signal));
+      const reply = await handler(received(content, peer, content.body!, left.signal));
       const { status, headers } = reply;
       const body = reply.stream ? await this.#whole(reply.stream, left.signal) : (reply.body ?? "");
       if (this.#calls.get(id) !== left) return;
       if (!isLarge(body)) frames.write().reply(id, status, replyHeaders(headers), body);
-      else frames.write().text(KIND.parked, id, this.#parked.put(peer, { status, headers, body }));
+      else frames.write().text(KIND.parked, id, parked.put(peer, { status, headers, body }));
     } catch (error) {
       if (this.#calls.get(id) !== left) return;
-      log.warn({ err: error, peer, path: content.path }, "a call of a peer failed");
+      session.log.warn({ err: error, peer, path: content.path }, "a call of a peer failed");
       frames.write().text(KIND.broken, id, "the peer failed to answer");
     }
     this.#calls.delete(id);
-    this.#onDone();
+    this.#o.onDone();
   }
 
   /** A stream that answers a call for a whole reply. */
   async #whole(stream: NonNullable<PeerReply["stream"]>, left: AbortSignal): Promise<string> {
-    const { bodyBytesMax } = this.#limits;
+    const { bodyBytesMax } = this.#o.limits;
     const source = stream[Symbol.asyncIterator]();
     const leave = (): void => void source.return?.().catch(() => {});
     if (left.aborted) leave();

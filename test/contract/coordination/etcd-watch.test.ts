@@ -2,8 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { Gateway } from "../../../src/leadership/etcd/gateway.ts";
-import { WatchStream } from "../../../src/leadership/etcd/watch-stream.ts";
+import { ControlSession } from "../../../src/leadership/etcd/control-session.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { EtcdServer } from "../../support/etcd-server.ts";
@@ -14,36 +13,35 @@ async function watching(t: TestContext) {
   const server = await EtcdServer.start();
   const proxy = await TcpProxy.start(server.url());
   const url = proxy.through(server.url());
-  const options = { url, clock: systemClock, random: systemRandom, commandMs: 1_000 };
-  const gateway = new Gateway(options);
   const seen = { opened: 0, events: [] as string[] };
-  const stream = new WatchStream(
-    options,
-    gateway,
-    "test/folder/",
-    () => void (seen.opened += 1),
-    ({ key, deleted }) => void seen.events.push(`${deleted ? "-" : "+"}${key}`),
-  );
+  const session = new ControlSession({
+    url,
+    prefix: "test",
+    commandMs: 1_000,
+    clock: systemClock,
+    time: systemClock,
+    random: systemRandom,
+    onReady: () => void (seen.opened += 1),
+    onLeader: ({ key, deleted }) => void seen.events.push(`${deleted ? "-" : "+"}${key}`),
+  });
   t.after(async () => {
-    await stream.stop();
-    await gateway.stop();
+    await session.stop();
     await proxy.stop();
     await server.stop();
   });
-  await gateway.start();
-  await stream.start();
+  await session.start();
   return { server, proxy, seen };
 }
 
 void test("what is written and deleted in the folder is reported in order, and nothing else", async (t) => {
   const { server, seen } = await watching(t);
   assert.equal(seen.opened, 1);
-  await server.put("test/folder/a", "1");
-  await server.put("test/folders", "1");
-  await server.put("test/folder/b", "1");
-  await server.remove("test/folder/a");
+  await server.put("test/leader/a", "1");
+  await server.put("test/leaders", "1");
+  await server.put("test/leader/b", "1");
+  await server.remove("test/leader/a");
   await eventually("three events", () => seen.events.length === 3);
-  assert.deepEqual(seen.events, ["+test/folder/a", "+test/folder/b", "-test/folder/a"]);
+  assert.deepEqual(seen.events, ["+test/leader/a", "+test/leader/b", "-test/leader/a"]);
 });
 
 void test("a stream that broke is opened again, and so is one after a restart of etcd", async (t) => {
@@ -53,6 +51,6 @@ void test("a stream that broke is opened again, and so is one after a restart of
   await server.halt();
   await server.relaunch();
   await eventually("opened a third time", () => seen.opened === 3);
-  await server.put("test/folder/a", "1");
+  await server.put("test/leader/a", "1");
   await eventually("an event", () => seen.events.length === 1);
 });

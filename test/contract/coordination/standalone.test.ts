@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Coordination } from "../../../src/leadership/coordination.ts";
-import { openStandalone } from "../../../src/leadership/standalone/coordination.ts";
+import { StandaloneCoordination } from "../../../src/leadership/standalone/coordination.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import type { OwnInfo } from "../../../src/core/node.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -26,7 +26,7 @@ const info: OwnInfo = {
 };
 
 function open(clock = new ManualClock(), terms: TermStore = new MemoryTerms()): Coordination {
-  return openStandalone({ identity: candidate("ada"), info: () => info, terms, clock });
+  return new StandaloneCoordination({ identity: candidate("ada"), info: () => info, terms, clock });
 }
 
 const SUPERSEDES = "a new candidate proves that the old process is gone, so it is never kept waiting";

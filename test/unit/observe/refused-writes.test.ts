@@ -37,8 +37,7 @@ import { LeaderMetrics } from "../../../src/observe/metrics/leader-metrics.ts";
 import { observeNode } from "../../../src/observe/observe-node.ts";
 import { JobEventWriter } from "../../../src/push/ownership/job-event-writer.ts";
 import { OrphanJobDetector } from "../../../src/push/ownership/orphan-job-detector.ts";
-import { StoreRetry } from "../../../src/push/ownership/store-retry.ts";
-import type { HandoffContext } from "../../../src/push/ownership/owner-context.ts";
+import { StoreRetry, type HandoffContext } from "../../../src/push/ownership/owner-context.ts";
 import { fakePlatform } from "../../support/fake-platform.ts";
 import { memoryStore, type MemoryStore } from "../../support/memory-store.ts";
 import type { ClaimedJob, Store } from "../../../src/store/store.ts";
@@ -279,7 +278,7 @@ const LEADER_CASES: Readonly<Record<LeaderWrite, (world: World) => Promise<unkno
   "scheduleNotes.write": async (world) => {
     await world.supersede();
     const { term } = world;
-    await world.scheduleHandlers.note({ term, notes: [], occurrences: [], complete: false }, NODE);
+    await world.scheduleHandlers.note({ term, notes: [], occurrences: [], complete: false, entry: "" }, NODE);
   },
   "scheduleNotes.read": async (world) => {
     await world.supersede();

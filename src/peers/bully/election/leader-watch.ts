@@ -80,7 +80,6 @@ export class LeaderWatch {
     if (node) void this.check(node);
   }
 
-  /** Watches the connection to the current leader. */
   #follow(): void {
     const { leader, peers, identity } = this.#state;
     const term = leader.sighting()?.term ?? null;

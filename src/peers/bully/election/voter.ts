@@ -39,16 +39,23 @@ export const VOTE_FILE = "votes.json";
 
 export type VoteReply = "granted" | "acknowledged" | "denied" | "behind" | "abstains";
 
+interface VoterOptions extends Pick<Platform, "identity" | "clock" | "log" | "files"> {
+  /** Has the file of the promises. */
+  readonly dir: string;
+  /** Of this node's own store. */
+  readonly terms: TermStore;
+  readonly settings: Pick<BullySettings, "quorum" | "leaseMs">;
+  readonly presences: Presences;
+  readonly events: PeerEvents;
+}
+
 export class Voter {
-  readonly #platform: Pick<Platform, "identity" | "clock" | "log" | "files">;
+  readonly #o: VoterOptions;
   readonly #path: string;
-  readonly #terms: TermStore;
-  readonly #settings: Pick<BullySettings, "quorum" | "leaseMs">;
-  readonly #presences: Presences;
-  readonly #events: PeerEvents;
   #vote: Vote = { ...BLANK, until: -Infinity };
   #set: PeerSet | null = null;
   #votes = false;
+  #caughtUp = "";
   /** The highest epoch that the store knows: it is never promised again, even if the file was lost. */
   #floor = 0;
   #startedAt = 0;
@@ -57,21 +64,9 @@ export class Voter {
   #heard: { readonly term: HeldTerm; readonly since: number; last: number } | null = null;
   readonly #saving = new Mutex();
 
-  /** `dir` has the file of the promises; `terms` is of this node's own store. */
-  constructor(
-    platform: Pick<Platform, "identity" | "clock" | "log" | "files">,
-    dir: string,
-    terms: TermStore,
-    settings: Pick<BullySettings, "quorum" | "leaseMs">,
-    presences: Presences,
-    events: PeerEvents,
-  ) {
-    this.#platform = platform;
-    this.#path = join(dir, VOTE_FILE);
-    this.#terms = terms;
-    this.#settings = settings;
-    this.#presences = presences;
-    this.#events = events;
+  constructor(options: VoterOptions) {
+    this.#o = options;
+    this.#path = join(options.dir, VOTE_FILE);
   }
 
   /** False for a voter that has lost the record of its promises. */
@@ -89,16 +84,28 @@ export class Voter {
     return this.#set;
   }
 
+  /** The membership (`entryOf`) in which a leader has brought the notes of this node up to date. */
+  get caughtUp(): string {
+    return this.#caughtUp;
+  }
+
+  /** Resolves when it is on disk. */
+  async catchUp(entry: string): Promise<void> {
+    if (this.#caughtUp === entry) return;
+    this.#caughtUp = entry;
+    await this.#save();
+  }
+
   get floor(): number {
     return this.#floor;
   }
 
   /** Asks the store to admit a term. False when it knows a later one, or does not answer. */
   async admit(term: Term): Promise<boolean> {
-    const { log } = this.#platform;
+    const { log } = this.#o;
     try {
-      const admitted = await this.#terms.admit(term);
-      const epoch = admitted ? term.epoch : ((await this.#terms.read(ROLE))?.epoch ?? 0);
+      const admitted = await this.#o.terms.admit(term);
+      const epoch = admitted ? term.epoch : ((await this.#o.terms.read(ROLE))?.epoch ?? 0);
       this.#floor = Math.max(this.#floor, epoch);
       return admitted;
     } catch (error) {
@@ -113,27 +120,29 @@ export class Voter {
   }
 
   async load(): Promise<void> {
-    const { identity, files, clock, log } = this.#platform;
-    this.#floor = (await this.#terms.read(ROLE))?.epoch ?? 0;
+    const { identity, files, clock, log } = this.#o;
+    this.#floor = (await this.#o.terms.read(ROLE))?.epoch ?? 0;
     this.#startedAt = clock.monotonic();
     this.#heard = null;
     this.#enteredAt = -Infinity;
     this.#votes = false;
     this.#set = null;
+    this.#caughtUp = "";
     this.#vote = { ...BLANK, until: -Infinity };
     const text = await files.read(this.#path);
     if (text !== null) {
       try {
-        const { votes, ballot, set } = readMessage(voteRecord, text);
+        const { votes, ballot, set, caughtUp } = readMessage(voteRecord, text);
         this.#vote = voteAfterRestart(ballot, identity.name, clock.monotonic());
         this.#set = set;
         this.#votes = votes;
+        this.#caughtUp = caughtUp;
       } catch (error) {
         log.error({ err: error }, "the file of votes cannot be read; going on as if it were lost");
       }
     }
     // A node that may lead alone does not wait for the end of a lease that no other node relies on.
-    if (this.#settings.quorum === "none") {
+    if (this.#o.settings.quorum === "none") {
       this.#votes = true;
       this.#vote = { ...this.#vote, until: -Infinity };
     }
@@ -141,13 +150,13 @@ export class Voter {
 
   /** For how long it has voted; Infinity if it found its file. */
   get votingMs(): number {
-    return this.#platform.clock.monotonic() - this.#enteredAt;
+    return this.#o.clock.monotonic() - this.#enteredAt;
   }
 
   /** The holder of the lease, by the promises of this voter and the evidence of this node. */
   holder(): HeldTerm | null {
-    const at = this.#platform.clock.monotonic();
-    return holderOf(this.#vote, at, (node) => this.#presences.gone(node));
+    const at = this.#o.clock.monotonic();
+    return holderOf(this.#vote, at, (node) => this.#o.presences.gone(node));
   }
 
   willing(candidate: NodeIdentity, set: SetNumber | null): boolean {
@@ -158,7 +167,7 @@ export class Voter {
   async promise(asked: PromiseAsked, set: SetNumber | null): Promise<VoteReply> {
     if (!this.#votes) return "abstains";
     if (asked.epoch <= this.#floor || this.#outdated(set)) return "denied";
-    return this.#settle(decidePromise(this.#vote, asked, this.#platform.clock.monotonic(), this.holder()));
+    return this.#settle(decidePromise(this.#vote, asked, this.#o.clock.monotonic(), this.holder()));
   }
 
   async renew(asked: RenewalAsked): Promise<VoteReply> {
@@ -167,16 +176,16 @@ export class Voter {
     const { term } = asked;
     const rival =
       term.epoch === this.#vote.epoch && this.#vote.to !== null && !sameIncarnation(this.#vote.to, term);
-    if (this.#settings.quorum === "none" && rival && asked.granted) {
+    if (this.#o.settings.quorum === "none" && rival && asked.granted) {
       // Both halves of a split cluster used this epoch. Both terms end, and the next epoch belongs to one.
       this.#vote = { ...this.#vote, released: true, until: -Infinity };
       return "denied";
     }
-    return this.#settle(decideRenewal(this.#vote, asked, this.#platform.clock.monotonic()));
+    return this.#settle(decideRenewal(this.#vote, asked, this.#o.clock.monotonic()));
   }
 
   release(term: HeldTerm): void {
-    this.#vote = decideRelease(this.#vote, term, this.#platform.clock.monotonic());
+    this.#vote = decideRelease(this.#vote, term, this.#o.clock.monotonic());
   }
 
   /** Lets a voter without a record vote if it has learned enough from the others. True when it votes now. */
@@ -185,8 +194,8 @@ export class Voter {
     others: readonly { readonly votes: boolean; readonly ballot: Ballot }[],
   ): Promise<boolean> {
     if (this.#votes) return false;
-    const { clock, log } = this.#platform;
-    const { leaseMs } = this.#settings;
+    const { clock, log } = this.#o;
+    const { leaseMs } = this.#o.settings;
     const heard = this.#heard;
     const ballot = recollect({
       voters,
@@ -207,8 +216,8 @@ export class Voter {
    * new voters could be a majority that knows nothing of it.
    */
   async enter(known: Ballot = BLANK): Promise<void> {
-    const { clock, identity } = this.#platform;
-    const heard = this.#heard ? ballotOf(this.#heard.term, this.#settings.leaseMs) : BLANK;
+    const { clock, identity } = this.#o;
+    const heard = this.#heard ? ballotOf(this.#heard.term, this.#o.settings.leaseMs) : BLANK;
     const ballot = heard.epoch > known.epoch ? heard : known;
     if (ballot.epoch >= this.#vote.epoch) {
       this.#cast(voteAfterRestart(ballot, identity.name, clock.monotonic()));
@@ -224,7 +233,7 @@ export class Voter {
     const before = this.#set;
     if (newer) {
       this.#set = set;
-      this.#events.emit("peers", before);
+      this.#o.events.emit("peers", before);
     }
     // Also when it is ours already: the write may be under way.
     await this.#save();
@@ -234,8 +243,9 @@ export class Voter {
   /** Leaves a cluster that this node founded by mistake: its promises there count nowhere else. */
   async forget(): Promise<void> {
     this.#set = null;
-    this.#votes = this.#settings.quorum === "none";
-    this.#startedAt = this.#platform.clock.monotonic();
+    this.#caughtUp = "";
+    this.#votes = this.#o.settings.quorum === "none";
+    this.#startedAt = this.#o.clock.monotonic();
     await this.#save();
   }
 
@@ -255,23 +265,24 @@ export class Voter {
   }
 
   #cast(vote: Vote): void {
-    if (vote.to && vote.epoch !== this.#vote.epoch) this.#presences.trust(vote.to);
+    if (vote.to && vote.epoch !== this.#vote.epoch) this.#o.presences.trust(vote.to);
     this.#vote = vote;
   }
 
   /** A leader was heard; this matters also to a voter that does not vote yet. */
   hear(term: HeldTerm): void {
-    const at = this.#platform.clock.monotonic();
+    const at = this.#o.clock.monotonic();
     const heard = this.#heard;
     const same = heard && heard.term.epoch === term.epoch && sameIncarnation(heard.term, term);
-    if (same && at - heard.last < this.#settings.leaseMs) heard.last = at;
+    if (same && at - heard.last < this.#o.settings.leaseMs) heard.last = at;
     else if (!heard || term.epoch >= heard.term.epoch) this.#heard = { term, since: at, last: at };
   }
 
   #save(): Promise<void> {
     return this.#saving.run(() => {
-      const record = { format: 1, votes: this.#votes, ballot: this.ballot, set: this.#set };
-      return this.#platform.files.replace(this.#path, `${JSON.stringify(record)}\n`);
+      const { ballot } = this;
+      const record = { format: 1, votes: this.#votes, ballot, set: this.#set, caughtUp: this.#caughtUp };
+      return this.#o.files.replace(this.#path, `${JSON.stringify(record)}\n`);
     });
   }
 }

@@ -45,7 +45,6 @@ export class ClusterJoiner {
     state.events.on("stranger", ({ address }) => void this.#returnTo(address!));
   }
 
-  /** Why this node belongs to no cluster yet. */
   get trouble(): string | null {
     return this.#trouble;
   }
@@ -72,7 +71,8 @@ export class ClusterJoiner {
   /** Resolves when this node is a member under its present address. */
   async #run(signal: AbortSignal): Promise<void> {
     const { clock, settings, log, identity, peers } = this.#state;
-    const retry = new Backoff(settings.joinRetryMs, settings.joinRetryMsMax);
+    // Spread: nodes that start together do not ask together.
+    const retry = new Backoff(settings.joinRetryMs, settings.joinRetryMsMax, this.#random);
     for (let logged = false; !signal.aborted;) {
       const { address } = this.#state;
       if (address === null) {
@@ -85,8 +85,7 @@ export class ClusterJoiner {
       if (join === "removed" || signal.aborted) return;
       if (!logged) log.info({ reason: this.#trouble }, "not in the cluster yet; asking again and again");
       logged = true;
-      // From half to one and a half: nodes that start together do not ask together.
-      await clock.sleep(retry.next() * (0.5 + this.#random.chance()), signal);
+      await clock.sleep(retry.next(), signal);
     }
     this.#trouble = null;
     if (!signal.aborted) this.#state.joined();

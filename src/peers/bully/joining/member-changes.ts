@@ -34,11 +34,20 @@ export class MemberChanges {
   /** The set that a majority is known to have noted under our own term. */
   #settled: PeerSet | null = null;
   readonly #turn = new Mutex();
+  #beforeChange = async (): Promise<void> => {};
 
   constructor(state: PeerState, calls: PeerCalls, watch: LeaderWatch) {
     this.#state = state;
     this.#calls = calls;
     this.#watch = watch;
+  }
+
+  /**
+   * What else a majority stores has to be on a majority of the members before each change: majorities of sets that are two changes
+   * apart need not share a node.
+   */
+  settleFirst(settle: () => Promise<void>): void {
+    this.#beforeChange = settle;
   }
 
   /**
@@ -165,6 +174,7 @@ export class MemberChanges {
       const term = this.#require();
       let set = this.#state.peers.set!;
       if (step(set) === null) return set;
+      await this.#beforeChange();
       if (this.#settled !== set || set.epoch !== term.epoch)
         set = await this.#settle(term, set, renumbered(set, term.epoch));
       const next = step(set);

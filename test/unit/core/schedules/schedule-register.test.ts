@@ -13,7 +13,7 @@ import {
   removeNote,
 } from "../../../../src/core/schedules/schedule-register.ts";
 import { majorityOf } from "../../../../src/core/leadership/bully.ts";
-import { newestNotes, readEnough } from "../../../../src/core/schedules/schedule-takeover.ts";
+import { newestNotes, readEnough, type Witness } from "../../../../src/core/schedules/schedule-takeover.ts";
 import { definition } from "../../../support/replica-world.ts";
 
 const A = "node-a" as NodeName;
@@ -143,9 +143,10 @@ void describe("a schedule's register", () => {
 });
 
 void describe("reading enough", () => {
-  const sound = { blank: false };
-  const blank = { blank: true };
-  const enough = (members: number, answers: { blank: boolean }[], left: number): boolean =>
+  const sound = { blank: false, returned: false };
+  const blank = { blank: true, returned: false };
+  const returned = { blank: false, returned: true };
+  const enough = (members: number, answers: Witness[], left: number): boolean =>
     readEnough({ members, required: majorityOf(members), answers, left });
 
   void test("a majority that has been brought up to date is enough, before the others have answered", () => {
@@ -163,5 +164,12 @@ void describe("reading enough", () => {
     assert.equal(enough(3, [blank, blank], 1), false);
     assert.equal(enough(3, [blank, blank], 0), true);
     assert.equal(enough(3, [blank], 0), false);
+  });
+
+  void test("nodes that were removed and joined again are no witnesses, and no new cluster either", () => {
+    assert.equal(enough(3, [sound, returned], 0), false);
+    assert.equal(enough(3, [returned, returned], 0), false);
+    assert.equal(enough(3, [blank, returned], 0), false);
+    assert.equal(enough(3, [returned, returned, sound], 0), true);
   });
 });

@@ -333,6 +333,42 @@ void describe("occurrences that a majority notes", () => {
       assert.equal((await world.jobs()).length, 1);
     }));
 
+  void test("two that were removed and join again with their old notes repeat nothing without the third", () =>
+    ReplicaWorld.with(3, async (world, a, b, c) => {
+      await world.elect(c);
+      await world.put(c);
+      await world.clock.advance(2_000);
+      world.leave(a);
+      world.leave(b);
+      world.targets = [c];
+      await world.fire(c);
+      await world.kill(c);
+      world.join(a);
+      world.join(b);
+      world.targets = [a];
+      await world.elect(a);
+      await assert.rejects(world.fire(a), code("STORE_UNAVAILABLE"));
+      await world.start(c);
+      await world.clock.advance(5_000);
+      await world.fire(a);
+      assert.deepEqual(await world.jobs(), ["node-a 1", "node-c 0"]);
+      await world.kill(c);
+      await world.fire(a);
+      assert.deepEqual(await world.jobs(), ["node-a 1", "node-a 2", "node-c 0"]);
+    }));
+
+  void test("one that was removed and has joined again in the same term learns what it has missed", () =>
+    ReplicaWorld.with(3, async (world, a, _b, c) => {
+      await world.elect(a);
+      await world.put(a);
+      await world.clock.advance(2_000);
+      world.leave(c);
+      await world.during(world.of(a).setPaused("tick", true, null));
+      world.join(c);
+      await world.clock.advance(2_000);
+      assert.equal((await world.of(c).get("tick"))!.paused, true);
+    }));
+
   void test("overlap is avoided also when the job before is on another node", () =>
     ReplicaWorld.with(3, async (world, a, b) => {
       await world.elect(a);
