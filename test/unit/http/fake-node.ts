@@ -457,7 +457,7 @@ export class FakeNode implements NodeServices {
 
   #submit(request: SubmitRequest): { id: JobId; status: JobStatus; existed: boolean } {
     const key = request.idempotencyKey ?? null;
-    const known = key && this.kept.values().find(({ job }) => job.idempotencyKey === key)?.job;
+    const known = key && [...this.kept.values()].find(({ job }) => job.idempotencyKey === key)?.job;
     if (known) return { id: known.id, status: known.status, existed: true };
     const now = this.clock.now();
     const runAt = request.runAt ?? now + (request.delayMs ?? 0);
