@@ -138,8 +138,7 @@ describe("a leader with schedules", () => {
   );
 
   inWorld("serves hundreds of schedules without reading them all for each", async (world) => {
-    for (let i = 0; i < 300; i++)
-      await world.put({ name: `tick-${i}`, everyMs: (1 + (i % 60)) * secondMs });
+    for (let i = 0; i < 300; i++) await world.put({ name: `tick-${i}`, everyMs: (1 + (i % 60)) * secondMs });
     await world.lead();
     await world.clock.advance(minuteMs);
     const jobs = await world.jobs();

@@ -2,31 +2,20 @@ import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import type { Dispatch, WorkerHeartbeat } from "../../../../src/channels/messages.ts";
 import { queues, topics } from "../../../../src/channels/channel-names.ts";
-import type { LeaseId, NodeName } from "../../../../src/core/ids.ts";
+import type { LeaseId } from "../../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../../src/core/jobs/job.ts";
 import { DispatchInbox } from "../../../../src/push/dispatch/dispatch-inbox.ts";
 import type { WorkerClaim } from "../../../../src/jobs/run/worker-ports.ts";
 import type { Claimed } from "../../../../src/store/store.ts";
 import { fakePlatform } from "../../../support/fake-platform.ts";
+import { claimRequest, dispatchRequest } from "../../../support/job-builders.ts";
 import { atEnd } from "../../../support/node-cleanup.ts";
 import { DispatchWorld, LEADER } from "./world.ts";
 
 const CHANNEL = queues.dispatch("default");
 
-const CLAIM: WorkerClaim = {
-  author: { node: "worker" as NodeName, ownerEpoch: 1, leaderEpoch: 1 },
-  worker: "worker",
-  lease: "worker/1/0" as LeaseId,
-  leaseMs: 10_000,
-  limit: 10,
-  tasks: new Set(["work"]),
-  queues: null,
-  exceptQueues: new Set(),
-  opens: true,
-  suspect: true,
-  running: 0,
-  pace: 0,
-};
+const LEASE = { worker: "worker", lease: "worker/1/0" as LeaseId };
+const CLAIM: WorkerClaim = { ...claimRequest({ ...LEASE, limit: 10 }), running: 0, pace: 0 };
 
 /** An inbox whose worker claims when the test says so. */
 class InboxWorld {
@@ -72,16 +61,7 @@ class InboxWorld {
     const { crashes = 0, copies = 1 } = how;
     await this.#world.submit(jobs);
     const term = await this.#world.store.terms.grant("scheduler", { name: LEADER, incarnation: "1" });
-    const request = {
-      tasks: new Set(["work"]),
-      queues: null,
-      exceptQueues: new Set<string>(),
-      suspect: true,
-    };
-    const { assignments } = await this.#world.ownership.dispatch(
-      { ...request, limit: 1_000, size: each },
-      term,
-    );
+    const { assignments } = await this.#world.ownership.dispatch(dispatchRequest({ size: each }), term);
     const messages = assignments.map(({ id, jobs: theirs }) => {
       const body: Dispatch = {
         assignment: id,

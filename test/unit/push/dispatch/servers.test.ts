@@ -81,7 +81,9 @@ describe("dispatch through PostgreSQL and Redis", () => {
     await world.node("staying", { tasks: { work: runs.slow(5) } });
     const ids = await world.submit(300);
     await world.eventually("some have run", () => runs.order.length > 50);
-    assert.deepEqual(await world.during(leaving.worker.drain({ timeoutMs: 2_000, cleanupMs: 500 })), { interrupted: 0 });
+    assert.deepEqual(await world.during(leaving.worker.drain({ timeoutMs: 2_000, cleanupMs: 500 })), {
+      interrupted: 0,
+    });
     await world.until(ids, "completed");
     runs.assertOnce(ids);
     for (const id of ids) assert.equal((await world.job(id)).attempts, 1);

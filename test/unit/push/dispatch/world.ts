@@ -6,7 +6,7 @@ import type { Channels, Message, Subscription } from "../../../../src/channels/c
 import type { Assignment, Receipt, StatusReport } from "../../../../src/channels/messages.ts";
 import { MemoryChannels } from "../../../../src/channels/memory/channels.ts";
 import { queues, topics } from "../../../../src/channels/channel-names.ts";
-import { jobId, type JobId, type LeaseId, type NodeName } from "../../../../src/core/ids.ts";
+import type { JobId, LeaseId, NodeName } from "../../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS, type Job } from "../../../../src/core/jobs/job.ts";
 import type { NodeIdentity } from "../../../../src/core/node.ts";
 import { DEFAULT_RETRY } from "../../../../src/core/jobs/retry.ts";
@@ -21,7 +21,7 @@ import { storePorts } from "../../../../src/jobs/run/worker-ports.ts";
 import type { Clock } from "../../../../src/platform/clock.ts";
 import type { Platform } from "../../../../src/platform/platform.ts";
 import { fakePlatform } from "../../../support/fake-platform.ts";
-import { systemRandom } from "../../../../src/platform/random.ts";
+import { claimRequest, newJob } from "../../../support/job-builders.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 import { memoryStore, type MemoryStore } from "../../../support/memory-store.ts";
 import type { OwnershipStore } from "../../../../src/store/ownership.ts";
@@ -223,19 +223,7 @@ export class DispatchWorld {
   }
 
   async submit(count: number, fields: Partial<NewJob> = {}): Promise<JobId[]> {
-    const jobs = Array.from({ length: count }, () => ({
-      id: jobId("submitter" as NodeName, systemRandom.timedUuid()),
-      task: "work",
-      queue: "default",
-      priority: 0,
-      payload: "{}",
-      delayMs: 0,
-      runAt: null,
-      maxAttempts: 3,
-      timeoutMs: null,
-      idempotencyKey: null,
-      ...fields,
-    }));
+    const jobs = Array.from({ length: count }, () => newJob(fields));
     await this.store.jobs.submit(jobs, { node: LEADER, ownerEpoch: 1, leaderEpoch: 1 });
     const channels = await this.channels(LEADER);
     await channels.publish(topics.jobsReady, [{ key: "", body: null }]);
@@ -244,18 +232,7 @@ export class DispatchWorld {
 
   /** By pull, whatever is there. */
   async claim(lease: string): Promise<void> {
-    await this.store.jobs.claim({
-      author: { node: LEADER, ownerEpoch: 1, leaderEpoch: 1 },
-      worker: "somebody",
-      lease: lease as LeaseId,
-      leaseMs: 10_000,
-      limit: 100,
-      tasks: new Set(["work"]),
-      queues: null,
-      exceptQueues: new Set(),
-      opens: true,
-      suspect: true,
-    });
+    await this.store.jobs.claim(claimRequest({ lease: lease as LeaseId }));
   }
 
   async job(id: JobId): Promise<Job> {
