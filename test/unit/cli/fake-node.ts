@@ -146,3 +146,39 @@ export function scheduleBody(overrides: Readonly<Record<string, unknown>> = {}):
     ...overrides,
   };
 }
+
+export function nodeBody(over: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
+  return {
+    name: "node-1",
+    status: "active",
+    last_seen: "2026-01-01T00:59:58.000Z",
+    alive: true,
+    incarnation: "i",
+    url: "http://10.0.0.1:8420",
+    hostname: "h",
+    address: "10.0.0.1",
+    http_port: 8420,
+    roles: ["gateway", "worker"],
+    capabilities: [],
+    version: "0.1.0",
+    started_at: "2026-01-01T00:00:00.000Z",
+    load: { jobs: 3, connections: 1, cpu: 0.256, memory: 0.5, loop_lag_ms: 1.4 },
+    ...over,
+  };
+}
+
+export function clusterBody(over: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
+  return {
+    name: "baton",
+    total_nodes: 2,
+    active_nodes: 1,
+    draining_nodes: 0,
+    dead_nodes: 1,
+    joining_nodes: 0,
+    scheduler_leader: "node-1",
+    minimum_nodes: 1,
+    formed: true,
+    notes: [],
+    ...over,
+  };
+}

@@ -53,17 +53,6 @@ for (const [name, runtime] of runtimes) {
     `baton started with ${name}`,
     { skip: runtime === null ? "there is no older Node here" : false },
     () => {
-      it("runs a command", async () => {
-        const { code, out, err } = await baton(runtime!, ["--version"]).ended;
-        assert.equal(code, 0, err);
-        const { version } = JSON.parse(
-          readFileSync(new URL("../../../package.json", import.meta.url), "utf8"),
-        ) as {
-          version: string;
-        };
-        assert.equal(out, `${version}\n`);
-      });
-
       it("ends with the command's exit code", async () => {
         const { code } = await baton(runtime!, ["status", "--url", "http://127.0.0.1:1"]).ended;
         assert.equal(code, 5);
@@ -138,6 +127,7 @@ describe("the launcher", () => {
     symlinkSync(bin, join(directory, "baton"));
     const { status, stdout } = spawnSync(process.execPath, [join(directory, "baton"), "--version"]);
     assert.equal(status, 0);
-    assert.match(stdout.toString(), /^\d/);
+    const text = readFileSync(new URL("../../../package.json", import.meta.url), "utf8");
+    assert.equal(stdout.toString(), `${(JSON.parse(text) as { version: string }).version}\n`);
   });
 });

@@ -8,6 +8,7 @@ import { TermGuard } from "../../../src/controller/term-guard.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
+import { claimedJob } from "../../support/job-builders.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { fakePlatform } from "../../support/fake-platform.ts";
 import type { Claimed, ClaimedJob, ClaimRequest, Settlement } from "../../../src/store/store.ts";
@@ -99,24 +100,7 @@ class World {
   }
 
   #job(task: string, crashes: number, { lease }: ClaimRequest): ClaimedJob {
-    return {
-      id: `a-${++this.#count}` as JobId,
-      jobEpoch: 1,
-      lease,
-      task,
-      queue: "default",
-      priority: 0,
-      payload: "null",
-      attempts: 1,
-      failures: 0,
-      interruptions: 0,
-      crashes,
-      maxAttempts: 3,
-      timeoutMs: null,
-      createdAt: 0,
-      runAt: 0,
-      leaderEpoch: 3,
-    };
+    return claimedJob({ id: `a-${++this.#count}` as JobId, lease, task, crashes, leaderEpoch: 3 });
   }
 }
 

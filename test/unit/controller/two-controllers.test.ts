@@ -15,8 +15,6 @@ import { nodeHere } from "../../support/node-here.ts";
 import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
 import { eventually } from "../../support/wait.ts";
 
-const NOT_LEADER = ["error", "leader_epoch", "leader_id", "leader_url", "node_id", "role"];
-
 interface Pair {
   readonly leader: BatonNode;
   readonly standby: BatonNode;
@@ -68,47 +66,6 @@ async function renewed(v1: ControllerCalls, lease: Leased): Promise<Leased> {
 }
 
 describe("two controllers on one database", () => {
-  it("one leads; the other refuses every write with exactly the six fields, and answers every question", async (t) => {
-    const { leader, atLeader, atStandby, epoch } = await pair(t);
-    const id = await atLeader.submit();
-    const run = { lease_id: "agent:ada/x", job_id: id, job_epoch: 1, leader_epoch: epoch };
-    const writes: [string, string, object?][] = [
-      ["POST", "/v1/jobs", { task: "work" }],
-      ["POST", "/v1/jobs", [{ task: "work" }]],
-      ["POST", "/v1/leases", { agent: "ada", capabilities: ["work"] }],
-      ["POST", "/v1/leases/renew", { agent: "ada", lease_id: "agent:ada/x" }],
-      ["POST", "/v1/results", { ...run, status: "succeeded" }],
-      ["POST", "/v1/results", [{ ...run, status: "succeeded" }]],
-      ["POST", "/v1/logs", run],
-      ["POST", "/v1/agents/heartbeat", { agent: "ada" }],
-      ["DELETE", "/v1/agents/ada"],
-    ];
-    for (const [method, path, body] of writes) {
-      const told = await atStandby.call(method, path, body);
-      assert.equal(told.status, 409, path);
-      assert.deepEqual(Object.keys(told.body).sort(), NOT_LEADER);
-      assert.deepEqual(told.body, {
-        error: "NOT_LEADER",
-        leader_id: "one",
-        leader_url: leader.url,
-        leader_epoch: epoch,
-        node_id: "two",
-        role: "STANDBY",
-      });
-      assert.equal(told.headers.get("x-baton-role"), "STANDBY");
-      assert.equal(told.headers.get("x-baton-node"), "two");
-      assert.equal(told.headers.get("x-baton-leader-epoch"), String(epoch));
-      assert.equal(told.headers.get("x-baton-leader-id"), "one");
-    }
-    assert.equal((await atStandby.job(id)).status, "queued");
-    assert.equal((await atStandby.get("/v1/jobs")).body.jobs.length, 1);
-    await atLeader.post("/v1/agents/heartbeat", { agent: "ada", capabilities: ["work"] });
-    assert.deepEqual(
-      (await atStandby.get("/v1/agents")).body.agents.map(({ name, state }: any) => [name, state]),
-      [["ada", "alive"]],
-    );
-  });
-
   it("a job that was submitted at the standby by the other way wakes an agent that waits at the leader", async (t) => {
     const { atLeader, atStandby } = await pair(t);
     const waiting = atLeader.ask();
@@ -265,28 +222,5 @@ describe("two controllers on one database", () => {
     assert.equal((await atLeader.result(lease)).body.status, "completed");
     const id = await atLeader.submit();
     assert.equal((await atLeader.lease()).tasks[0]!.job_id, id);
-  });
-
-  it("gives out a flood in batches to several agents, each job once", async (t) => {
-    const { atLeader } = await pair(t);
-    const jobs = Array.from({ length: 1_000 }, () => ({ task: "work" }));
-    await atLeader.post("/v1/jobs", jobs);
-    const ids = new Set<string>();
-    let leased = 0;
-    const agent = async (name: string): Promise<void> => {
-      for (;;) {
-        const { status, body } = await atLeader.ask({ agent: name, max_tasks: 64, timeout_ms: 0 });
-        if (status === 204) return;
-        for (const { job_id } of body.tasks) ids.add(job_id);
-        leased += body.tasks.length;
-        const results = body.tasks.map((task: any) => resultOf({ ...body, tasks: [task] }));
-        const answers = (await atLeader.post("/v1/results", results)).body;
-        assert.ok(answers.every(({ accepted }: any) => accepted));
-      }
-    };
-    await Promise.all(["a", "b", "c", "d"].map(agent));
-    assert.deepEqual([ids.size, leased], [1_000, 1_000]);
-    const { jobs: left } = (await atLeader.get("/v1/jobs?status=queued")).body;
-    assert.equal(left.length, 0);
   });
 });

@@ -4,28 +4,8 @@ import * as fc from "../../support/fast-check.ts";
 import { isJobId, jobId, uuidAt } from "../../../src/core/ids.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import { mergePages } from "../../../src/api/ask-all-nodes.ts";
-import type { NodeInfo } from "../../../src/core/node.ts";
+import { nodeInfo } from "../../support/job-builders.ts";
 import { byKey, inTurn, willing } from "../../../src/core/placement-rules.ts";
-
-function node(name: string, over: Partial<NodeInfo> = {}): NodeInfo {
-  return {
-    name: name as NodeName,
-    incarnation: `${name}-1`,
-    url: `http://${name}:1`,
-    hostname: name,
-    address: name,
-    httpPort: 1,
-    roles: ["gateway", "function", "worker", "scheduler"],
-    capabilities: ["hello"],
-    version: "1",
-    status: "active",
-    startedAt: 0,
-    lastSeenAt: 0,
-    alive: true,
-    load: { jobs: 0, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 },
-    ...over,
-  };
-}
 
 const wants = { role: "worker", tasks: ["hello"] } as const;
 const names = (nodes: readonly { name: string }[]): string => nodes.map(({ name }) => name).join(" ");
@@ -60,23 +40,23 @@ describe("the round", () => {
 
   test("leaves out who is dead, silent, draining, joining, or of a status that only a newer version knows", () => {
     const nodes = [
-      node("a"),
-      node("b", { status: "dead", alive: false }),
-      node("c", { alive: false }),
-      node("d", { status: "draining" }),
-      node("e", { status: "joining" }),
-      node("f", { status: "hibernating" }),
-      node("g"),
+      nodeInfo("a"),
+      nodeInfo("b", { status: "dead", alive: false }),
+      nodeInfo("c", { alive: false }),
+      nodeInfo("d", { status: "draining" }),
+      nodeInfo("e", { status: "joining" }),
+      nodeInfo("f", { status: "hibernating" }),
+      nodeInfo("g"),
     ];
     assert.equal(names(willing(nodes, wants)), "a g");
   });
 
   test("leaves out who cannot run it, unless nobody can", () => {
     const nodes = [
-      node("a", { capabilities: [] }),
-      node("b"),
-      node("c", { roles: ["gateway"] }),
-      node("d", { capabilities: ["hello", "bye"] }),
+      nodeInfo("a", { capabilities: [] }),
+      nodeInfo("b"),
+      nodeInfo("c", { roles: ["gateway"] }),
+      nodeInfo("d", { capabilities: ["hello", "bye"] }),
     ];
     assert.equal(names(willing(nodes, wants)), "b d");
     assert.equal(names(willing(nodes, { role: "worker", tasks: ["hello", "bye"] })), "d");

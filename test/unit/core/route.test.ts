@@ -3,29 +3,13 @@ import { describe, test } from "node:test";
 import * as fc from "../../support/fast-check.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
 import type { NodeInfo, NodeStatus } from "../../../src/core/node.ts";
+import { nodeInfo } from "../../support/job-builders.ts";
 import { decide } from "../../../src/core/route.ts";
 import type { Decision, Target, View } from "../../../src/core/route.ts";
 
 const UUID = "0198c0de-1234-7abc-8def-0123456789ab";
 
-function node(name: string, status: NodeStatus = "active"): NodeInfo {
-  return {
-    name: name as NodeName,
-    incarnation: `${name}/1`,
-    url: `http://${name}`,
-    hostname: name,
-    roles: [],
-    capabilities: [],
-    version: "0.0.0",
-    status,
-    startedAt: 0,
-    lastSeenAt: 0,
-    address: null,
-    httpPort: null,
-    alive: true,
-    load: { jobs: 0, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 },
-  };
-}
+const node = (name: string, status: NodeStatus = "active"): NodeInfo => nodeInfo(name, { status });
 
 function view(changes: Partial<View> = {}): View {
   return {

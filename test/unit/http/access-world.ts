@@ -1,12 +1,14 @@
 /** A real node in the test that asks callers who they are, with a token for each permission. */
 
 import { request } from "undici";
-import { PERMISSIONS } from "../../../src/core/access/permissions.ts";
+import { allows, PERMISSIONS } from "../../../src/core/access/permissions.ts";
 import type { Permission } from "../../../src/core/access/permissions.ts";
+import type { Operation } from "../../../src/api/operation.ts";
 import type { Log } from "../../../src/platform/log.ts";
 import type { BatonNode } from "../../../src/node/baton-node.ts";
 import type { Scope } from "../../support/node-cleanup.ts";
 import { nodeHere } from "../../support/node-here.ts";
+import { eventually } from "../../support/wait.ts";
 
 export const ADMIN = "the-fixed-token-of-tests-0123456789";
 
@@ -70,6 +72,15 @@ export class AccessWorld {
     return { status: answer.statusCode, headers: answer.headers, text, body: parsed(text) };
   }
 
+  /** So many entries of the audit or more, the oldest first. They are written in the background. */
+  audit<Entry>(count: number): Promise<Entry[]> {
+    return eventually(`${count} entries of the audit`, async () => {
+      const { body } = await this.ask("/cluster/journal?kind=audit&limit=100", { token: ADMIN });
+      const { entries } = body as { entries: Entry[] };
+      return entries.length >= count && entries.reverse();
+    });
+  }
+
   /** A user of that name, made by the admin. */
   async user(name: string, password: string, permission: Permission): Promise<void> {
     const body = { name, password, permission };
@@ -87,6 +98,12 @@ export class AccessWorld {
     if (status !== 200) throw new Error(`no session: ${status} ${text}`);
     return String(headers["set-cookie"]).split(";", 1)[0]!;
   }
+}
+
+/** The permission that an operation needs, and the highest that is not enough. That each includes those below it is a rule of its own. */
+export function justEnough({ permission }: Pick<Operation, "permission">): Permission[] {
+  const at = PERMISSIONS.findIndex((each) => allows(each, permission));
+  return PERMISSIONS.slice(Math.max(0, at - 1), at + 1);
 }
 
 function parsed(text: string): never {

@@ -105,7 +105,11 @@ describe("a node that everybody can reach", () => {
     const { admin } = world.tokens;
     const status = async (path: string, ...lines: readonly string[]): Promise<string> =>
       (await raw(`GET ${path} HTTP/1.1`, ...HEAD, ...lines)).slice(9, 12);
-    assert.equal(await status("/session", `Authorization: Bearer ${admin}`), "200");
+    const bearer = `Authorization: Bearer ${admin}`;
+    assert.equal(await status("/session", bearer), "200");
+    assert.equal(await status("/session", bearer, bearer), "401", "two headers, also if both are good");
+    assert.equal(await status("/session", bearer, "authorization: Bearer x"), "401");
+    assert.equal(await status("/session", "Authorization:", bearer), "401");
     assert.equal(await status(`/session?token=${admin}&access_token=${admin}&authorization=${admin}`), "401");
     assert.equal(await status("/session", `Proxy-Authorization: Bearer ${admin}`), "401");
     assert.equal(await status("/session", `Cookie: baton_session=${admin}; token=${admin}`), "401");
@@ -135,25 +139,33 @@ describe("a node that everybody can reach", () => {
     await world.user("ann", PASSWORD, "operate");
     const cookie = await world.session("ann", PASSWORD);
     const body = { user: "ann", password: PASSWORD };
-    const others = [
+    const { url } = world.node;
+    const pause = async (headers: Record<string, string>): Promise<number> =>
+      (await world.ask("/queues/mail/pause", { method: "POST", headers: { cookie, ...headers } })).status;
+    const others: Record<string, string>[] = [
       { origin: "http://evil.example" },
+      { origin: `${url}.evil.example` },
       { origin: "null" },
       { "sec-fetch-site": "cross-site" },
       { "sec-fetch-site": "same-site" },
-      { origin: world.node.url, "sec-fetch-site": "cross-site" },
-    ] as Record<string, string>[];
+      { origin: url, "sec-fetch-site": "cross-site" },
+      { origin: "http://evil.example", "sec-fetch-site": "same-origin" },
+    ];
     for (const headers of others) {
       const label = JSON.stringify(headers);
       const login = await world.ask("/session", { method: "POST", body, headers });
       assert.deepEqual([login.status, login.headers["set-cookie"]], [403, undefined], label);
-      const change = await world.ask("/queues/mail/pause", {
-        method: "POST",
-        headers: { cookie, ...headers },
-      });
-      assert.equal(change.status, 403, label);
+      assert.equal(await pause(headers), 403, label);
       const out = await world.ask("/session", { method: "DELETE", headers: { cookie, ...headers } });
       assert.equal(out.status, 403, label);
     }
+    for (const headers of [{}, { "sec-fetch-site": "none" }, { referer: `${url}/` }])
+      assert.equal(await pause(headers as Record<string, string>), 403, JSON.stringify(headers));
+    assert.equal(await pause({ origin: url }), 200);
+    assert.equal(await pause({ "sec-fetch-site": "same-origin" }), 200);
+    // A token is not sent by a browser on its own.
+    const own = await world.ask("/queues/mail/pause", { method: "POST", token: world.tokens.operate });
+    assert.equal(own.status, 200);
     for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]) {
       const form = await world.ask("/session", {
         method: "POST",
@@ -229,6 +241,12 @@ describe("a stream that is open", () => {
     const tookMs = systemClock.monotonic() - from;
     assert.ok(tookMs < 5_000, `docs/access.md promises five seconds, and it took ${Math.round(tookMs)} ms`);
     assert.ok(staying.every(({ ended }) => !ended()));
+    const { body } = await world.ask("/tokens", { token: ADMIN });
+    const { tokens: listed } = body as { tokens: { id: string; expired: boolean }[] };
+    assert.deepEqual(
+      [...new Set(listed.map(({ id, expired }) => expired === (id === short.token.id)))],
+      [true],
+    );
     for (const { over } of staying) over.catch(() => {}); // they end with the node
   });
 });

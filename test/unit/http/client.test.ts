@@ -3,29 +3,28 @@ import { createServer } from "node:http";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { connect } from "node:net";
-import type { Socket } from "node:net";
-import { afterEach, beforeEach, describe, it } from "node:test";
+import { before, beforeEach, describe, it } from "node:test";
 import { BatonClient, BatonClientError } from "../../../src/client/baton-client.ts";
 import type { FollowEvent } from "../../../src/client/baton-client.ts";
 import type { JobId } from "../../../src/core/ids.ts";
-import type { HttpServer } from "../../../src/http/http-server.ts";
 import { HEARTBEAT_MS } from "../../../src/api/schema/event-bytes.ts";
+import { atEnd, suiteScope, type Scope } from "../../support/node-cleanup.ts";
 import { FakeNode, serverOf } from "./fake-node.ts";
 
-let node: FakeNode;
-let server: HttpServer;
-let client: BatonClient;
-
-beforeEach(async () => {
-  node = new FakeNode();
-  server = serverOf(node);
+async function opened(t: Scope) {
+  const node = new FakeNode();
+  const server = serverOf(node);
   await server.start();
-  client = new BatonClient({ url: server.url });
-});
-afterEach(async () => {
-  await client.close();
-  await server.stop();
-});
+  const client = new BatonClient({ url: server.url });
+  atEnd(t, () => server.stop());
+  atEnd(t, () => client.close());
+  return { node, server, client };
+}
+
+const scope = suiteScope();
+let { node, server, client } = {} as Awaited<ReturnType<typeof opened>>;
+before(async () => ({ node, server, client } = await opened(scope)));
+beforeEach(() => node.reset());
 
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((turn) => setImmediate(turn));
@@ -53,16 +52,6 @@ describe("the client and the cluster", () => {
     assert.deepEqual((await client.cluster.metrics(1)).samples, []);
     node.add();
     assert.equal((await client.cluster.jobs({ limit: 5 })).items.length, 1);
-  });
-
-  it("asks nodes to drain and to resume", async () => {
-    node.join("node-b");
-    assert.equal((await client.cluster.drain("node-b")).asked, "drain");
-    assert.equal((await client.cluster.resume("node-b")).asked, "resume");
-    assert.deepEqual(node.asked, [
-      ["node-b", "drain"],
-      ["node-b", "resume"],
-    ]);
   });
 
   it("calls a function and gets its result", async () => {
@@ -239,7 +228,8 @@ describe("following a job", () => {
     assert.equal(seen[4_999], "log 5000 line 5000");
   });
 
-  it("survives a restart of the node: each line once, in order", async () => {
+  it("survives a restart of the node: each line once, in order", async (t) => {
+    const { node, server, client } = await opened(t);
     const id = node.add("processing");
     const port = Number(new URL(server.url).port);
     const seen: string[] = [];
@@ -248,15 +238,17 @@ describe("following a job", () => {
     await until(() => seen.length === 1);
     await server.stop();
     node.log(id, "two");
-    server = serverOf(node, { port });
-    await server.start();
+    const next = serverOf(node, { port });
+    atEnd(t, () => next.stop());
+    await next.start();
     await until(() => seen.length === 2);
     node.log(id, "three");
     node.finish(id, "completed");
     assert.deepEqual(await following, ["log 1 one", "log 2 two", "log 3 three", "end completed"]);
   });
 
-  it("gives up when the node stays away", async () => {
+  it("gives up when the node stays away", async (t) => {
+    const { node, server, client } = await opened(t);
     const id = node.add("processing");
     const seen: string[] = [];
     const following = collect(client.followLogs(id, { giveUpAfterMs: 150 }), seen);
@@ -287,8 +279,8 @@ describe("following a job", () => {
 });
 
 describe("the event stream on the wire", () => {
-  async function open(id: JobId, headers = ""): Promise<{ socket: Socket; text: () => string }> {
-    const { hostname, port } = new URL(server.url);
+  async function open(id: JobId, headers = "", url = server.url) {
+    const { hostname, port } = new URL(url);
     const socket = connect(Number(port), hostname);
     let text = "";
     socket.on("data", (chunk) => (text += String(chunk)));
@@ -314,9 +306,10 @@ describe("the event stream on the wire", () => {
     assert.match(text(), /event: end\ndata: \{"job_id":"[^"]+","status":"completed","error":null\}\n\n/);
   });
 
-  it("beats every 15 seconds, so that nobody takes silence for death", async () => {
+  it("beats every 15 seconds, so that nobody takes silence for death", async (t) => {
+    const { node, server } = await opened(t);
     const id = node.add("processing");
-    const { socket, text } = await open(id);
+    const { socket, text } = await open(id, "", server.url);
     try {
       await until(() => node.followers(id) === 1 && node.clock.waiting === 1);
       for (const beats of [1, 2]) {
@@ -329,9 +322,10 @@ describe("the event stream on the wire", () => {
     await until(() => node.followers(id) === 0 && node.clock.waiting === 0);
   });
 
-  it("is ended at once when the server stops", async () => {
+  it("is ended at once when the server stops", async (t) => {
+    const { node, server } = await opened(t);
     const id = node.add("processing");
-    const { socket, text } = await open(id);
+    const { socket, text } = await open(id, "", server.url);
     await until(() => node.followers(id) === 1);
     await server.stop();
     await until(() => socket.closed);

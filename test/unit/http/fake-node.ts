@@ -456,10 +456,8 @@ export class FakeNode implements NodeServices {
 
   #submit(request: SubmitRequest): { id: JobId; status: JobStatus; existed: boolean } {
     const key = request.idempotencyKey ?? null;
-    for (const { job } of this.kept.values()) {
-      if (key !== null && job.idempotencyKey === key)
-        return { id: job.id, status: job.status, existed: true };
-    }
+    const known = key && [...this.kept.values()].find(({ job }) => job.idempotencyKey === key)?.job;
+    if (known) return { id: known.id, status: known.status, existed: true };
     const now = this.clock.now();
     const runAt = request.runAt ?? now + (request.delayMs ?? 0);
     const status = runAt > now ? "scheduled" : "queued";

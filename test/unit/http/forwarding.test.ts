@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { connect } from "node:net";
 import type { AddressInfo } from "node:net";
-import { describe, it } from "node:test";
+import { after, before, beforeEach, describe, it } from "node:test";
 import { jobId } from "../../../src/core/ids.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
 import { peerApps } from "../../support/peer-apps.ts";
@@ -33,6 +33,17 @@ async function two(options: Partial<PeerAppsOptions> = {}) {
   return { cluster, a: cluster.nodes[0]!, b: cluster.nodes[1]! };
 }
 
+/** For those that leave both nodes as they are. */
+let pair: Awaited<ReturnType<typeof two>>;
+before(async () => void (pair = await two()));
+after(() => pair.cluster[Symbol.asyncDispose]());
+beforeEach(() => {
+  for (const { node, sent } of [pair.a, pair.b]) {
+    node.reset();
+    sent.length = 0;
+  }
+});
+
 /** A member that answers as it likes. */
 async function member(name: string, handler: PeerHandler): Promise<MeshNode & AsyncDisposable> {
   const node = await MeshNode.start(name, handler);
@@ -58,8 +69,7 @@ async function stranger(serve: (request: IncomingMessage, response: ServerRespon
 
 describe("a request about a job of another node", () => {
   it("is answered through any node as by its owner", async () => {
-    const { cluster, a, b } = await two();
-    await using _ = cluster;
+    const { a, b } = pair;
     const id = b.node.add();
     const direct = await ask(b, `/jobs/${id}`);
     const passed = await ask(a, `/jobs/${id}`);
@@ -78,8 +88,7 @@ describe("a request about a job of another node", () => {
   });
 
   it("reaches it with method, query and body, and so do cancel, retry, delete, result and logs", async () => {
-    const { cluster, a, b } = await two();
-    await using _ = cluster;
+    const { a, b } = pair;
     const id = b.node.add();
     b.node.log(id, "one");
     b.node.log(id, "two");
@@ -102,8 +111,7 @@ describe("a request about a job of another node", () => {
   });
 
   it("takes along the headers that matter, and none that only this node should see", async () => {
-    const { cluster, a, b } = await two();
-    await using _ = cluster;
+    const { a, b } = pair;
     const id = b.node.add();
     const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     const answer = await ask(a, `/jobs/${id}`, {
@@ -134,8 +142,7 @@ describe("a request about a job of another node", () => {
   });
 
   it("has its log streamed live, and the stream ends when the reader leaves", async () => {
-    const { cluster, a, b } = await two();
-    await using _ = cluster;
+    const { a, b } = pair;
     const id = b.node.add("processing");
     b.node.log(id, "before");
     const left = new AbortController();
@@ -164,8 +171,7 @@ describe("a request about a job of another node", () => {
   });
 
   it("has its log resumed behind the last event, and ended with the job", async () => {
-    const { cluster, a, b } = await two();
-    await using _ = cluster;
+    const { a, b } = pair;
     const id = b.node.add("processing");
     for (const line of ["one", "two", "three"]) b.node.log(id, line);
     b.node.finish(id, "completed");
@@ -304,8 +310,7 @@ describe("an owner that does not answer", () => {
 describe("a name that is no node", () => {
   it("S87: is looked up nowhere: 400 or 404, and no connection", async () => {
     await using evil = await stranger((_request, response) => response.end("{}"));
-    const { cluster, a } = await two();
-    await using _ = cluster;
+    const { a } = pair;
     const { host } = new URL(evil.url);
     const ids = [
       `evil.com-${UUID}`,
@@ -381,8 +386,7 @@ describe("being internal", () => {
   });
 
   it("is not possible over HTTP: what nodes ask of each other is not there", async () => {
-    const { cluster, a } = await two();
-    await using _ = cluster;
+    const { a } = pair;
     for (const path of ["/peer/queues", "/peer/", "/peer/nothing/here", "/peer/heartbeat", "/peer/mesh"]) {
       for (const init of [{}, post({})]) {
         const answer = await ask(a, path, init);
@@ -416,8 +420,7 @@ describe("what only the leader does", () => {
   const plan = { task: "hello", every_ms: 60_000 };
 
   it("is passed on to it by the others", async () => {
-    const { cluster, a, b } = await two();
-    await using _ = cluster;
+    const { a, b } = pair;
     const put = { ...post(plan), method: "PUT" };
     const { status, headers } = await ask(b, "/schedules/tick", put);
     assert.deepEqual([status, headers.get("x-baton-node")], [201, "node-a"]);
@@ -426,8 +429,7 @@ describe("what only the leader does", () => {
   });
 
   it("is refused with the leader's name and address to whoever wants no forwarding", async () => {
-    const { cluster, a, b } = await two();
-    await using _ = cluster;
+    const { a, b } = pair;
     const put = { ...post(plan, { "x-baton-no-forward": "1" }), method: "PUT" };
     const { status, body } = await ask(b, "/schedules/tick", put);
     assert.deepEqual(

@@ -8,7 +8,7 @@ import type { NodeName } from "../../../src/core/ids.ts";
 import type { NodeInfo } from "../../../src/core/node.ts";
 import { loginsOfNode } from "../../../src/http/rate-limits.ts";
 import { atEnd, type Scope } from "../../support/node-cleanup.ts";
-import { AccessWorld, ADMIN } from "./access-world.ts";
+import { AccessWorld } from "./access-world.ts";
 import { appOf, FakeNode } from "./fake-node.ts";
 
 const PASSWORD = "correct horse battery staple";
@@ -44,13 +44,8 @@ function from(t: Scope, world: AccessWorld, address: string) {
 
 /** The addresses that the audit tells of changes to queues, by the queue. */
 async function audited(world: AccessWorld, queues: readonly string[]): Promise<Record<string, unknown>> {
-  for (let tries = 0; ; tries++) {
-    const { body } = await world.ask("/cluster/journal?kind=audit&limit=100", { token: ADMIN });
-    const { entries } = body as { entries: { subject: string; detail: { address?: string } }[] };
-    const found = Object.fromEntries(entries.map(({ subject, detail }) => [subject, detail.address]));
-    if (queues.every((queue) => queue in found) || tries > 200) return found;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+  const entries = await world.audit<{ subject: string; detail: { address?: string } }>(queues.length);
+  return Object.fromEntries(entries.map(({ subject, detail }) => [subject, detail.address]));
 }
 
 describe("behind proxies", () => {
@@ -95,6 +90,10 @@ describe("behind proxies", () => {
       return [...seen];
     };
     assert.deepEqual(await statuses(STRANGER, (n) => `203.0.113.${n}`), [401, 429], "a stranger is one");
+    const stranger = from(t, world, STRANGER);
+    const right = { authorization: `Bearer ${world.tokens.read}` };
+    assert.equal((await stranger("/status", right)).status, 200, "a right token is always heard");
+    assert.equal((await stranger("/status", {})).status, 401, "who shows nothing is told what to show");
     assert.deepEqual(await statuses(PROXY, (n) => `203.0.113.${n}`), [401], "callers of a proxy are many");
     assert.deepEqual(
       await statuses(PROXY, (n) => `198.51.100.${n}, 203.0.113.200`),

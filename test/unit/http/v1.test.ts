@@ -1,326 +1,316 @@
 import assert from "node:assert/strict";
-import { before, describe, it, type TestContext } from "node:test";
+import { before, describe, it } from "node:test";
 import type { BatonNode } from "../../../src/node/baton-node.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { ControllerCalls, eventsOf, resultOf } from "../../support/controller-calls.ts";
-import { suiteScope } from "../../support/node-cleanup.ts";
-import { nodeHere, temporaryDirectory } from "../../support/node-here.ts";
+import { suiteScope, type Scope } from "../../support/node-cleanup.ts";
+import { nodeHere } from "../../support/node-here.ts";
+import { Scrape } from "../../support/prometheus-text.ts";
 import { eventually } from "../../support/wait.ts";
 
 const NOT_LEADER = ["error", "leader_epoch", "leader_id", "leader_url", "node_id", "role"];
 
 /** A node without a worker of its own: whatever runs is run by agents. */
-function controller(t: TestContext, settings: Record<string, string> = {}): Promise<BatonNode> {
+function controller(t: Scope, settings: Record<string, string> = {}): Promise<BatonNode> {
   return nodeHere(t, { http: true, settings: { WORKER__CONCURRENCY: "0", ...settings } });
 }
 
-for (const store of ["memory", "sqlite"] as const) {
-  describe(`the controller API on ${store}`, () => {
-    const scope = suiteScope();
-    let node: BatonNode;
-    let v1: ControllerCalls;
-    before(async () => {
-      const t = scope as TestContext;
-      const settings = { STORE: store, DATA: await temporaryDirectory(t), RETRY__FIRST_DELAY: "50ms" };
-      node = await controller(t, settings);
-      v1 = new ControllerCalls(node);
-    });
-
-    it("leads a job from its submit through a lease to its result, each under the epoch of the term", async () => {
-      const { status, body, headers } = await v1.post("/v1/jobs", { task: "work", payload: { n: 1 } });
-      assert.deepEqual([status, body.status, body.leader_epoch], [200, "queued", 1]);
-      assert.equal(headers.get("x-baton-role"), "LEADER");
-      assert.equal(headers.get("x-baton-node"), "here");
-      assert.equal(headers.get("x-baton-leader-epoch"), "1");
-      assert.equal(headers.get("x-baton-leader-id"), "here");
-      const lease = (await v1.ask()).body;
-      assert.match(lease.lease_id, /^agent:ada\/[0-9a-f-]{36}$/);
-      assert.deepEqual([lease.leader_epoch, lease.leader_id, lease.expires_in_ms], [1, "here", 30_000]);
-      const { created_at: createdAt, ...task } = lease.tasks[0];
-      assert.ok(Date.parse(createdAt) > 0);
-      assert.deepEqual(task, {
-        job_id: body.job_id,
-        job_epoch: 1,
-        task: "work",
-        queue: "default",
-        priority: 0,
-        payload: { n: 1 },
-        attempt: 1,
-        max_attempts: 3,
-        failures: 0,
-        timeout_ms: 3_600_000,
-        traceparent: null,
-        tracestate: null,
-      });
-      const leased = await v1.job(body.job_id);
-      assert.deepEqual([leased.status, leased.worker, leased.leader_epoch], ["processing", "ada", 1]);
-      const ended = await v1.result(lease, { result: { sum: 3 } });
-      assert.deepEqual(ended.body, {
-        job_id: body.job_id,
-        accepted: true,
-        status: "completed",
-        leader_epoch: 1,
-      });
-      assert.equal((await v1.job(body.job_id)).status, "completed");
-      assert.deepEqual((await v1.get(`/jobs/${body.job_id}/result`)).body.result, { sum: 3 });
-    });
-
-    it("gives back at once what was leased with a request whose answer never came, and nothing else", async () => {
-      const [id, other] = [await v1.submit({ task: "lost" }), await v1.submit({ task: "lost" })];
-      const lost = { capabilities: ["lost"], timeout_ms: 0 };
-      const gone = await v1.lease({ ...lost, request_id: "r1" });
-      assert.match(gone.lease_id, /^agent:ada\/r1\/[0-9a-f-]{36}$/);
-      const kept = await v1.lease({ ...lost, request_id: "r2" });
-      assert.equal((await v1.ask({ ...lost, agent: "bob", unanswered: ["r1"] })).status, 204, "not bob's");
-      const next = await v1.lease({ ...lost, request_id: "r3", unanswered: ["r1", "r0"] });
-      assert.deepEqual([next.tasks[0]!.job_id, next.tasks[0]!.job_epoch], [id, 3]);
-      const { interruptions, crashes, attempts } = await v1.job(id);
-      assert.deepEqual([interruptions, crashes, attempts], [1, 0, 2]);
-      assert.equal((await v1.result(gone)).body.field, "job_epoch");
-      assert.equal((await v1.result(kept)).status, 200);
-      assert.equal((await v1.job(other)).status, "completed");
-
-      const last = await v1.post("/v1/agents/heartbeat", { agent: "ada", unanswered: ["r3"] });
-      assert.equal(last.status, 200);
-      assert.deepEqual([(await v1.job(id)).status, (await v1.job(id)).interruptions], ["queued", 2]);
-      await v1.result(await v1.lease(lost));
-    });
-
-    it("answers the right owner who repeats a result with the same, for every way to end", async () => {
-      const cases: [object, string][] = [
-        [{ status: "succeeded", result: 1 }, "completed"],
-        [{ status: "failed", error: { message: "no", retryable: false } }, "failed"],
-        [{ status: "failed", error: { message: "no" } }, "scheduled"],
-        [{ status: "cancelled", error: { message: "asked to" } }, "cancelled"],
-        [{ status: "released" }, "queued"],
-      ];
-      for (const [n, [fields, status]] of cases.entries()) {
-        const task = `once-${n}`;
-        const id = await v1.submit({ task });
-        const lease = await v1.lease({ capabilities: [task] });
-        const first = await v1.result(lease, fields);
-        assert.deepEqual([first.status, first.body.status], [200, status], JSON.stringify(fields));
-        const second = await v1.result(lease, fields);
-        assert.deepEqual([second.status, second.body], [200, first.body], JSON.stringify(fields));
-        const job = await v1.job(id);
-        assert.equal(job.failures, status === "failed" || status === "scheduled" ? 1 : 0, "counted twice");
-      }
-    });
-
-    it("refuses a result without the epochs, with old ones, and under another lease", async () => {
-      const id = await v1.submit({ task: "guarded" });
-      const lease = await v1.lease({ capabilities: ["guarded"] });
-      const wrong: [object, string][] = [
-        [{ leader_epoch: undefined }, "leader_epoch"],
-        [{ leader_epoch: null }, "leader_epoch"],
-        [{ leader_epoch: 0 }, "leader_epoch"],
-        [{ leader_epoch: 2 }, "leader_epoch"],
-        [{ job_epoch: undefined }, "job_epoch"],
-        [{ job_epoch: 0 }, "job_epoch"],
-        [{ job_epoch: 2 }, "job_epoch"],
-        [{ agent: "eve" }, "lease_id"],
-        [{ lease_id: "here/incarnation" }, "lease_id"],
-        [{ lease_id: lease.lease_id.replace("ada", "eve") }, "job_epoch"],
-      ];
-      for (const [fields, field] of wrong) {
-        const { status, body } = await v1.result(lease, fields);
-        assert.deepEqual(
-          [status, body.error, body.alias, body.job_id, body.field],
-          [409, "STALE_EPOCH", "STALE_LEASE", id, field],
-          JSON.stringify(fields),
-        );
-        assert.equal(typeof body.message, "string");
-      }
-      assert.equal((await v1.job(id)).status, "processing");
-      const logs = { ...resultOf(lease), status: undefined, lines: [{ message: "x" }] };
-      assert.equal((await v1.post("/v1/logs", { ...logs, leader_epoch: 9 })).body.error, "STALE_EPOCH");
-      assert.equal((await v1.post("/v1/logs", { ...logs, job_epoch: 9 })).body.error, "STALE_EPOCH");
-      assert.equal((await v1.ask({ leader_epoch: 9 })).body.error, "STALE_EPOCH");
-      assert.equal((await v1.result(lease)).status, 200);
-      const gone = await v1.result(lease, { job_id: id.replace(/.$/, id.endsWith("0") ? "1" : "0") });
-      assert.deepEqual([gone.status, gone.body.error], [404, "NOT_FOUND"]);
-    });
-
-    it("takes an array of results with an answer for each", async () => {
-      for (let n = 0; n < 3; n++) await v1.submit({ task: "batch" });
-      const lease = await v1.lease({ capabilities: ["batch"], max_tasks: 64 });
-      assert.equal(lease.tasks.length, 3);
-      const results = lease.tasks.map((task) => resultOf({ ...lease, tasks: [task] }));
-      const bad = { ...results[1], job_epoch: 5 };
-      const { status, body } = await v1.post("/v1/results", [results[0], bad, results[2], results[0]]);
-      assert.equal(status, 200);
-      assert.deepEqual(
-        body.map((each: any) => [each.accepted, each.status ?? each.error]),
-        [
-          [true, "completed"],
-          [false, "STALE_EPOCH"],
-          [true, "completed"],
-          [true, "completed"],
-        ],
-      );
-      assert.equal((await v1.post("/v1/results", [results[1]])).body[0].accepted, true);
-    });
-
-    it("tries a failed job again by its policy until its attempts are spent", async () => {
-      const id = await v1.submit({ task: "fails", max_attempts: 2 });
-      for (const [attempt, status] of [
-        [1, "scheduled"],
-        [2, "failed"],
-      ] as const) {
-        const lease = await v1.lease({ capabilities: ["fails"] });
-        assert.equal(lease.tasks[0]!.job_epoch, attempt);
-        const error = { message: "broke", code: "E_BROKE", stack: "at x" };
-        assert.equal((await v1.result(lease, { status: "failed", error })).body.status, status);
-      }
-      const job = await v1.job(id);
-      assert.deepEqual([job.failures, job.error.code, job.error.message], [2, "E_BROKE", "broke"]);
-    });
-
-    it("burns nothing when a job is released, and gives it out again at once", async () => {
-      const id = await v1.submit({ task: "free", max_attempts: 1 });
-      const first = await v1.lease({ capabilities: ["free"] });
-      assert.equal((await v1.result(first, { status: "released" })).body.status, "queued");
-      const second = await v1.lease({ capabilities: ["free"], agent: "bob" });
-      assert.deepEqual([second.tasks[0]!.job_id, second.tasks[0]!.job_epoch], [id, 2]);
-      assert.equal((await v1.result(first)).body.error, "STALE_EPOCH");
-      assert.equal((await v1.result(second)).status, 200);
-    });
-
-    it("holds a lease request back until there is work, and gives up in time", async () => {
-      const startedAt = systemClock.monotonic();
-      const none = await v1.ask({ capabilities: ["late"], timeout_ms: 150 });
-      assert.deepEqual([none.status, none.body], [204, null]);
-      assert.ok(systemClock.monotonic() - startedAt >= 140);
-      const waiting = v1.ask({ capabilities: ["late"] });
-      await systemClock.sleep(100);
-      const id = await v1.submit({ task: "late" });
-      const submittedAt = systemClock.monotonic();
-      assert.equal((await waiting).body.tasks[0].job_id, id);
-      assert.ok(systemClock.monotonic() - submittedAt < 500, "the agent was not woken");
-      const delayed = v1.ask({ capabilities: ["later"] });
-      await v1.submit({ task: "later", delay_ms: 200 });
-      assert.equal((await delayed).status, 200);
-    });
-
-    it("gives agents only what they can do, in the queues that they name", async () => {
-      await v1.submit({ task: "new-kind", queue: "q1" });
-      assert.equal((await v1.ask({ capabilities: ["old-kind"], timeout_ms: 0 })).status, 204);
-      assert.equal((await v1.ask({ capabilities: ["new-kind"], queues: ["q2"], timeout_ms: 0 })).status, 204);
-      const { status } = await v1.ask({ capabilities: ["new-kind"], queues: ["q1"], timeout_ms: 0 });
-      assert.equal(status, 200);
-    });
-
-    it("does not give work to an agent whose connection is gone", async () => {
-      const left = new AbortController();
-      const waiting = v1.ask({ capabilities: ["ghost"], agent: "dead" }, left.signal);
-      await systemClock.sleep(100);
-      left.abort();
-      await assert.rejects(waiting);
-      await systemClock.sleep(50);
-      await v1.submit({ task: "ghost" });
-      const lease = await v1.lease({ capabilities: ["ghost"], agent: "alive" });
-      assert.equal((await v1.job(lease.tasks[0]!.job_id)).worker, "alive");
-    });
-
-    it("keeps a lease that is renewed, tells of cancellations, and refuses one that is not theirs", async () => {
-      const id = await v1.submit({ task: "long" });
-      const lease = await v1.lease({ capabilities: ["long"] });
-      const renew = (fields: object = {}) =>
-        v1.post("/v1/leases/renew", { agent: "ada", lease_id: lease.lease_id, ...fields });
-      assert.deepEqual((await renew()).body, {
-        lease_id: lease.lease_id,
-        leader_epoch: 1,
-        expires_in_ms: 30_000,
-        cancelled: [],
-      });
-      await v1.post(`/jobs/${id}/cancel`, { reason: "enough" });
-      assert.deepEqual((await renew()).body.cancelled, [{ job_id: id, job_epoch: 1, reason: "enough" }]);
-      for (const fields of [{ agent: "eve" }, { lease_id: "agent:ada/none" }, { lease_id: "here/worker" }]) {
-        const { status, body } = await renew(fields);
-        assert.deepEqual([status, body.error, body.field], [409, "STALE_EPOCH", "lease_id"]);
-      }
-      assert.equal((await v1.result(lease, { status: "released" })).body.status, "cancelled");
-    });
-
-    it("stores the lines and the progress of a run", async () => {
-      const id = await v1.submit({ task: "talks" });
-      const lease = await v1.lease({ capabilities: ["talks"] });
-      const { status: _, ...run } = resultOf(lease) as { status: string };
-      const lines = [
-        { message: "one", at: "2026-01-31T09:00:00Z" },
-        { message: "two", level: "warn" },
-      ];
-      const told = await v1.post("/v1/logs", { ...run, lines, progress: { percent: 40, message: "half" } });
-      assert.deepEqual([told.status, told.body], [200, { accepted: 2 }]);
-      assert.deepEqual((await v1.post("/v1/logs", run)).body, { accepted: 0 });
-      const { logs } = (await v1.get(`/jobs/${id}/logs`)).body;
-      assert.deepEqual(
-        logs.map((line: any) => [line.level, line.message]),
-        [
-          ["info", "one"],
-          ["warn", "two"],
-        ],
-      );
-      const job = await v1.job(id);
-      assert.deepEqual([job.progress, job.progress_message], [40, "half"]);
-      await v1.result(lease);
-      assert.equal((await v1.post("/v1/logs", { ...run, lines })).body.error, "STALE_EPOCH");
-    });
-
-    it("knows its agents, forgets none for nothing, and removes them", async () => {
-      const agents = async (query = ""): Promise<any[]> => (await v1.get(`/v1/agents${query}`)).body.agents;
-      const beat = {
-        agent: "carl",
-        capabilities: ["b", "a"],
-        version: "1.2",
-        labels: { zone: "x" },
-        running: 2,
-      };
-      assert.deepEqual((await v1.post("/v1/agents/heartbeat", beat)).body, { ok: true, leader_epoch: 1 });
-      const find = async (query = "") => (await agents(query)).find(({ name }) => name === "carl");
-      const { first_seen_at: _f, last_seen_at: _l, ...carl } = await find();
-      assert.deepEqual(carl, {
-        name: "carl",
-        state: "alive",
-        capabilities: ["a", "b"],
-        version: "1.2",
-        labels: { zone: "x" },
-        running: 2,
-        removed_at: null,
-        leader_epoch: 1,
-      });
-      await v1.post("/v1/agents/heartbeat", { agent: "carl", version: "1.3" });
-      const again = await find();
-      assert.deepEqual([again.capabilities, again.version, again.labels], [["a", "b"], "1.3", { zone: "x" }]);
-      assert.deepEqual((await v1.call("DELETE", "/v1/agents/carl")).body, { ok: true, deleted: true });
-      assert.deepEqual((await v1.call("DELETE", "/v1/agents/carl")).body, { ok: true, deleted: false });
-      assert.equal(await find(), undefined);
-      assert.equal((await find("?include_removed=true")).state, "removed");
-      await v1.ask({ agent: "carl", capabilities: ["c"], timeout_ms: 0 });
-      assert.deepEqual([(await find()).state, (await find()).capabilities], ["alive", ["c"]]);
-    });
-
-    it("takes a job under an id of the caller once, and many jobs or none", async () => {
-      const id = `here-0198c0de-0000-7000-8000-00000000000${store === "memory" ? 1 : 2}`;
-      assert.equal((await v1.post("/v1/jobs", { task: "named", job_id: id })).body.job_id, id);
-      const again = await v1.post("/v1/jobs", { task: "other", job_id: id });
-      assert.deepEqual([again.status, again.body.job_id], [200, id]);
-      assert.equal((await v1.job(id)).task, "named");
-      const foreign = await v1.post("/v1/jobs", { task: "named", job_id: id.replace("here", "there") });
-      assert.deepEqual([foreign.status, foreign.body.field], [400, "job_id"]);
-      const many = await v1.post("/v1/jobs", [{ task: "m" }, { task: "m", idempotency_key: `k-${store}` }]);
-      assert.deepEqual(
-        many.body.map((each: any) => [each.status, each.leader_epoch]),
-        [
-          ["queued", 1],
-          ["queued", 1],
-        ],
-      );
-      const listed = (await v1.get("/v1/jobs?task=m")).body;
-      assert.deepEqual([listed.jobs.length, listed.next_cursor], [2, null]);
-    });
+describe("the controller API", () => {
+  const scope = suiteScope();
+  let node: BatonNode;
+  let v1: ControllerCalls;
+  before(async () => {
+    node = await controller(scope, { RETRY__FIRST_DELAY: "50ms" });
+    v1 = new ControllerCalls(node);
   });
-}
+  /** An agent that asks for work is listed before its request waits. */
+  const known = (agent: string): Promise<unknown> =>
+    eventually(`${agent} to ask`, async () =>
+      (await v1.get("/v1/agents")).body.agents.some(({ name }: any) => name === agent),
+    );
+
+  it("leads a job from its submit through a lease to its result, each under the epoch of the term", async () => {
+    const { status, body, headers } = await v1.post("/v1/jobs", { task: "work", payload: { n: 1 } });
+    assert.deepEqual([status, body.status, body.leader_epoch], [200, "queued", 1]);
+    assert.equal(headers.get("x-baton-role"), "LEADER");
+    assert.equal(headers.get("x-baton-node"), "here");
+    assert.equal(headers.get("x-baton-leader-epoch"), "1");
+    assert.equal(headers.get("x-baton-leader-id"), "here");
+    const lease = (await v1.ask()).body;
+    assert.match(lease.lease_id, /^agent:ada\/[0-9a-f-]{36}$/);
+    assert.deepEqual([lease.leader_epoch, lease.leader_id, lease.expires_in_ms], [1, "here", 30_000]);
+    const { created_at: createdAt, ...task } = lease.tasks[0];
+    assert.ok(Date.parse(createdAt) > 0);
+    assert.deepEqual(task, {
+      job_id: body.job_id,
+      job_epoch: 1,
+      task: "work",
+      queue: "default",
+      priority: 0,
+      payload: { n: 1 },
+      attempt: 1,
+      max_attempts: 3,
+      failures: 0,
+      timeout_ms: 3_600_000,
+      traceparent: null,
+      tracestate: null,
+    });
+    const leased = await v1.job(body.job_id);
+    assert.deepEqual([leased.status, leased.worker, leased.leader_epoch], ["processing", "ada", 1]);
+    const ended = await v1.result(lease, { result: { sum: 3 } });
+    assert.deepEqual(ended.body, {
+      job_id: body.job_id,
+      accepted: true,
+      status: "completed",
+      leader_epoch: 1,
+    });
+    assert.equal((await v1.job(body.job_id)).status, "completed");
+    assert.deepEqual((await v1.get(`/jobs/${body.job_id}/result`)).body.result, { sum: 3 });
+  });
+
+  it("gives back at once what was leased with a request whose answer never came, and nothing else", async () => {
+    const [id, other] = [await v1.submit({ task: "lost" }), await v1.submit({ task: "lost" })];
+    const lost = { capabilities: ["lost"], timeout_ms: 0 };
+    const gone = await v1.lease({ ...lost, request_id: "r1" });
+    assert.match(gone.lease_id, /^agent:ada\/r1\/[0-9a-f-]{36}$/);
+    const kept = await v1.lease({ ...lost, request_id: "r2" });
+    assert.equal((await v1.ask({ ...lost, agent: "bob", unanswered: ["r1"] })).status, 204, "not bob's");
+    const next = await v1.lease({ ...lost, request_id: "r3", unanswered: ["r1", "r0"] });
+    assert.deepEqual([next.tasks[0]!.job_id, next.tasks[0]!.job_epoch], [id, 3]);
+    const { interruptions, crashes, attempts } = await v1.job(id);
+    assert.deepEqual([interruptions, crashes, attempts], [1, 0, 2]);
+    assert.equal((await v1.result(gone)).body.field, "job_epoch");
+    assert.equal((await v1.result(kept)).status, 200);
+    assert.equal((await v1.job(other)).status, "completed");
+
+    const last = await v1.post("/v1/agents/heartbeat", { agent: "ada", unanswered: ["r3"] });
+    assert.equal(last.status, 200);
+    assert.deepEqual([(await v1.job(id)).status, (await v1.job(id)).interruptions], ["queued", 2]);
+    await v1.result(await v1.lease(lost));
+  });
+
+  it("answers the right owner who repeats a result with the same, for every way to end", async () => {
+    const cases: [object, string][] = [
+      [{ status: "succeeded", result: 1 }, "completed"],
+      [{ status: "failed", error: { message: "no", retryable: false } }, "failed"],
+      [{ status: "failed", error: { message: "no" } }, "scheduled"],
+      [{ status: "cancelled", error: { message: "asked to" } }, "cancelled"],
+      [{ status: "released" }, "queued"],
+    ];
+    for (const [n, [fields, status]] of cases.entries()) {
+      const task = `once-${n}`;
+      const id = await v1.submit({ task });
+      const lease = await v1.lease({ capabilities: [task] });
+      const first = await v1.result(lease, fields);
+      assert.deepEqual([first.status, first.body.status], [200, status], JSON.stringify(fields));
+      const second = await v1.result(lease, fields);
+      assert.deepEqual([second.status, second.body], [200, first.body], JSON.stringify(fields));
+      const job = await v1.job(id);
+      assert.equal(job.failures, status === "failed" || status === "scheduled" ? 1 : 0, "counted twice");
+    }
+  });
+
+  it("refuses a result without the epochs, with old ones, and under another lease", async () => {
+    const id = await v1.submit({ task: "guarded" });
+    const lease = await v1.lease({ capabilities: ["guarded"] });
+    const wrong: [object, string][] = [
+      [{ leader_epoch: undefined }, "leader_epoch"],
+      [{ leader_epoch: null }, "leader_epoch"],
+      [{ leader_epoch: 0 }, "leader_epoch"],
+      [{ leader_epoch: 2 }, "leader_epoch"],
+      [{ job_epoch: undefined }, "job_epoch"],
+      [{ job_epoch: 0 }, "job_epoch"],
+      [{ job_epoch: 2 }, "job_epoch"],
+      [{ agent: "eve" }, "lease_id"],
+      [{ lease_id: "here/incarnation" }, "lease_id"],
+      [{ lease_id: lease.lease_id.replace("ada", "eve") }, "job_epoch"],
+    ];
+    for (const [fields, field] of wrong) {
+      const { status, body } = await v1.result(lease, fields);
+      assert.deepEqual(
+        [status, body.error, body.alias, body.job_id, body.field],
+        [409, "STALE_EPOCH", "STALE_LEASE", id, field],
+        JSON.stringify(fields),
+      );
+      assert.equal(typeof body.message, "string");
+    }
+    assert.equal((await v1.job(id)).status, "processing");
+    const logs = { ...resultOf(lease), status: undefined, lines: [{ message: "x" }] };
+    assert.equal((await v1.post("/v1/logs", { ...logs, leader_epoch: 9 })).body.error, "STALE_EPOCH");
+    assert.equal((await v1.post("/v1/logs", { ...logs, job_epoch: 9 })).body.error, "STALE_EPOCH");
+    assert.equal((await v1.ask({ leader_epoch: 9 })).body.error, "STALE_EPOCH");
+    assert.equal((await v1.result(lease)).status, 200);
+    const gone = await v1.result(lease, { job_id: id.replace(/.$/, id.endsWith("0") ? "1" : "0") });
+    assert.deepEqual([gone.status, gone.body.error], [404, "NOT_FOUND"]);
+  });
+
+  it("takes an array of results with an answer for each", async () => {
+    for (let n = 0; n < 3; n++) await v1.submit({ task: "batch" });
+    const lease = await v1.lease({ capabilities: ["batch"], max_tasks: 64 });
+    assert.equal(lease.tasks.length, 3);
+    const results = lease.tasks.map((task) => resultOf({ ...lease, tasks: [task] }));
+    const bad = { ...results[1], job_epoch: 5 };
+    const { status, body } = await v1.post("/v1/results", [results[0], bad, results[2], results[0]]);
+    assert.equal(status, 200);
+    assert.deepEqual(
+      body.map((each: any) => [each.accepted, each.status ?? each.error]),
+      [
+        [true, "completed"],
+        [false, "STALE_EPOCH"],
+        [true, "completed"],
+        [true, "completed"],
+      ],
+    );
+    assert.equal((await v1.post("/v1/results", [results[1]])).body[0].accepted, true);
+  });
+
+  it("tries a failed job again by its policy until its attempts are spent", async () => {
+    const id = await v1.submit({ task: "fails", max_attempts: 2 });
+    for (const [attempt, status] of [
+      [1, "scheduled"],
+      [2, "failed"],
+    ] as const) {
+      const lease = await v1.lease({ capabilities: ["fails"] });
+      assert.equal(lease.tasks[0]!.job_epoch, attempt);
+      const error = { message: "broke", code: "E_BROKE", stack: "at x" };
+      assert.equal((await v1.result(lease, { status: "failed", error })).body.status, status);
+    }
+    const job = await v1.job(id);
+    assert.deepEqual([job.failures, job.error.code, job.error.message], [2, "E_BROKE", "broke"]);
+  });
+
+  it("holds a lease request back until there is work, and gives up in time", async () => {
+    const none = await v1.ask({ capabilities: ["late"], timeout_ms: 20 });
+    assert.deepEqual([none.status, none.body], [204, null]);
+    const waiting = v1.ask({ agent: "patient", capabilities: ["late"] });
+    await known("patient");
+    const id = await v1.submit({ task: "late" });
+    assert.equal((await waiting).body.tasks[0].job_id, id);
+    const delayed = v1.ask({ capabilities: ["later"] });
+    await v1.submit({ task: "later", delay_ms: 50 });
+    assert.equal((await delayed).status, 200);
+  });
+
+  it("gives agents only what they can do, in the queues that they name", async () => {
+    await v1.submit({ task: "new-kind", queue: "q1" });
+    assert.equal((await v1.ask({ capabilities: ["old-kind"], timeout_ms: 0 })).status, 204);
+    assert.equal((await v1.ask({ capabilities: ["new-kind"], queues: ["q2"], timeout_ms: 0 })).status, 204);
+    const { status } = await v1.ask({ capabilities: ["new-kind"], queues: ["q1"], timeout_ms: 0 });
+    assert.equal(status, 200);
+  });
+
+  it("does not give work to an agent whose connection is gone", async () => {
+    const connections = async () => (await Scrape.of(node.url)).value("baton_http_connections");
+    const left = new AbortController();
+    const waiting = v1.ask({ capabilities: ["ghost"], agent: "dead" }, left.signal);
+    await known("dead");
+    const open = await connections();
+    left.abort();
+    await assert.rejects(waiting);
+    await eventually("the connection to close", async () => (await connections()) < open);
+    await v1.submit({ task: "ghost" });
+    const lease = await v1.lease({ capabilities: ["ghost"], agent: "alive" });
+    assert.equal((await v1.job(lease.tasks[0]!.job_id)).worker, "alive");
+  });
+
+  it("keeps a lease that is renewed, tells of cancellations, and refuses one that is not theirs", async () => {
+    const id = await v1.submit({ task: "long" });
+    const lease = await v1.lease({ capabilities: ["long"] });
+    const renew = (fields: object = {}) =>
+      v1.post("/v1/leases/renew", { agent: "ada", lease_id: lease.lease_id, ...fields });
+    assert.deepEqual((await renew()).body, {
+      lease_id: lease.lease_id,
+      leader_epoch: 1,
+      expires_in_ms: 30_000,
+      cancelled: [],
+    });
+    await v1.post(`/jobs/${id}/cancel`, { reason: "enough" });
+    assert.deepEqual((await renew()).body.cancelled, [{ job_id: id, job_epoch: 1, reason: "enough" }]);
+    for (const fields of [{ agent: "eve" }, { lease_id: "agent:ada/none" }, { lease_id: "here/worker" }]) {
+      const { status, body } = await renew(fields);
+      assert.deepEqual([status, body.error, body.field], [409, "STALE_EPOCH", "lease_id"]);
+    }
+    assert.equal((await v1.result(lease, { status: "released" })).body.status, "cancelled");
+  });
+
+  it("stores the lines and the progress of a run", async () => {
+    const id = await v1.submit({ task: "talks" });
+    const lease = await v1.lease({ capabilities: ["talks"] });
+    const { status: _, ...run } = resultOf(lease) as { status: string };
+    const lines = [
+      { message: "one", at: "2026-01-31T09:00:00Z" },
+      { message: "two", level: "warn" },
+    ];
+    const told = await v1.post("/v1/logs", { ...run, lines, progress: { percent: 40, message: "half" } });
+    assert.deepEqual([told.status, told.body], [200, { accepted: 2 }]);
+    assert.deepEqual((await v1.post("/v1/logs", run)).body, { accepted: 0 });
+    const { logs } = (await v1.get(`/jobs/${id}/logs`)).body;
+    assert.deepEqual(
+      logs.map((line: any) => [line.level, line.message]),
+      [
+        ["info", "one"],
+        ["warn", "two"],
+      ],
+    );
+    const job = await v1.job(id);
+    assert.deepEqual([job.progress, job.progress_message], [40, "half"]);
+    await v1.result(lease);
+    assert.equal((await v1.post("/v1/logs", { ...run, lines })).body.error, "STALE_EPOCH");
+  });
+
+  it("knows its agents, forgets none for nothing, and removes them", async () => {
+    const agents = async (query = ""): Promise<any[]> => (await v1.get(`/v1/agents${query}`)).body.agents;
+    const beat = {
+      agent: "carl",
+      capabilities: ["b", "a"],
+      version: "1.2",
+      labels: { zone: "x" },
+      running: 2,
+    };
+    assert.deepEqual((await v1.post("/v1/agents/heartbeat", beat)).body, { ok: true, leader_epoch: 1 });
+    const find = async (query = "") => (await agents(query)).find(({ name }) => name === "carl");
+    const { first_seen_at: _f, last_seen_at: _l, ...carl } = await find();
+    assert.deepEqual(carl, {
+      name: "carl",
+      state: "alive",
+      capabilities: ["a", "b"],
+      version: "1.2",
+      labels: { zone: "x" },
+      running: 2,
+      removed_at: null,
+      leader_epoch: 1,
+    });
+    await v1.post("/v1/agents/heartbeat", { agent: "carl", version: "1.3" });
+    const again = await find();
+    assert.deepEqual([again.capabilities, again.version, again.labels], [["a", "b"], "1.3", { zone: "x" }]);
+    assert.deepEqual((await v1.call("DELETE", "/v1/agents/carl")).body, { ok: true, deleted: true });
+    assert.deepEqual((await v1.call("DELETE", "/v1/agents/carl")).body, { ok: true, deleted: false });
+    assert.equal(await find(), undefined);
+    assert.equal((await find("?include_removed=true")).state, "removed");
+    await v1.ask({ agent: "carl", capabilities: ["c"], timeout_ms: 0 });
+    assert.deepEqual([(await find()).state, (await find()).capabilities], ["alive", ["c"]]);
+  });
+
+  it("takes a job under an id of the caller once, and many jobs or none", async () => {
+    const id = "here-0198c0de-0000-7000-8000-000000000001";
+    assert.equal((await v1.post("/v1/jobs", { task: "named", job_id: id })).body.job_id, id);
+    const again = await v1.post("/v1/jobs", { task: "other", job_id: id });
+    assert.deepEqual([again.status, again.body.job_id], [200, id]);
+    assert.equal((await v1.job(id)).task, "named");
+    const foreign = await v1.post("/v1/jobs", { task: "named", job_id: id.replace("here", "there") });
+    assert.deepEqual([foreign.status, foreign.body.field], [400, "job_id"]);
+    const many = await v1.post("/v1/jobs", [{ task: "m" }, { task: "m", idempotency_key: "k" }]);
+    assert.deepEqual(
+      many.body.map((each: any) => [each.status, each.leader_epoch]),
+      [
+        ["queued", 1],
+        ["queued", 1],
+      ],
+    );
+    const listed = (await v1.get("/v1/jobs?task=m")).body;
+    assert.deepEqual([listed.jobs.length, listed.next_cursor], [2, null]);
+  });
+});
 
 describe("a lease that is not renewed", () => {
   it("runs out, and its job goes back to its place under a higher epoch", async (t) => {

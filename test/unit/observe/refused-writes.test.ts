@@ -39,6 +39,7 @@ import { JobEventWriter } from "../../../src/push/ownership/job-event-writer.ts"
 import { OrphanJobDetector } from "../../../src/push/ownership/orphan-job-detector.ts";
 import { StoreRetry, type HandoffContext } from "../../../src/push/ownership/owner-context.ts";
 import { fakePlatform } from "../../support/fake-platform.ts";
+import { dispatchRequest } from "../../support/job-builders.ts";
 import { memoryStore, type MemoryStore } from "../../support/memory-store.ts";
 import type { ClaimedJob, Store } from "../../../src/store/store.ts";
 import { heldWorld } from "../../support/node-worker.ts";
@@ -433,15 +434,7 @@ describe("a write about a run, a lease or an assignment that is another's by now
     const world = await World.open(t);
     await world.controller.submit([world.request]);
     const { ownership } = world.store;
-    const request = {
-      tasks: new Set(["work"]),
-      queues: null,
-      exceptQueues: new Set<string>(),
-      limit: 1,
-      size: 1,
-      suspect: true,
-    };
-    const { assignments } = await ownership.dispatch(request, world.term);
+    const { assignments } = await ownership.dispatch(dispatchRequest({ limit: 1 }), world.term);
     const { id: assignment, jobs } = assignments[0]!;
     const [ownerEpoch] = await ownership.own([{ assignment, ownerEpoch: 0 }], identity);
     const run = { ...jobs[0]!, lease: "node-a/1" as ClaimedJob["lease"], leaderEpoch: 1 };

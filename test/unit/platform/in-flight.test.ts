@@ -10,38 +10,6 @@ function world(): { clock: ManualClock; inFlight: InFlight } {
 }
 
 describe("what is in flight", () => {
-  it("is counted until it is released", () => {
-    const { inFlight } = world();
-    const first = inFlight.enter()!;
-    const second = inFlight.enter()!;
-    assert.equal(inFlight.count, 2);
-    first();
-    assert.equal(inFlight.count, 1);
-    second();
-    assert.equal(inFlight.count, 0);
-  });
-
-  it("is released once, however often that is said", () => {
-    const { inFlight } = world();
-    const first = inFlight.enter()!;
-    inFlight.enter();
-    first();
-    first();
-    assert.equal(inFlight.count, 1);
-  });
-
-  it("takes nobody in once it is closed, and goes on counting those inside", () => {
-    const { inFlight } = world();
-    const release = inFlight.enter()!;
-    inFlight.close();
-    inFlight.close();
-    assert.equal(inFlight.enter(), null);
-    assert.equal(inFlight.count, 1);
-    release();
-    assert.equal(inFlight.count, 0);
-    assert.equal(inFlight.enter(), null);
-  });
-
   it("can be opened again, for a node that is started again", () => {
     const { inFlight } = world();
     const before = inFlight.closing;

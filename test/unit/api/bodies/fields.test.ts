@@ -21,7 +21,7 @@ describe("the pattern of a job id", () => {
     );
     fc.assert(
       fc.property(text, (candidate) => assert.equal(JOB_ID.test(candidate), isJobId(candidate), candidate)),
-      { numRuns: 2_000 },
+      { numRuns: 500 },
     );
   });
 });
@@ -65,7 +65,7 @@ describe("the depth of a JSON text", () => {
         const spaced = JSON.stringify(value, null, 1);
         assert.equal(nestedDeeperThan(spaced, max), depthOf(value) > max);
       }),
-      { numRuns: 2_000 },
+      { numRuns: 500 },
     );
   });
 

@@ -1,29 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type Answer, fakeNode, JOB_ID } from "../fake-node.ts";
+import { type Answer, clusterBody, fakeNode, JOB_ID, nodeBody } from "../fake-node.ts";
 import { runCli, testClock } from "../run-cli.ts";
 import { overview } from "../top/sample.ts";
-
-function nodeBody(over: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
-  return {
-    name: "node-1",
-    status: "active",
-    last_seen: "2026-01-01T00:59:58.000Z",
-    alive: true,
-    incarnation: "i",
-    url: "http://10.0.0.1:8420",
-    hostname: "h",
-    address: "10.0.0.1",
-    http_port: 8420,
-    roles: ["gateway", "worker"],
-    capabilities: [],
-    version: "0.1.0",
-    started_at: "2026-01-01T00:00:00.000Z",
-    load: { jobs: 3, connections: 1, cpu: 0.256, memory: 0.5, loop_lag_ms: 1.4 },
-    reach: [],
-    ...over,
-  };
-}
 
 const LEADER = {
   role: "scheduler",
@@ -34,18 +13,7 @@ const LEADER = {
   valid: true,
 };
 
-const CLUSTER = {
-  name: "baton",
-  total_nodes: 2,
-  active_nodes: 1,
-  draining_nodes: 0,
-  dead_nodes: 1,
-  joining_nodes: 0,
-  scheduler_leader: "node-1",
-  minimum_nodes: 1,
-  formed: true,
-  notes: ["behind a transaction pooler: the lease row alone is used"],
-};
+const CLUSTER = clusterBody({ notes: ["behind a transaction pooler: the lease row alone is used"] });
 
 describe("baton nodes list", () => {
   it("shows what nodes do and how busy they are", async () => {

@@ -1,38 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { fakeNode } from "../fake-node.ts";
+import { clusterBody, fakeNode, nodeBody } from "../fake-node.ts";
 import { runCli } from "../run-cli.ts";
 import { overview } from "../top/sample.ts";
-
-function nodeBody(over: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return {
-    name: "node-1",
-    status: "active",
-    last_seen: "2026-01-01T00:59:58.000Z",
-    alive: true,
-    url: "http://10.0.0.1:8420",
-    roles: ["worker"],
-    capabilities: [],
-    version: "0.1.0",
-    started_at: "2026-01-01T00:00:00.000Z",
-    load: { jobs: 3, connections: 1, cpu: 0.256, memory: 0.5, loop_lag_ms: 1.4 },
-    reach: [],
-    ...over,
-  };
-}
-
-const CLUSTER = {
-  name: "baton",
-  total_nodes: 4,
-  active_nodes: 3,
-  draining_nodes: 0,
-  dead_nodes: 1,
-  joining_nodes: 0,
-  scheduler_leader: null,
-  minimum_nodes: 1,
-  formed: true,
-  notes: [],
-};
 
 describe("what the list of nodes has no column for", () => {
   const reach = (node: string, ok: boolean) => ({ node, ok, latency_ms: 1, reason: ok ? null : "no route" });
@@ -64,7 +34,7 @@ describe("what the list of nodes has no column for", () => {
     it(`is told by baton ${command.join(" ")}`, async () => {
       await using node = await fakeNode({
         "GET /cluster/overview": overview(),
-        "GET /cluster": CLUSTER,
+        "GET /cluster": clusterBody({ scheduler_leader: null }),
         "GET /cluster/leaders": { leaders: [] },
         "GET /cluster/nodes": { nodes },
       });

@@ -74,12 +74,8 @@ describe("baton submit", () => {
   it("shows where the JSON is wrong and submits nothing", async () => {
     await using node = await fakeNode({ "POST /jobs": submitted });
     const { code, out, err } = await runCli(["submit", "t", "{name: 1}", "--url", node.url]);
-    assert.equal(code, 2);
-    assert.equal(out, "");
-    assert.match(
-      err,
-      /^error: the payload is not valid JSON at line 1, column 2: unexpected "n"\n {2}\{name: 1\}\n {3}\^\n/,
-    );
+    assert.deepEqual([code, out], [2, ""]);
+    assert.match(err, /^error: the payload is not valid JSON at line 1, column 2/);
     writeFileSync(join(directory, "bad.json"), '{\n  "a": }');
     const file = await runCli(["submit", "t", "--payload-file", "bad.json", "--url", node.url], {
       cwd: directory,

@@ -95,15 +95,6 @@ describe("baton start", () => {
     assert.equal(code, 0);
     assert.match(out, /"level":"error".*INSECURE/);
   });
-
-  it("leaves a data directory alone that another node uses", async () => {
-    await using first = start(["--port", "0"]);
-    await urlOf(first);
-    await using second = start(["--port", "0"]);
-    const { code, err } = await second.ended;
-    assert.equal(code, 1, err);
-    assert.match(err, /hint: stop the other node, or give this one its own --data directory/);
-  });
 });
 
 /** Refused before anything is opened, so no process is needed. */
@@ -117,23 +108,6 @@ describe("baton start refuses", () => {
     assert.ok(!existsSync(join(cwd, ".baton")));
     return err;
   };
-
-  it("a chosen port that is in use", async () => {
-    await using other = await listen(0);
-    assert.match(
-      await refused(["--port", String(other.port)]),
-      new RegExp(`^error: http\\.port: port ${other.port} on 127\\.0\\.0\\.1 is in use\nhint: stop what`),
-    );
-  });
-
-  it("a wrong configuration, with all mistakes", async () => {
-    writeFileSync(join(cwd, "baton.yaml"), "http:\n  prot: 1\n");
-    assert.deepEqual((await refused(["--concurrency", "many"])).trimEnd().split("\n"), [
-      "error: 2 mistakes in the configuration",
-      "baton.yaml:2:3: unknown setting http.prot; did you mean http.port?",
-      '--concurrency must be a whole number, not "many"',
-    ]);
-  });
 
   it("a weak secret among peers that others can reach, and says what to type", async () => {
     const nodes = ["--nodes", "node-1=http://10.0.0.1:8420,node-2=http://10.0.0.2:8420"];

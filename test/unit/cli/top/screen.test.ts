@@ -79,8 +79,8 @@ describe("the screen of baton top", () => {
       sample({ kind: "key", key: "enter", page: 1 }),
       FIRST,
     ]) {
-      for (let width = 20; width <= 200; width += 29) {
-        for (let height = 5; height <= 60; height += 11) {
+      for (let width = 20; width <= 200; width += 45) {
+        for (let height = 5; height <= 60; height += 18) {
           const lines = screen(model, { width, height, now: NOW });
           assert.equal(lines.length, height, `${width}x${height}`);
           for (const { line } of lines) {

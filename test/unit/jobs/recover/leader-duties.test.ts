@@ -8,6 +8,7 @@ import { LeaseReaper, type LeaseReaperOptions } from "../../../../src/jobs/recov
 import { retentionDuty } from "../../../../src/jobs/retention-duty.ts";
 import { NodeEvents } from "../../../../src/platform/node-events.ts";
 import type { ClaimedJob, ClaimRequest } from "../../../../src/store/store.ts";
+import { claimRequest } from "../../../support/job-builders.ts";
 import { atEnd } from "../../../support/node-cleanup.ts";
 import { HeldRuns, NODE, WorkerWorld, heldWorld } from "../../../support/node-worker.ts";
 import { recordingLog } from "../../../support/node-log.ts";
@@ -34,19 +35,9 @@ async function claimedElsewhere(
   under: Partial<ClaimRequest> = {},
 ): Promise<ClaimedJob> {
   await world.submit("elsewhere", fields);
-  const { jobs } = await world.store.jobs.claim({
-    author: { node: NODE, ownerEpoch: 1, leaderEpoch: 1 },
-    worker: "node-b",
-    lease: "node-b/7/0" as LeaseId,
-    leaseMs: HOUR_MS,
-    limit: 1,
-    tasks: new Set(["elsewhere"]),
-    queues: null,
-    exceptQueues: new Set(),
-    opens: true,
-    suspect: false,
-    ...under,
-  });
+  const hold = { worker: "node-b", lease: "node-b/7/0" as LeaseId, leaseMs: HOUR_MS };
+  const request = claimRequest({ ...hold, limit: 1, tasks: new Set(["elsewhere"]), ...under });
+  const { jobs } = await world.store.jobs.claim(request);
   return jobs[0]!;
 }
 
@@ -218,7 +209,7 @@ describe("retention", () => {
 
   it("removes many in pieces, without a long wait between them", async (t) => {
     const world = await WorkerWorld.open(t, { tasks: [["fine", () => {}]] });
-    const ids = await world.submitMany(5_000, "fine");
+    const ids = await world.submitMany(2_000, "fine");
     await world.until(ids.at(-1)!, "completed");
     const { term, signal, duties } = await leading(t, world);
     const retention = { completedMs: 0, failedMs: 0, cancelledMs: 0, journalMs: 0 };

@@ -1,14 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as fc from "../../../support/fast-check.ts";
-import type { JobId, LeaseId } from "../../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../../src/core/jobs/job.ts";
 import type { AbortReason } from "../../../../src/core/jobs/job.ts";
 import { DEFAULT_RETRY } from "../../../../src/core/jobs/retry.ts";
 import { JobAborted } from "../../../../src/jobs/run/job-run.ts";
 import { outcomeOf, toJobError } from "../../../../src/jobs/run/run-outcome.ts";
 import type { Ending } from "../../../../src/jobs/run/run-outcome.ts";
-import type { ClaimedJob } from "../../../../src/store/store.ts";
+import { claimedJob } from "../../../support/job-builders.ts";
 
 const REASONS = ["cancel", "timeout", "drain", "lease_lost"] as const satisfies readonly AbortReason[];
 
@@ -27,25 +26,7 @@ const endings: fc.Arbitrary<Ending> = fc.oneof(
 const aborts = fc.option(fc.constantFrom(...REASONS));
 
 function decide(spent: object, ending: Ending, why: AbortReason | null) {
-  const job: ClaimedJob = {
-    id: "node-a-x" as JobId,
-    jobEpoch: 1,
-    lease: "node-a/1" as LeaseId,
-    task: "work",
-    queue: "default",
-    priority: 0,
-    payload: "null",
-    attempts: 1,
-    failures: 0,
-    interruptions: 0,
-    crashes: 0,
-    maxAttempts: 3,
-    timeoutMs: 100,
-    createdAt: 0,
-    runAt: 0,
-    leaderEpoch: 1,
-    ...spent,
-  };
+  const job = claimedJob({ timeoutMs: 100, ...spent });
   const rules = { budgets: DEFAULT_BUDGETS, retry: DEFAULT_RETRY, chance: () => 0.5 };
   return outcomeOf(job, ending, { why, message: null }, undefined, rules);
 }

@@ -2,34 +2,15 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import type { JobId, LeaseId } from "../../../../src/core/ids.ts";
 import { JobRun } from "../../../../src/jobs/run/job-run.ts";
 import { TaskRegistry } from "../../../../src/jobs/tasks/task-registry.ts";
 import type { Task } from "../../../../src/jobs/tasks/task.ts";
 import { ThreadPool } from "../../../../src/jobs/run/thread-pool.ts";
 import { systemClock } from "../../../../src/platform/clock.ts";
-import type { ClaimedJob } from "../../../../src/store/store.ts";
+import { claimedJob } from "../../../support/job-builders.ts";
 import { atEnd } from "../../../support/node-cleanup.ts";
 import { finished, jobWhen, logsOf, nodeHere, resultOf, submit } from "../../../support/node-here.ts";
 
-const CLAIMED: ClaimedJob = {
-  id: "node-a-1" as JobId,
-  jobEpoch: 1,
-  lease: "node-a/1" as LeaseId,
-  task: "spin",
-  queue: "default",
-  priority: 0,
-  payload: "null",
-  attempts: 1,
-  failures: 0,
-  interruptions: 0,
-  crashes: 0,
-  maxAttempts: 1,
-  timeoutMs: null,
-  createdAt: 0,
-  runAt: 0,
-  leaderEpoch: 1,
-};
 const TASKS = fileURLToPath(new URL("thread-tasks", import.meta.url));
 const settings = { TASKS, JOBS__MAX_ATTEMPTS: "1", DRAIN__CLEANUP: "300ms", DRAIN__TIMEOUT: "1s" };
 
@@ -92,7 +73,7 @@ describe("a task on a thread", () => {
     atEnd(t, () => pool.stop());
     const spinning = Promise.withResolvers<void>();
     const hooks = { now: () => 0, onReport: () => spinning.resolve() };
-    const run = new JobRun({ ...CLAIMED, task: "spin" }, Infinity, hooks);
+    const run = new JobRun(claimedJob({ task: "spin" }), Infinity, hooks);
     const module = new URL("thread-tasks/spin.ts", import.meta.url).href;
     const ended = pool.run({ name: "spin", module, run: () => {} }, 600_000, run);
     await spinning.promise;

@@ -40,7 +40,7 @@ describe("concurrency", () => {
           await world.stop();
         },
       ),
-      { numRuns: 25 },
+      { numRuns: 12 },
     );
   });
 

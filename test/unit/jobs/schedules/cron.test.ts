@@ -305,7 +305,7 @@ describe("following()", () => {
           }
         },
       ),
-      { numRuns: 300 },
+      { numRuns: 150 },
     );
   });
 
@@ -331,7 +331,7 @@ describe("following()", () => {
           assert.deepEqual(found, expected);
         },
       ),
-      { numRuns: 40 },
+      { numRuns: 20 },
     );
   });
 
@@ -350,11 +350,11 @@ describe("following()", () => {
           }
         },
       ),
-      { numRuns: 8 },
+      { numRuns: 4 },
     );
   });
 
-  it("fires a daily time once on every local day of ten years", () => {
+  it("fires a daily time once on every local day of three years", () => {
     fc.assert(
       fc.property(
         fc.constantFrom(
@@ -369,7 +369,7 @@ describe("following()", () => {
         (zone, hour, minute) => {
           const { following } = cron(`${minute} ${hour} * * *`, zone);
           let last = following(Date.UTC(2026, 0, 1))!;
-          for (let i = 0; i < 3_650; i++) {
+          for (let i = 0; i < 1_095; i++) {
             const at: number = following(last)!;
             const hours = (at - last) / hourMs;
             // A run moved to the end of its gap comes up to an hour off, the change itself shifts by one more.
@@ -377,7 +377,7 @@ describe("following()", () => {
             last = at;
           }
           const days = (last - Date.UTC(2026, 0, 1)) / (24 * hourMs);
-          assert.ok(Math.abs(days - 3_650) < 2, `${days} days`);
+          assert.ok(Math.abs(days - 1_095) < 2, `${days} days`);
         },
       ),
       { numRuns: 10 },

@@ -137,15 +137,14 @@ describe("a leader with schedules", () => {
     },
   );
 
-  inWorld("serves a thousand schedules without reading them all for each", async (world) => {
-    for (let i = 0; i < 1_000; i++)
-      await world.put({ name: `tick-${i}`, everyMs: (1 + (i % 60)) * secondMs });
+  inWorld("serves hundreds of schedules without reading them all for each", async (world) => {
+    for (let i = 0; i < 300; i++) await world.put({ name: `tick-${i}`, everyMs: (1 + (i % 60)) * secondMs });
     await world.lead();
     await world.clock.advance(minuteMs);
     const jobs = await world.jobs();
     const fired = Map.groupBy(jobs, ({ schedule }) => schedule);
     let expected = 0;
-    for (let i = 0; i < 1_000; i++) {
+    for (let i = 0; i < 300; i++) {
       // Intervals are counted from 1970, not from the start.
       const everyMs = (1 + (i % 60)) * secondMs;
       const times = Math.floor((START + minuteMs) / everyMs) - Math.floor(START / everyMs);
@@ -408,7 +407,7 @@ describe("whatever happens to leaders, clock and store", () => {
             assert.deepEqual(fired, wanted);
           }),
       ),
-      { numRuns: 60 },
+      { numRuns: 30 },
     );
   });
 });

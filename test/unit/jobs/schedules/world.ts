@@ -4,7 +4,7 @@ import { it } from "node:test";
 import type { Channels, Message } from "../../../../src/channels/channels.ts";
 import { MemoryChannels } from "../../../../src/channels/memory/channels.ts";
 import type { ScheduleRequest } from "../../../../src/jobs/schedules/schedule-service.ts";
-import type { JobId, LeaseId, NodeName } from "../../../../src/core/ids.ts";
+import type { JobId, NodeName } from "../../../../src/core/ids.ts";
 import { jobId } from "../../../../src/core/ids.ts";
 import type { Job } from "../../../../src/core/jobs/job.ts";
 import type { Schedule } from "../../../../src/core/schedules/schedule.ts";
@@ -12,6 +12,7 @@ import type { Term } from "../../../../src/core/leadership/term.ts";
 import { scheduleDuty } from "../../../../src/jobs/schedules/schedule-duty.ts";
 import { ScheduleService } from "../../../../src/jobs/schedules/schedule-service.ts";
 import { fakePlatform } from "../../../support/fake-platform.ts";
+import { claimRequest } from "../../../support/job-builders.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 import { seededRandom } from "../../../support/seeded-random.ts";
 import { memoryStore } from "../../../support/memory-store.ts";
@@ -134,10 +135,7 @@ export class ScheduleWorld {
   }
 
   async finishJobs(): Promise<void> {
-    const lease = "node-a/1" as LeaseId;
-    const hold = { worker: NODE, lease, leaseMs: minuteMs, opens: true };
-    const line = { tasks: new Set(["work"]), queues: null, exceptQueues: new Set<string>(), suspect: false };
-    const { jobs } = await this.#store.jobs.claim({ ...hold, ...line, limit: 1_000, author: AUTHOR });
+    const { jobs } = await this.#store.jobs.claim(claimRequest({ limit: 1_000 }));
     const outcome = { kind: "completed" as const, result: "null" };
     await settleRuns(
       this.#store,

@@ -9,7 +9,9 @@ import { nodeHere, resultOf, submit, temporaryDirectory } from "../../../support
 
 async function folder(t: TestContext, files: Readonly<Record<string, string>>): Promise<string> {
   const dir = await temporaryDirectory(t);
-  for (const [name, text] of Object.entries(files)) await writeFile(join(dir, name), text);
+  // Else the kind of a .js file would be what a package.json above the directory says.
+  for (const [name, text] of Object.entries({ "package.json": "{}", ...files }))
+    await writeFile(join(dir, name), text);
   return dir;
 }
 

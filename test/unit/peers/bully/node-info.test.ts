@@ -2,18 +2,12 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import * as fc from "../../../support/fast-check.ts";
 import { LEADER_LOCKS, leaderLock } from "../../../../src/leadership/postgres/advisory-lock.ts";
-import { acceptsWork, countNodes, hasCapability, hasRole } from "../../../../src/core/node.ts";
+import { acceptsWork, countNodes } from "../../../../src/core/node.ts";
 import { LEADER_ROLES } from "../../../../src/core/leadership/term.ts";
 import { applicationName, applicationPrefix } from "../../../../src/platform/drivers/postgres/session.ts";
 import { candidate } from "../../../support/lock-candidates.ts";
 
 describe("what is known of a node", () => {
-  test("it has the roles and capabilities that it says", () => {
-    const node = { roles: ["worker"], capabilities: ["hello"] } as const;
-    assert.deepEqual([hasRole(node, "worker"), hasRole(node, "gateway")], [true, false]);
-    assert.deepEqual([hasCapability(node, "hello"), hasCapability(node, "hell")], [true, false]);
-  });
-
   test("only an active one takes new work", () => {
     const taking = ["joining", "active", "draining", "dead", "hibernating"].filter((status) =>
       acceptsWork({ status }),

@@ -160,8 +160,8 @@ describe("notes of what is to be taken back", () => {
   });
 
   it("do not let their file grow for ever", async () => {
-    const file = join(dir, "many");
-    const notes = new RetractionFile({ ...SYSTEM, log: keptLog() }, file);
+    const files = new MemoryFiles();
+    const notes = new RetractionFile(fakePlatform({ files }), "notes");
     await notes.start();
     await notes.add(note(0));
     for (let n = 1; n <= 1_200; n++) {
@@ -169,8 +169,8 @@ describe("notes of what is to be taken back", () => {
       await notes.done(note(n).first);
     }
     await notes.stop();
-    assert.ok((await readFile(file, "utf8")).split("\n").length < 2_500);
-    const again = new RetractionFile({ ...SYSTEM, log: keptLog() }, file);
+    assert.ok(files.texts.get("notes")!.split("\n").length < 2_500);
+    const again = new RetractionFile(fakePlatform({ files }), "notes");
     await again.start();
     assert.deepEqual(again.pending(), [note(0)]);
     await again.stop();

@@ -2,33 +2,20 @@ import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import type { Dispatch, WorkerHeartbeat } from "../../../../src/channels/messages.ts";
 import { queues, topics } from "../../../../src/channels/channel-names.ts";
-import type { LeaseId, NodeName } from "../../../../src/core/ids.ts";
+import type { LeaseId } from "../../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../../src/core/jobs/job.ts";
 import { DispatchInbox } from "../../../../src/push/dispatch/dispatch-inbox.ts";
-import { systemClock } from "../../../../src/platform/clock.ts";
 import type { WorkerClaim } from "../../../../src/jobs/run/worker-ports.ts";
 import type { Claimed } from "../../../../src/store/store.ts";
 import { fakePlatform } from "../../../support/fake-platform.ts";
+import { claimRequest, dispatchRequest } from "../../../support/job-builders.ts";
 import { atEnd } from "../../../support/node-cleanup.ts";
 import { DispatchWorld, LEADER } from "./world.ts";
-import { eventually } from "../../../support/wait.ts";
 
 const CHANNEL = queues.dispatch("default");
 
-const CLAIM: WorkerClaim = {
-  author: { node: "worker" as NodeName, ownerEpoch: 1, leaderEpoch: 1 },
-  worker: "worker",
-  lease: "worker/1/0" as LeaseId,
-  leaseMs: 10_000,
-  limit: 10,
-  tasks: new Set(["work"]),
-  queues: null,
-  exceptQueues: new Set(),
-  opens: true,
-  suspect: true,
-  running: 0,
-  pace: 0,
-};
+const LEASE = { worker: "worker", lease: "worker/1/0" as LeaseId };
+const CLAIM: WorkerClaim = { ...claimRequest({ ...LEASE, limit: 10 }), running: 0, pace: 0 };
 
 /** An inbox whose worker claims when the test says so. */
 class InboxWorld {
@@ -42,7 +29,7 @@ class InboxWorld {
   private constructor(world: DispatchWorld, channels: Awaited<ReturnType<DispatchWorld["channels"]>>) {
     this.#world = world;
     this.#channels = channels;
-    this.inbox = new DispatchInbox(fakePlatform({ clock: systemClock, log: world.log, name: "worker" }), {
+    this.inbox = new DispatchInbox(fakePlatform({ clock: world.clock, log: world.log, name: "worker" }), {
       ownership: world.ownership,
       store: world.store,
       channels,
@@ -74,16 +61,7 @@ class InboxWorld {
     const { crashes = 0, copies = 1 } = how;
     await this.#world.submit(jobs);
     const term = await this.#world.store.terms.grant("scheduler", { name: LEADER, incarnation: "1" });
-    const request = {
-      tasks: new Set(["work"]),
-      queues: null,
-      exceptQueues: new Set<string>(),
-      suspect: true,
-    };
-    const { assignments } = await this.#world.ownership.dispatch(
-      { ...request, limit: 1_000, size: each },
-      term,
-    );
+    const { assignments } = await this.#world.ownership.dispatch(dispatchRequest({ size: each }), term);
     const messages = assignments.map(({ id, jobs: theirs }) => {
       const body: Dispatch = {
         assignment: id,
@@ -93,6 +71,14 @@ class InboxWorld {
       return Array.from({ length: copies }, (_, copy) => ({ key: `${id}/${copy}`, body }));
     });
     await this.#channels.send(CHANNEL, messages.flat());
+  }
+
+  eventually(what: string, look: () => unknown): Promise<void> {
+    return this.#world.eventually(what, look);
+  }
+
+  pass(ms: number): Promise<void> {
+    return this.#world.pass(ms);
   }
 
   claim(limit: number, suspect = true): Promise<Claimed> {
@@ -116,15 +102,15 @@ describe("the inbox of a worker", () => {
   it("listens only while the worker would take more, and takes no more than that", async (t) => {
     const world = await InboxWorld.open(t);
     await world.dispatch(5, 1);
-    await systemClock.sleep(20);
+    await world.pass(20);
     assert.equal(world.woken, 0, "nothing was claimed yet, so nothing is wanted");
     assert.deepEqual((await world.claim(2)).jobs, []);
-    await eventually("messages come", () => world.woken > 0);
+    await world.eventually("messages come", () => world.woken > 0);
     const { jobs, held } = await world.claim(2);
     assert.deepEqual([jobs.length, held], [2, true]);
     assert.ok(jobs.every(({ assignment, lease }) => assignment !== undefined && lease === "worker/1/0"));
     const others = world.others();
-    await eventually("the others find the rest", () => count(others) === 3);
+    await world.eventually("the others find the rest", () => count(others) === 3);
     assert.ok(
       others.every(({ passed }) => passed === undefined),
       "it was never in the wrong hands",
@@ -135,20 +121,20 @@ describe("the inbox of a worker", () => {
     const world = await InboxWorld.open(t);
     await world.claim(3);
     await world.dispatch(10, 10);
-    await eventually("messages come", () => world.woken > 0);
+    await world.eventually("messages come", () => world.woken > 0);
     const others = world.others();
     assert.equal((await world.claim(3)).jobs.length, 3);
-    await eventually("others find the rest", () => count(others) === 7);
+    await world.eventually("others find the rest", () => count(others) === 7);
   });
 
   it("tells what it wants and has taken", async (t) => {
     const world = await InboxWorld.open(t);
     await world.claim(8);
-    await eventually("its demand is sent", () => world.heartbeats.some(({ wants }) => wants === 8));
+    await world.eventually("its demand is sent", () => world.heartbeats.some(({ wants }) => wants === 8));
     await world.dispatch(3, 1);
-    await eventually("messages come", () => world.woken > 0);
+    await world.eventually("messages come", () => world.woken > 0);
     assert.equal((await world.claim(8)).jobs.length, 3);
-    await eventually("what is left of it is sent", () => world.heartbeats.at(-1)?.wants === 5);
+    await world.eventually("what is left of it is sent", () => world.heartbeats.at(-1)?.wants === 5);
     assert.deepEqual(world.heartbeats.at(-1)!.taken, { [CHANNEL]: 3 });
     assert.equal(world.heartbeats.at(-1)!.running, 3);
   });
@@ -158,25 +144,25 @@ describe("the inbox of a worker", () => {
     world.pace = 50;
     await world.claim(10);
     await world.dispatch(40, 4);
-    await eventually("messages come", () => world.woken > 0);
+    await world.eventually("messages come", () => world.woken > 0);
     assert.equal((await world.claim(10)).jobs.length, 10);
     const others = world.others();
-    await systemClock.sleep(20);
+    await world.pass(20);
     assert.equal(count(others), 0);
     // The worker claims no more, because its slots are busy.
-    await eventually("they go back", () => count(others) === 30);
+    await world.eventually("they go back", () => count(others) === 30);
   });
 
   it("sends back what it has in hand when it is closed", async (t) => {
     const world = await InboxWorld.open(t);
     await world.claim(10);
     await world.dispatch(6, 2);
-    await eventually("messages come", () => world.woken > 0);
+    await world.eventually("messages come", () => world.woken > 0);
     await world.inbox.close();
     const others = world.others();
-    await eventually("others find them", () => count(others) === 6);
+    await world.eventually("others find them", () => count(others) === 6);
     assert.ok(others.every(({ passed }) => passed === 1));
-    await eventually("the leader hears of it", () => world.heartbeats.at(-1)!.status === "draining");
+    await world.eventually("the leader hears of it", () => world.heartbeats.at(-1)!.status === "draining");
     assert.equal(world.heartbeats.at(-1)!.wants, 0);
     assert.deepEqual((await world.claim(10)).jobs, []);
   });
@@ -185,7 +171,7 @@ describe("the inbox of a worker", () => {
     const world = await InboxWorld.open(t);
     await world.claim(10);
     await world.dispatch(3, 1, { crashes: DEFAULT_BUDGETS.crashesMax - 1 });
-    await eventually("messages come", () => world.woken > 0);
+    await world.eventually("messages come", () => world.woken > 0);
     assert.equal((await world.claim(10, true)).jobs.length, 1);
     assert.equal((await world.claim(10, false)).jobs.length, 0);
   });
@@ -194,8 +180,8 @@ describe("the inbox of a worker", () => {
     const world = await InboxWorld.open(t);
     await world.claim(10);
     await world.dispatch(2, 2, { copies: 2 });
-    await eventually("messages come", () => world.woken > 0);
-    await systemClock.sleep(10);
+    await world.eventually("messages come", () => world.woken > 0);
+    await world.pass(10);
     assert.equal((await world.claim(10)).jobs.length, 2);
   });
 
@@ -203,7 +189,7 @@ describe("the inbox of a worker", () => {
     const world = await InboxWorld.open(t);
     await world.claim(10);
     await world.dispatch(2, 1);
-    await eventually("messages come", () => world.woken > 0);
+    await world.eventually("messages come", () => world.woken > 0);
     const stale = await world.inbox.claim({ ...CLAIM, lease: "worker/1/lost" as LeaseId, opens: false });
     assert.deepEqual([stale.held, stale.jobs.length], [false, 0]);
     assert.equal((await world.claim(10)).jobs.length, 2);

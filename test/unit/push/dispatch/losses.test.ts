@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Message } from "../../../../src/channels/channels.ts";
-import { systemClock } from "../../../../src/platform/clock.ts";
 import { HeldRuns } from "../../../support/node-worker.ts";
 import { CountedRuns, DispatchWorld, TIMEOUT_MS, type Fate } from "./world.ts";
-import { eventually } from "../../../support/wait.ts";
 
 const isDispatch = (queue: string): boolean => queue.startsWith("job.dispatch.");
 
@@ -12,16 +10,16 @@ describe("a dispatch that goes astray", () => {
   for (const fate of ["drop", "reject"] satisfies Fate[]) {
     it(`is made again after the timeout when its message was lost (${fate})`, async (t) => {
       const world = await DispatchWorld.open(t);
-      const runs = new CountedRuns();
+      const runs = new CountedRuns(world);
       const leader = await world.lead();
       await world.owner();
       await world.node("worker", { tasks: { work: runs.quick } });
       let lost = 0;
       leader.channels.fate = (queue) => (isDispatch(queue) && lost++ === 0 ? fate : "pass");
-      const startedAt = systemClock.monotonic();
+      const startedAt = world.clock.monotonic();
       const ids = await world.submit(5);
       await world.until(ids, "completed");
-      assert.ok(systemClock.monotonic() - startedAt >= TIMEOUT_MS * 0.9, "the mark has to time out first");
+      assert.ok(world.clock.monotonic() - startedAt >= TIMEOUT_MS * 0.9, "the mark has to time out first");
       runs.assertOnce(ids);
       assert.equal((await world.job(ids[0]!)).attempts, 1, "nothing was burnt");
     });
@@ -29,13 +27,13 @@ describe("a dispatch that goes astray", () => {
 
   it("is made again by the next leader when the last one died between mark and message", async (t) => {
     const world = await DispatchWorld.open(t);
-    const runs = new CountedRuns();
+    const runs = new CountedRuns(world);
     const dying = await world.lead();
     await world.owner();
     await world.node("worker", { tasks: { work: runs.quick } });
     dying.channels.fate = () => "drop";
     const ids = await world.submit(5);
-    await eventually("they are marked", () => world.outstanding().size > 0);
+    await world.eventually("they are marked", () => world.outstanding().size > 0);
     await dying.end();
     await world.lead();
     await world.until(ids, "completed");
@@ -44,7 +42,7 @@ describe("a dispatch that goes astray", () => {
 
   it("starts one run when it is delivered twice, to two nodes", async (t) => {
     const world = await DispatchWorld.open(t);
-    const runs = new CountedRuns();
+    const runs = new CountedRuns(world);
     const leader = await world.lead();
     await world.owner();
     const twice = new Map<string, readonly Message[]>();
@@ -69,7 +67,7 @@ describe("a dispatch that goes astray", () => {
 
   it("comes too late when its job was cancelled", async (t) => {
     const world = await DispatchWorld.open(t);
-    const runs = new CountedRuns();
+    const runs = new CountedRuns(world);
     const leader = await world.lead();
     await world.owner();
     const kept: [string, readonly Message[]][] = [];
@@ -80,7 +78,7 @@ describe("a dispatch that goes astray", () => {
     };
     await world.node("worker", { tasks: { work: runs.quick } });
     const [cancelled, other] = await world.submit(2);
-    await eventually("it is dispatched", () => kept.length > 0);
+    await world.eventually("it is dispatched", () => kept.length > 0);
     leader.channels.fate = () => "pass";
     assert.deepEqual(await world.store.jobs.cancel(cancelled!, "not needed"), { outcome: "cancelled" });
     for (const [queue, messages] of kept) await leader.channels.send(queue, messages);
@@ -91,7 +89,7 @@ describe("a dispatch that goes astray", () => {
 
   it("goes on to those who know the task when it came to one who does not", async (t) => {
     const world = await DispatchWorld.open(t);
-    const runs = new CountedRuns();
+    const runs = new CountedRuns(world);
     const leader = await world.lead(60_000); // so long that only being sent on helps
     await world.owner();
     await world.node("knows", { tasks: { work: runs.quick, rare: runs.quick } });
@@ -113,7 +111,7 @@ describe("a worker that is drained", () => {
   it("sends back what it has in hand, and burns no attempt", async (t) => {
     const world = await DispatchWorld.open(t);
     const held = new HeldRuns();
-    const runs = new CountedRuns();
+    const runs = new CountedRuns(world);
     await world.lead(60_000); // so long that only being sent back helps
     await world.owner();
     const leaving = await world.node("leaving", {
@@ -121,9 +119,9 @@ describe("a worker that is drained", () => {
       settings: { concurrency: 3 },
     });
     const ids = await world.submit(10);
-    await eventually("three run", () => held.started.length === 3);
+    await world.eventually("three run", () => held.started.length === 3);
     await world.node("staying", { tasks: { work: runs.quick } });
-    await leaving.worker.drain({ timeoutMs: 0, cleanupMs: 0 });
+    await world.during(leaving.worker.drain({ timeoutMs: 0, cleanupMs: 0 }));
     await world.until(ids, "completed");
     for (const id of ids) {
       const job = await world.job(id);
@@ -134,7 +132,7 @@ describe("a worker that is drained", () => {
 
   it("gives a message that it does not claim to another", async (t) => {
     const world = await DispatchWorld.open(t);
-    const runs = new CountedRuns();
+    const runs = new CountedRuns(world);
     await world.lead(60_000);
     await world.owner();
     const stuck = await world.node("stuck", { tasks: { work: runs.quick } });
@@ -150,20 +148,20 @@ describe("a worker that is drained", () => {
 describe("a worker that hears of nobody who dispatches", () => {
   it("takes jobs from the store, also marked ones, until somebody dispatches again", async (t) => {
     const world = await DispatchWorld.open(t);
-    const runs = new CountedRuns();
+    const runs = new CountedRuns(world);
     const first = await world.lead(60_000);
     await world.owner();
     first.channels.fate = () => "drop";
     await world.node("worker", { tasks: { work: runs.quick } });
     const marked = await world.submit(5);
-    await eventually("they are marked", () => world.outstanding().size > 0);
+    await world.eventually("they are marked", () => world.outstanding().size > 0);
     await first.end();
     const waiting = await world.submit(5);
     await world.until([...marked, ...waiting], "completed");
     assert.equal(world.log.about("no leader dispatches jobs"), 1);
 
     await world.lead(60_000);
-    await eventually("it is led", () => world.log.about("jobs are dispatched again") === 1);
+    await world.eventually("it is led", () => world.log.about("jobs are dispatched again") === 1);
     const pushed = await world.submit(5);
     await world.until(pushed, "completed");
     runs.assertOnce([...marked, ...waiting, ...pushed]);
@@ -179,15 +177,15 @@ describe("a drain that is called off", () => {
     await world.owner();
     const node = await world.node("worker", { tasks: { work: held.polite } });
     const [id] = await world.submit(1);
-    await eventually("it runs", () => held.started.length === 1);
+    await world.eventually("it runs", () => held.started.length === 1);
     const callOff = new AbortController();
     const draining = node.worker.drain({ timeoutMs: 60_000, cleanupMs: 1_000, callOff: callOff.signal });
     const [late] = await world.submit(1);
-    await systemClock.sleep(100);
+    await world.pass(100);
     assert.equal((await world.job(late!)).status, "queued");
     callOff.abort();
     assert.equal(await draining, null);
-    await eventually("the next one runs", () => held.started.length === 2);
+    await world.eventually("the next one runs", () => held.started.length === 2);
     assert.deepEqual(held.reasons, []);
     held.finish(0, "1");
     held.finish(1, "2");

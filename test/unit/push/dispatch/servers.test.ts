@@ -9,7 +9,6 @@ import { openPostgresStore } from "../../../../src/store/postgres/store.ts";
 import { PostgresServer, type SharedPostgres } from "../../../support/postgres-server.ts";
 import { RedisServer } from "../../../support/redis-server.ts";
 import { CountedRuns, DispatchWorld, type Backend } from "./world.ts";
-import { eventually } from "../../../support/wait.ts";
 
 let postgres: SharedPostgres;
 let redis: RedisServer;
@@ -29,6 +28,7 @@ async function servers(): Promise<Backend> {
     return channels;
   };
   return {
+    clock: systemClock,
     store,
     channels: (node) => {
       const channels = opened.get(node) ?? open();
@@ -45,28 +45,28 @@ async function servers(): Promise<Backend> {
 describe("dispatch through PostgreSQL and Redis", () => {
   it("brings a flood to two workers, and each job runs once", async (t) => {
     const world = await DispatchWorld.open(t, servers);
-    const runs = new CountedRuns();
-    const shares = [new CountedRuns(runs), new CountedRuns(runs)];
+    const runs = new CountedRuns(world);
+    const shares = [new CountedRuns(world, runs), new CountedRuns(world, runs)];
     await world.lead(2_000);
     const owner = await world.owner();
     for (const [i, { quick }] of shares.entries())
       await world.node(`worker-${i}`, { tasks: { work: quick }, receiptMs: 30_000 });
-    const ids = await world.submit(3_000);
-    await eventually("all have run", () => runs.order.length >= 3_000);
+    const ids = await world.submit(1_000);
+    await world.eventually("all have run", () => runs.order.length >= 1_000);
     await world.until(ids, "completed");
     runs.assertOnce(ids);
     for (const { order } of shares) assert.ok(order.length > 0, "both have run some");
-    assert.equal(owner.written, 3_000);
+    assert.equal(owner.written, 1_000);
   });
 
   it("finds jobs whose messages Redis has lost", async (t) => {
     const world = await DispatchWorld.open(t, servers);
-    const runs = new CountedRuns();
+    const runs = new CountedRuns(world);
     await world.lead();
     await world.owner();
     for (const name of ["one", "two"]) await world.node(name, { tasks: { work: runs.slow(20) } });
     const ids = await world.submit(300);
-    await eventually("some have run", () => runs.order.length > 50);
+    await world.eventually("some have run", () => runs.order.length > 50);
     await redis.command("FLUSHALL");
     await world.until(ids, "completed");
     runs.assertOnce(ids);
@@ -74,14 +74,16 @@ describe("dispatch through PostgreSQL and Redis", () => {
 
   it("gets the jobs of a worker that leaves to the others, and burns nothing", async (t) => {
     const world = await DispatchWorld.open(t, servers);
-    const runs = new CountedRuns();
+    const runs = new CountedRuns(world);
     await world.lead();
     await world.owner();
     const leaving = await world.node("leaving", { tasks: { work: runs.slow(5) } });
     await world.node("staying", { tasks: { work: runs.slow(5) } });
     const ids = await world.submit(300);
-    await eventually("some have run", () => runs.order.length > 50);
-    assert.deepEqual(await leaving.worker.drain({ timeoutMs: 2_000, cleanupMs: 500 }), { interrupted: 0 });
+    await world.eventually("some have run", () => runs.order.length > 50);
+    assert.deepEqual(await world.during(leaving.worker.drain({ timeoutMs: 2_000, cleanupMs: 500 })), {
+      interrupted: 0,
+    });
     await world.until(ids, "completed");
     runs.assertOnce(ids);
     for (const id of ids) assert.equal((await world.job(id)).attempts, 1);

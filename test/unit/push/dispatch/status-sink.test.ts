@@ -1,33 +1,30 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { systemClock } from "../../../../src/platform/clock.ts";
 import type { Handler } from "../../../../src/jobs/tasks/task.ts";
 import { CountedRuns, DispatchWorld, RECEIPT_MS } from "./world.ts";
-import { eventually } from "../../../support/wait.ts";
 
-const logging: Handler = async (_payload, { log, progress }) => {
-  log("first");
-  await systemClock.sleep(5);
-  progress(50);
-  log("second");
-  await systemClock.sleep(5);
-  log("third");
-  return { done: true };
-};
+const logging =
+  ({ clock }: DispatchWorld): Handler =>
+  async (_payload, { log, progress }) => {
+    log("first");
+    await clock.sleep(5);
+    progress(50);
+    log("second");
+    await clock.sleep(5);
+    log("third");
+    return { done: true };
+  };
 
 async function messages(world: DispatchWorld, id: Parameters<DispatchWorld["job"]>[0]): Promise<string[]> {
   return (await world.store.jobs.logs(id, 0, 100)).map(({ message }) => message);
 }
-
-/** So long that a busy machine is not mistaken for a worker that waits for a receipt. */
-const LONG_RECEIPT_MS = 3_000;
 
 describe("results of dispatched jobs", () => {
   it("are written by the owner, logs before the end", async (t) => {
     const world = await DispatchWorld.open(t);
     await world.lead();
     const owner = await world.owner();
-    await world.node("worker", { tasks: { work: logging } });
+    await world.node("worker", { tasks: { work: logging(world) } });
     const [id] = await world.submit(1);
     await world.until([id!], "completed");
     assert.equal(owner.written, 1);
@@ -39,11 +36,11 @@ describe("results of dispatched jobs", () => {
   it("are in the store after the time for a receipt when nobody owns the assignment", async (t) => {
     const world = await DispatchWorld.open(t);
     await world.lead();
-    await world.node("worker", { tasks: { work: logging } });
-    const startedAt = systemClock.monotonic();
+    await world.node("worker", { tasks: { work: logging(world) } });
+    const startedAt = world.clock.monotonic();
     const [id] = await world.submit(1);
     await world.until([id!], "completed");
-    assert.ok(systemClock.monotonic() - startedAt >= RECEIPT_MS);
+    assert.ok(world.clock.monotonic() - startedAt >= RECEIPT_MS);
     assert.deepEqual((await messages(world, id!)).toSorted(), ["first", "second", "third"]);
     assert.equal(await world.store.jobs.result(id!), '{"done":true}');
   });
@@ -52,7 +49,7 @@ describe("results of dispatched jobs", () => {
     const world = await DispatchWorld.open(t);
     await world.lead();
     const waits = [10, 2 * RECEIPT_MS];
-    const work = (): Promise<void> => systemClock.sleep(waits.shift()!);
+    const work = (): Promise<void> => world.clock.sleep(waits.shift()!);
     const node = await world.node("worker", { tasks: { work } });
     const sent: string[] = [];
     node.channels.fate = (queue) => {
@@ -68,7 +65,7 @@ describe("results of dispatched jobs", () => {
     await world.lead();
     const owner = await world.owner();
     owner.confirms = false;
-    const runs = new CountedRuns();
+    const runs = new CountedRuns(world);
     const work: Handler = (payload, context) => {
       context.log("once");
       return runs.quick(payload, context);
@@ -76,8 +73,8 @@ describe("results of dispatched jobs", () => {
     await world.node("worker", { tasks: { work } });
     const ids = await world.submit(20);
     await world.until(ids, "completed");
-    await eventually("the worker asks the store", () => world.log.about("no receipt") > 0);
-    await systemClock.sleep(50);
+    await world.eventually("the worker asks the store", () => world.log.about("no receipt") > 0);
+    await world.pass(50);
     runs.assertOnce(ids);
     for (const id of ids) assert.deepEqual(await messages(world, id), ["once"]);
     assert.equal(world.log.about("STALE_EPOCH"), 0);
@@ -87,15 +84,15 @@ describe("results of dispatched jobs", () => {
     const world = await DispatchWorld.open(t);
     await world.lead();
     const owner = await world.owner();
-    const runs = new CountedRuns();
-    const node = await world.node("worker", { tasks: { work: runs.quick }, receiptMs: LONG_RECEIPT_MS });
+    const runs = new CountedRuns(world);
+    const node = await world.node("worker", { tasks: { work: runs.quick } });
     let lost: string | null = null;
     node.channels.fate = (queue) => {
       if (queue.endsWith(".status")) lost ??= queue;
       return queue === lost ? "drop" : "pass";
     };
     const [first] = await world.submit(1);
-    await eventually("it has run", () => runs.order.length === 1);
+    await world.eventually("it has run", () => runs.order.length === 1);
     await world.until(await world.submit(20), "completed");
     assert.equal((await world.job(first!)).status, "processing");
     await world.until([first!], "completed");
@@ -106,24 +103,24 @@ describe("results of dispatched jobs", () => {
     const world = await DispatchWorld.open(t);
     await world.lead();
     await world.owner();
-    const runs = new CountedRuns();
-    const node = await world.node("worker", { tasks: { work: runs.quick }, receiptMs: LONG_RECEIPT_MS });
+    const runs = new CountedRuns(world);
+    const node = await world.node("worker", { tasks: { work: runs.quick } });
     node.channels.fate = (queue) => (queue.endsWith(".status") ? "reject" : "pass");
-    const startedAt = systemClock.monotonic();
+    const startedAt = world.clock.monotonic();
     const ids = await world.submit(5);
     await world.until(ids, "completed");
-    assert.ok(systemClock.monotonic() - startedAt < LONG_RECEIPT_MS);
+    assert.ok(world.clock.monotonic() - startedAt < RECEIPT_MS);
     runs.assertOnce(ids);
   });
 
   it("are stored before the worker has stopped, owner or not", async (t) => {
     const world = await DispatchWorld.open(t);
     await world.lead();
-    const runs = new CountedRuns();
+    const runs = new CountedRuns(world);
     const node = await world.node("worker", { tasks: { work: runs.quick } });
     const ids = await world.submit(5);
-    await eventually("they have run", () => runs.order.length === 5);
-    await node.worker.stop();
+    await world.eventually("they have run", () => runs.order.length === 5);
+    await world.during(node.worker.stop());
     for (const id of ids) assert.equal((await world.job(id)).status, "completed");
   });
 });

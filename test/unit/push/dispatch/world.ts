@@ -6,7 +6,7 @@ import type { Channels, Message, Subscription } from "../../../../src/channels/c
 import type { Assignment, Receipt, StatusReport } from "../../../../src/channels/messages.ts";
 import { MemoryChannels } from "../../../../src/channels/memory/channels.ts";
 import { queues, topics } from "../../../../src/channels/channel-names.ts";
-import { jobId, type JobId, type LeaseId, type NodeName } from "../../../../src/core/ids.ts";
+import type { JobId, LeaseId, NodeName } from "../../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS, type Job } from "../../../../src/core/jobs/job.ts";
 import type { NodeIdentity } from "../../../../src/core/node.ts";
 import { DEFAULT_RETRY } from "../../../../src/core/jobs/retry.ts";
@@ -18,10 +18,11 @@ import { TaskRegistry } from "../../../../src/jobs/tasks/task-registry.ts";
 import { ThreadPool } from "../../../../src/jobs/run/thread-pool.ts";
 import { Worker, type WorkerSettings } from "../../../../src/jobs/run/worker.ts";
 import { storePorts } from "../../../../src/jobs/run/worker-ports.ts";
-import { systemClock } from "../../../../src/platform/clock.ts";
+import type { Clock } from "../../../../src/platform/clock.ts";
 import type { Platform } from "../../../../src/platform/platform.ts";
 import { fakePlatform } from "../../../support/fake-platform.ts";
-import { systemRandom } from "../../../../src/platform/random.ts";
+import { claimRequest, newJob } from "../../../support/job-builders.ts";
+import { ManualClock } from "../../../support/manual-clock.ts";
 import { memoryStore, type MemoryStore } from "../../../support/memory-store.ts";
 import type { OwnershipStore } from "../../../../src/store/ownership.ts";
 import type { NewJob, Store } from "../../../../src/store/store.ts";
@@ -31,9 +32,9 @@ import { eventually } from "../../../support/wait.ts";
 
 export const TIMEOUT_MS = 300;
 export const RECEIPT_MS = 300;
-const HEARTBEAT_MS = 50;
-/** Shorter, and a busy machine looks like a leader that is gone. */
+export const HEARTBEAT_MS = 50;
 const UNLED_MS = 1_500;
+const STEP_MS = 5;
 export const LEADER = "leader" as NodeName;
 
 const SETTINGS: WorkerSettings = {
@@ -76,6 +77,8 @@ export class FaultyChannels implements Channels {
 }
 
 export interface Backend {
+  /** Moved by the world while it waits for something, unless the servers of the backend have real time. */
+  readonly clock: Clock;
   readonly store: Store;
   /** For a node of this name. */
   readonly channels: (node: string) => Promise<Channels>;
@@ -83,10 +86,12 @@ export interface Backend {
 }
 
 export async function memoryBackend(): Promise<Backend> {
-  const store = memoryStore({ clock: systemClock });
-  const channels = new MemoryChannels({ clock: systemClock });
+  const clock = new ManualClock();
+  const store = memoryStore({ clock });
+  const channels = new MemoryChannels({ clock });
   await channels.start();
   return {
+    clock,
     store,
     channels: () => Promise.resolve(channels),
     close: async () => {
@@ -111,6 +116,7 @@ export interface WorkerNode {
 }
 
 export class DispatchWorld {
+  readonly clock: Clock;
   readonly store: Store;
   readonly log = recordingLog();
   readonly #backend: Backend;
@@ -120,6 +126,7 @@ export class DispatchWorld {
   private constructor(t: TestContext, backend: Backend) {
     this.#t = t;
     this.#backend = backend;
+    this.clock = backend.clock;
     this.store = backend.store;
   }
 
@@ -174,11 +181,12 @@ export class DispatchWorld {
     await sink.start();
     await inbox.start();
     await worker.start();
-    atEnd(this.#t, async () => {
+    const stop = async (): Promise<void> => {
       await worker.stop();
       await inbox.stop();
       await sink.stop();
-    });
+    };
+    atEnd(this.#t, () => this.during(stop()));
     return { worker, inbox, sink, channels };
   }
 
@@ -215,19 +223,7 @@ export class DispatchWorld {
   }
 
   async submit(count: number, fields: Partial<NewJob> = {}): Promise<JobId[]> {
-    const jobs = Array.from({ length: count }, () => ({
-      id: jobId("submitter" as NodeName, systemRandom.timedUuid()),
-      task: "work",
-      queue: "default",
-      priority: 0,
-      payload: "{}",
-      delayMs: 0,
-      runAt: null,
-      maxAttempts: 3,
-      timeoutMs: null,
-      idempotencyKey: null,
-      ...fields,
-    }));
+    const jobs = Array.from({ length: count }, () => newJob(fields));
     await this.store.jobs.submit(jobs, { node: LEADER, ownerEpoch: 1, leaderEpoch: 1 });
     const channels = await this.channels(LEADER);
     await channels.publish(topics.jobsReady, [{ key: "", body: null }]);
@@ -236,18 +232,7 @@ export class DispatchWorld {
 
   /** By pull, whatever is there. */
   async claim(lease: string): Promise<void> {
-    await this.store.jobs.claim({
-      author: { node: LEADER, ownerEpoch: 1, leaderEpoch: 1 },
-      worker: "somebody",
-      lease: lease as LeaseId,
-      leaseMs: 10_000,
-      limit: 100,
-      tasks: new Set(["work"]),
-      queues: null,
-      exceptQueues: new Set(),
-      opens: true,
-      suspect: true,
-    });
+    await this.store.jobs.claim(claimRequest({ lease: lease as LeaseId }));
   }
 
   async job(id: JobId): Promise<Job> {
@@ -259,7 +244,7 @@ export class DispatchWorld {
   /** Resolves when all of them have this status. */
   async until(ids: readonly JobId[], status: Job["status"]): Promise<void> {
     const left = new Set(ids);
-    await eventually(`${ids.length} jobs are ${status}`, async () => {
+    await this.eventually(`${ids.length} jobs are ${status}`, async () => {
       for (const id of left) {
         if ((await this.job(id)).status !== status) return false;
         left.delete(id);
@@ -268,8 +253,35 @@ export class DispatchWorld {
     });
   }
 
+  /** Lets everybody work until it is so, and time pass only when they have nothing else to do. */
+  async eventually(what: string, look: () => unknown): Promise<void> {
+    const { clock } = this;
+    if (!(clock instanceof ManualClock))
+      return void (await eventually(what, async () => Boolean(await look())));
+    for (const until = clock.monotonic() + 30_000; clock.monotonic() < until; await clock.advance(STEP_MS)) {
+      for (let turn = 0; turn < 20; turn++) {
+        if (await look()) return;
+        await clock.turn();
+      }
+    }
+    assert.fail(`waited 30 s for ${what}`);
+  }
+
+  /** For what may wait for time to pass. */
+  async during<Result>(work: Promise<Result>): Promise<Result> {
+    let over = false;
+    const ending = work.finally(() => (over = true));
+    ending.catch(() => {});
+    await this.eventually("it to end", () => over);
+    return ending;
+  }
+
+  async pass(ms: number): Promise<void> {
+    await (this.clock instanceof ManualClock ? this.clock.advance(ms) : this.clock.sleep(ms));
+  }
+
   #platform(name: string): Platform {
-    return fakePlatform({ clock: systemClock, log: this.log, identity: this.#identity(name) });
+    return fakePlatform({ clock: this.clock, log: this.log, identity: this.#identity(name) });
   }
 
   #identity(name: string): NodeIdentity {
@@ -329,11 +341,12 @@ export class TestOwner {
 export class CountedRuns {
   readonly runs = new Map<string, number>();
   readonly order: string[] = [];
-
+  readonly #clock: Clock;
   readonly #also: CountedRuns | null;
 
   /** What is counted here is counted there as well. */
-  constructor(also: CountedRuns | null = null) {
+  constructor({ clock }: Pick<DispatchWorld, "clock">, also: CountedRuns | null = null) {
+    this.#clock = clock;
     this.#also = also;
   }
 
@@ -344,7 +357,7 @@ export class CountedRuns {
   slow(ms: number): Handler {
     return async (_payload, { job, signal }) => {
       this.#count(job.id);
-      await systemClock.sleep(ms, signal);
+      await this.#clock.sleep(ms, signal);
       signal.throwIfAborted();
     };
   }

@@ -156,8 +156,14 @@ async function check(t: TestContext, seed: number): Promise<void> {
   const history = new History(world, seededRandom(seed));
   for (let step = 0; step < STEPS; step++) await history.step();
   await history.heal();
-  const ended = async (): Promise<boolean> =>
-    (await world.statuses(history.runs)).every((status) => status === "completed");
+  const running = new Set(history.runs);
+  const ended = async (): Promise<boolean> => {
+    for (const run of running) {
+      if ((await world.statuses([run]))[0] !== "completed") return false;
+      running.delete(run);
+    }
+    return true;
+  };
   await world.until(ended, 60_000);
   const owning = (): number => history.living.reduce((sum, node) => sum + node.owner.assignments, 0);
   await world.until(() => owning() === 0, 90_000);

@@ -13,6 +13,7 @@ import { Owner } from "../../../../src/push/ownership/owner.ts";
 import type { Log } from "../../../../src/platform/log.ts";
 import { NodeState } from "../../../../src/platform/node-state.ts";
 import { fakePlatform } from "../../../support/fake-platform.ts";
+import { nodeInfo } from "../../../support/job-builders.ts";
 import { seededRandom } from "../../../support/seeded-random.ts";
 import type { OwnedBatch, OwnershipStore } from "../../../../src/store/ownership.ts";
 import type { OwnershipWorld } from "./world.ts";
@@ -122,21 +123,9 @@ export class OwnerNode {
   }
 
   info(): NodeInfo {
-    return {
-      ...this.identity,
-      url: null,
-      hostname: "here",
-      address: null,
-      httpPort: null,
-      roles: ["scheduler"],
-      capabilities: [],
-      version: "0",
-      status: this.#dead ? "dead" : this.#state.status,
-      startedAt: 0,
-      lastSeenAt: 0,
-      alive: !this.#dead,
-      load: { jobs: 0, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 },
-    };
+    const { name, incarnation } = this.identity;
+    const status = this.#dead ? "dead" : this.#state.status;
+    return nodeInfo(name, { incarnation, status, alive: !this.#dead });
   }
 
   #ownership(store: OwnershipStore): OwnershipStore {

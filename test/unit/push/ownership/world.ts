@@ -5,11 +5,12 @@ import type { Message } from "../../../../src/channels/channels.ts";
 import { MemoryChannels } from "../../../../src/channels/memory/channels.ts";
 import type { Assignment, Receipt, StatusReport } from "../../../../src/channels/messages.ts";
 import { queues, topics } from "../../../../src/channels/channel-names.ts";
-import { jobId, type LeaseId, type NodeName } from "../../../../src/core/ids.ts";
+import type { LeaseId, NodeName } from "../../../../src/core/ids.ts";
 import type { NodeIdentity, NodeInfo } from "../../../../src/core/node.ts";
 import type { Term } from "../../../../src/core/leadership/term.ts";
 import type { OwnerSettings } from "../../../../src/push/ownership/owner-context.ts";
 import { silentLog, type Log } from "../../../../src/platform/log.ts";
+import { dispatchRequest, newJob } from "../../../support/job-builders.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 import { seededRandom } from "../../../support/seeded-random.ts";
 import { memoryStore, type MemoryStore } from "../../../support/memory-store.ts";
@@ -75,27 +76,9 @@ export class OwnershipWorld {
   /** Jobs that a worker runs, in assignments that nobody owns yet. */
   async dispatch(jobs: number, size = 1): Promise<Assigned[]> {
     const author = { node: WORKER, ownerEpoch: 0, leaderEpoch: 0 };
-    const wanted = Array.from({ length: jobs }, () => ({
-      id: jobId(WORKER, this.#random.timedUuid()),
-      task: "work",
-      queue: "default",
-      priority: 0,
-      payload: "null",
-      delayMs: 0,
-      runAt: null,
-      maxAttempts: 3,
-      timeoutMs: null,
-      idempotencyKey: null,
-    }));
+    const wanted = Array.from({ length: jobs }, () => newJob({}, this.#random));
     await this.store.jobs.submit(wanted, author);
-    const request = {
-      tasks: new Set(["work"]),
-      queues: null,
-      exceptQueues: new Set<string>(),
-      limit: jobs,
-      size,
-      suspect: false,
-    };
+    const request = dispatchRequest({ limit: jobs, size });
     const { assignments } = await this.store.ownership.dispatch(request, this.#term ?? (await this.term()));
     const runs = assignments.flatMap(({ id: assignment, jobs: these }) =>
       these.map(({ id, jobEpoch }) => ({ id, jobEpoch, assignment })),

@@ -249,7 +249,7 @@ describe("an election of peers", () => {
     ]) {
       await using sim = await cluster();
       sim.network.usual = { ...sim.network.usual, ...faults };
-      await sim.pass(120_000, 250);
+      await sim.pass(60_000, 250);
       assert.equal(sim.grants.length, 1);
       assert.equal(sim.leaders()[0]?.name, "node-c");
     }

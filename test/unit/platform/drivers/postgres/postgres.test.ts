@@ -8,10 +8,10 @@ import { PostgresServer } from "../../../../support/postgres-server.ts";
 const SHORT = read("postgres-test-short", "SELECT pg_sleep(0.05)");
 const LONG = read("postgres-test-long", "SELECT pg_sleep(60)");
 
-const server = await PostgresServer.start();
+const server = await PostgresServer.shared();
 after(() => server.stop());
 
-/** Connections to this test's server that this process has open. Other tests of the process have servers of their own. */
+/** Connections to the server that this process has open. */
 function sockets(): number {
   const handles = (process as unknown as { _getActiveHandles(): unknown[] })._getActiveHandles();
   return handles.filter((handle) => handle instanceof Socket && handle.remotePort === server.port).length;

@@ -18,6 +18,7 @@ import {
 } from "../../../../../src/core/jobs/job-fields.ts";
 import { systemClock } from "../../../../../src/platform/clock.ts";
 import { systemRandom } from "../../../../../src/platform/random.ts";
+import { newJob } from "../../../../support/job-builders.ts";
 import { blocksOf } from "../../../../support/markdown.ts";
 import { atEnd } from "../../../../support/node-cleanup.ts";
 import { submitWorlds, type SubmitWorld } from "../../../../support/submit-world.ts";
@@ -73,18 +74,16 @@ describe("a job submitted in SQL", () => {
     const id = await submit(session, "mail", payload, fields);
     const [normal] = await world.store.jobs.submit(
       [
-        {
+        newJob({
           id: jobId("shop" as NodeName, systemRandom.timedUuid()),
           task: "mail",
           queue: "mails",
           priority: -7,
           payload: JSON.stringify(payload),
-          delayMs: 0,
-          runAt: null,
           maxAttempts: 9,
           timeoutMs: 1_234,
           idempotencyKey: "letter-2",
-        },
+        }),
       ],
       { node: "shop" as NodeName, ownerEpoch: 0, leaderEpoch: 0 },
     );
@@ -321,11 +320,9 @@ describe("a transaction that submits", () => {
 });
 
 async function normal(world: SubmitWorld, task: string): Promise<JobId> {
-  const id = jobId("node-a" as NodeName, systemRandom.timedUuid());
-  const rest = { queue: "default", priority: 0, payload: "1", delayMs: 0, runAt: null, maxAttempts: 3 };
-  const job = { id, task, ...rest, timeoutMs: null, idempotencyKey: null };
+  const job = newJob({ task, payload: "1" });
   await world.store.jobs.submit([job], { node: "node-a" as NodeName, ownerEpoch: 1, leaderEpoch: 1 });
-  return id;
+  return job.id;
 }
 
 describe("an idempotency key in SQL", () => {
