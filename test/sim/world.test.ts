@@ -6,8 +6,8 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { BUGS } from "./bugs.ts";
-import { runSeed, tally, type SeedReport } from "./run-seed.ts";
-import { WorldThread } from "./world-thread.ts";
+import { runSeed, tally } from "./run-seed.ts";
+import { WorldThread, type SeedReport } from "./world-thread.ts";
 
 const given = process.env["BATON_SIM_SEED"];
 const SEEDS = given === undefined ? Array.from({ length: 10 }, (_, at) => at + 1) : [Number(given)];

@@ -161,19 +161,6 @@ describe("three nodes that push jobs over the database alone", () => {
     assert.equal(row!["n"], 0);
   });
 
-  it("a job that lasts longer than its lease is nobody's orphan", async () => {
-    const [id] = await submit(1, { ms: 4_000 });
-    const { job } = await anybody().client.wait(id!, { timeoutMs: 10_000 });
-    assert.deepEqual([job.status, job.attempts, job.job_epoch, job.crashes], ["completed", 1, 1, 0]);
-  });
-
-  it("a job that hangs is ended at its timeout, and its place is free again", async () => {
-    const node = anybody();
-    const { job_id } = await node.client.submit({ task: "hold", timeout_ms: 400, max_attempts: 1 });
-    const { job } = await node.client.wait(job_id, { timeoutMs: 10_000 });
-    assert.deepEqual([job.status, job.error?.code], ["failed", "TIMEOUT"]);
-  });
-
   it("kill -9 of a node that leads, owns and runs jobs: others own and run them, with one crash", async (t) => {
     const { name, node } = await cluster.leader();
     const through = anybody(name);
