@@ -143,20 +143,8 @@ export class TestCluster {
   }
 
   /** Whoever says of itself that it leads, with its epoch, once exactly one of those asked does. */
-  async leader(withinMs = 15_000): Promise<{ name: string; node: NodeProcess; epoch: number }> {
-    return eventually(
-      "a leader",
-      async () => {
-        const roles = await Promise.all(
-          [...this.nodes].map(async ([name, node]) => ({ name, node, role: await roleOf(node) })),
-        );
-        const leading = roles.filter(({ role }) => role?.role === "LEADER");
-        if (leading.length !== 1) return null;
-        const { name, node, role } = leading[0]!;
-        return { name, node, epoch: role!.leader_epoch! };
-      },
-      withinMs,
-    );
+  leader(withinMs?: number): Promise<Leading> {
+    return leaderOf(this.nodes, withinMs);
   }
 
   /** One row of the database, asked past the nodes. */
@@ -169,6 +157,29 @@ export interface RoleBody {
   readonly role: string;
   readonly leader_epoch: number | null;
   readonly leader_id: string | null;
+}
+
+export interface Leading {
+  readonly name: string;
+  readonly node: NodeProcess;
+  readonly epoch: number;
+}
+
+/** Whoever says of itself that it leads, with its epoch, once exactly one of them does. */
+export async function leaderOf(nodes: ReadonlyMap<string, NodeProcess>, withinMs?: number): Promise<Leading> {
+  return eventually(
+    "a leader",
+    async () => {
+      const roles = await Promise.all(
+        [...nodes].map(async ([name, node]) => ({ name, node, role: await roleOf(node, 1_000) })),
+      );
+      const leading = roles.filter(({ role }) => role?.role === "LEADER");
+      if (leading.length !== 1) return null;
+      const { name, node, role } = leading[0]!;
+      return { name, node, epoch: role!.leader_epoch! };
+    },
+    withinMs,
+  );
 }
 
 /** Null when the node does not answer at once: dead, stopped, starting. */

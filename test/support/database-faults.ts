@@ -140,21 +140,14 @@ export async function assertNotReady(node: NodeProcess): Promise<void> {
 }
 
 /** Until exactly one node leads and all of them say that they are ready. */
-export async function recovered(
-  cluster: TestCluster,
-  withinMs = 15_000,
-): Promise<{ name: string; epoch: number; ms: number }> {
+export async function recovered(cluster: TestCluster): Promise<{ name: string; epoch: number; ms: number }> {
   const before = systemClock.monotonic();
-  const { name, epoch } = await cluster.leader(withinMs);
+  const { name, epoch } = await cluster.leader();
   const ms = systemClock.monotonic() - before;
-  await eventually(
-    "all nodes to be ready",
-    async () => {
-      const answers = await Promise.all([...cluster.nodes.values()].map((node) => node.call("/readyz")));
-      return answers.every(({ status }) => status === 200) || null;
-    },
-    withinMs,
-  );
+  await eventually("all nodes to be ready", async () => {
+    const answers = await Promise.all([...cluster.nodes.values()].map((node) => node.call("/readyz")));
+    return answers.every(({ status }) => status === 200);
+  });
   return { name, epoch, ms };
 }
 

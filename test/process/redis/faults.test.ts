@@ -11,7 +11,7 @@ describe("three nodes on a database and a Redis, under load", () => {
     await cluster.redis!.halt("kill");
     await systemClock.sleep(1_000);
     await cluster.redis!.relaunch();
-    await nextLeader(cluster, epoch, 10_000);
+    await nextLeader(cluster, epoch);
     await more(callers);
     await audit(cluster, callers);
   });

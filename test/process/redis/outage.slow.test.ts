@@ -24,7 +24,7 @@ it("while Redis is away for long workers take jobs from the database by themselv
     async () => nodes.find(({ stdout }) => stdout.includes("no leader dispatches jobs")) ?? null,
   );
   await cluster.redis!.relaunch();
-  await nextLeader(cluster, epoch, 10_000);
+  await nextLeader(cluster, epoch);
   await eventually("jobs to be dispatched", async () =>
     helper.stdout.includes("jobs are dispatched again") ? true : null,
   );
