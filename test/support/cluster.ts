@@ -275,3 +275,16 @@ export function assertNothingLost(callers: Callers, jobs: readonly JobSummaryBod
   assert.equal(new Set(keys).size, keys.length, "an idempotency key made two jobs");
   for (const [key, id] of callers.byKey) assert.equal(byId.get(id)?.idempotency_key, key);
 }
+
+/** Ends the load: what was promised is done, once, and nothing is left of it. */
+export async function assertAllDone(cluster: TestCluster, callers: Callers): Promise<void> {
+  await callers.stop();
+  const node = [...cluster.nodes.values()][0]!;
+  await node.idle(60_000);
+  assertNothingLost(callers, await node.allJobs());
+  const [row] = await cluster.sql(
+    `SELECT (SELECT count(*)::int FROM baton.live) AS live,
+       (SELECT count(*)::int FROM (SELECT id FROM baton.done GROUP BY id HAVING count(*) > 1) AS twice) AS twice`,
+  );
+  assert.deepEqual(row, { live: 0, twice: 0 });
+}

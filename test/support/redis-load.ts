@@ -1,7 +1,7 @@
 /** Three nodes on a database and a Redis with callers that never pause, and the audit behind whatever happens to them. */
 
 import assert from "node:assert/strict";
-import { assertNothingLost, Callers, QUICK, TestCluster } from "./cluster.ts";
+import { Callers, QUICK, TestCluster } from "./cluster.ts";
 import { atEnd, type Scope } from "./node-cleanup.ts";
 import { eventually } from "./wait.ts";
 
@@ -29,18 +29,6 @@ export async function underLoad(t: Scope) {
 export async function more(callers: Callers): Promise<void> {
   const before = callers.acknowledged.size;
   await eventually("more work to be taken", () => callers.acknowledged.size > before + 40);
-}
-
-export async function audit(cluster: TestCluster, callers: Callers): Promise<void> {
-  await callers.stop();
-  const node = [...cluster.nodes.values()][0]!;
-  await node.idle(30_000);
-  assertNothingLost(callers, await node.allJobs());
-  const [row] = await cluster.sql(
-    `SELECT (SELECT count(*)::int FROM baton.live) AS live,
-       (SELECT count(*)::int FROM (SELECT id FROM baton.done GROUP BY id HAVING count(*) > 1) AS twice) AS twice`,
-  );
-  assert.deepEqual(row, { live: 0, twice: 0 });
 }
 
 /** The next term, and that jobs submitted now are run under it. */

@@ -8,7 +8,8 @@ import { TestCluster } from "../../support/cluster.ts";
 import { AgentProcess } from "../../support/process-agent.ts";
 import { dataDirectory, NodeProcess } from "../../support/process-node.ts";
 import { eventually } from "../../support/wait.ts";
-import { ask, baton } from "./callers.ts";
+import { ask } from "./callers.ts";
+import { batonCommand } from "../../support/baton-command.ts";
 
 const EVERYWHERE = { HTTP__HOST: "0.0.0.0", ACCESS__TOKEN: "" };
 
@@ -26,13 +27,13 @@ describe("a node that listens beyond its machine", () => {
     assert.equal((await ask(url, "/status")).status, 401);
     assert.equal((await ask(url, "/livez")).status, 200);
 
-    const refused = await baton(["status", "--url", url]);
+    const refused = await batonCommand(["status", "--url", url]);
     assert.equal(refused.code, 4);
     assert.match(refused.err, /UNAUTHENTICATED/);
     assert.match(refused.err, /hint: .*BATON_TOKEN_FILE/);
 
     const asAdmin = { BATON_TOKEN_FILE: file };
-    const made = await baton(
+    const made = await batonCommand(
       ["token", "create", "--name", "ci", "--permission", "read", "--url", url],
       asAdmin,
     );
@@ -43,13 +44,13 @@ describe("a node that listens beyond its machine", () => {
       "only the token, to be put into a file or a variable",
     );
     const token = made.out.trim();
-    const submitted = await baton(["submit", "work", "{}", "--url", url, "--token", token]);
+    const submitted = await batonCommand(["submit", "work", "{}", "--url", url, "--token", token]);
     assert.equal(submitted.code, 4);
     assert.match(submitted.err, /needs the permission submit, and token:ci has read/);
     assert.match(submitted.err, /hint: .*baton token create --name NAME --permission submit/);
 
     const password = "a password for ann\n";
-    const added = await baton(
+    const added = await batonCommand(
       ["user", "add", "ann", "--permission", "operate", "--url", url],
       asAdmin,
       password,
@@ -58,16 +59,25 @@ describe("a node that listens beyond its machine", () => {
     const body = { user: "ann", password: password.trim() };
     assert.equal((await ask(url, "/session", { method: "POST", body })).status, 200);
 
-    const revoked = await baton(["token", "revoke", "ci", "--url", url], asAdmin);
+    const revoked = await batonCommand(["token", "revoke", "ci", "--url", url], asAdmin);
     assert.equal(revoked.code, 0, revoked.err);
     assert.equal((await ask(url, "/status", { token })).status, 401);
-    const listed = await baton(["token", "list", "--url", url, "-o", "json"], asAdmin);
+    const listed = await batonCommand(["token", "list", "--url", url, "-o", "json"], asAdmin);
     assert.deepEqual(
       (JSON.parse(listed.out) as { tokens: { name: string }[] }).tokens.map(({ name }) => name),
       ["first-admin"],
     );
 
-    const inUse = await baton(["token", "create", "--name", "x", "--permission", "admin", "--data", data]);
+    const inUse = await batonCommand([
+      "token",
+      "create",
+      "--name",
+      "x",
+      "--permission",
+      "admin",
+      "--data",
+      data,
+    ]);
     assert.equal(inUse.code, 1);
     assert.match(inUse.err, /in use by another process/);
 
@@ -75,7 +85,7 @@ describe("a node that listens beyond its machine", () => {
     for (const text of [node.stdout, node.stderr, readFileSync(join(data, "baton.db"), "latin1")])
       for (const secret of [admin, token, password.trim()]) assert.ok(!text.includes(secret), secret);
 
-    const rescued = await baton([
+    const rescued = await batonCommand([
       "token",
       "create",
       "--name",
@@ -199,12 +209,12 @@ it("nodes that start together show one admin token, and share all credentials", 
     (await ask(b, "/session", { cookie })).status === 401 ? true : null,
   );
 
-  const direct = await baton(["token", "create", "--name", "direct", "--permission", "admin"], {
+  const direct = await batonCommand(["token", "create", "--name", "direct", "--permission", "admin"], {
     BATON_URL: a,
   });
   assert.equal(direct.code, 4, "without a token nobody makes one");
   const create = ["token", "create", "--name", "direct", "--permission", "admin", "--store", cluster.url];
-  const past = await baton(create);
+  const past = await batonCommand(create);
   assert.equal(past.code, 0, past.err);
   assert.equal((await ask(b, "/tokens", { token: past.out.trim() })).status, 200);
 

@@ -24,7 +24,8 @@ describe("nodes with the files of the second seed, and what it cannot do", () =>
     cluster = await PeerCluster.open(suite, {
       names: NAMES,
       file: ghotiFile(),
-      settings: { ...QUICK_PEERS, PEERS__FORGET_AFTER: "4s" },
+      // On a busy machine a node that lives may be silent for seconds.
+      settings: { ...QUICK_PEERS, PEERS__FORGET_AFTER: "15s" },
       url: (_name, _seenBy, port) => `http://localhost:${port}`,
     });
     claims = new LeaderClaims(suite, () => cluster.nodes);
@@ -107,8 +108,8 @@ describe("nodes with the files of the second seed, and what it cannot do", () =>
     for (const node of cluster.nodes.values()) {
       await eventually(
         `${dead} to be forgotten`,
-        async () => ((await statuses(node))[dead] === undefined ? true : null),
-        15_000,
+        async () => (await statuses(node))[dead] === undefined,
+        60_000,
       );
     }
     assert.equal((await cluster.leader()).epoch, epoch);
