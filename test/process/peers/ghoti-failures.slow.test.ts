@@ -13,6 +13,7 @@ import { ghotiFile, PeerCluster, QUICK_PEERS, statuses } from "../../support/pee
 import { eventually } from "../../support/wait.ts";
 
 const NAMES = ["node1", "node2", "node3"];
+const LONG = { LEADER__LEASE: "10s", LEADER__MARGIN: "3s", NODE__DEAD_AFTER: "10s" };
 
 describe("nodes with the files of the second seed, and what it cannot do", () => {
   const suite = suiteScope();
@@ -24,8 +25,8 @@ describe("nodes with the files of the second seed, and what it cannot do", () =>
     cluster = await PeerCluster.open(suite, {
       names: NAMES,
       file: ghotiFile(),
-      // On a busy machine a node that lives may be silent for seconds.
-      settings: { ...QUICK_PEERS, PEERS__FORGET_AFTER: "15s" },
+      // Nothing here waits for the end of a lease, and on a busy machine a node that lives may be silent for seconds.
+      settings: { ...QUICK_PEERS, ...LONG, PEERS__FORGET_AFTER: "15s" },
       url: (_name, _seenBy, port) => `http://localhost:${port}`,
     });
     claims = new LeaderClaims(suite, () => cluster.nodes);
