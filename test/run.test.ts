@@ -18,7 +18,7 @@ it(
       scripts: { test: string };
     };
     // As npm starts it: a shell that does not replace itself would keep the signal.
-    const runner = spawn("sh", ["-c", `${scripts.test} process/livez`], {
+    const runner = spawn("sh", ["-c", `${scripts.test} process/interrupted`], {
       cwd: root,
       env: { ...process.env, [SHARED_POSTGRES]: undefined },
       stdio: "ignore",

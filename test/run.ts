@@ -2,7 +2,7 @@
  * The whole of `npm test`: types, lint, format and every test file. It prints each part as it ends, and the slowest ones at the end.
  * `npm test -- worker store` runs only the test files whose path contains one of the words, without the checks.
  *
- * All parts wait in one queue, the longest first, so that no core is idle at the end. The unit tests of one folder of `src` share a
+ * All parts wait in one queue, whole clusters and then the longest first, so that no core is idle at the end. The unit tests of one folder of `src` share a
  * process; every other file has a process of its own. One PostgreSQL server serves all files of a run (see support/postgres-server.ts).
  *
  * Files named `*.slow.test.ts` start whole clusters or replay long histories. `npm run test:nightly` runs them, with a random seed for the
@@ -122,9 +122,13 @@ function parts(files: readonly string[]): Part[] {
   }));
 }
 
-/** A new file counts as long: it must not be the last to start. */
+/**
+ * Heavy parts first: they take one place after the other, and left for the end they would leave the second place empty. A new file
+ * counts as long: it must not be the last to start.
+ */
 function longestFirst(parts: readonly Part[]): Part[] {
-  return parts.toSorted((a, b) => (durations[b.name] ?? 10) - (durations[a.name] ?? 10));
+  const secondsOf = ({ name }: Part): number => durations[name] ?? 10;
+  return parts.toSorted((a, b) => Number(b.heavy) - Number(a.heavy) || secondsOf(b) - secondsOf(a));
 }
 
 async function runAll(): Promise<void> {
@@ -180,13 +184,15 @@ function report(): void {
   const failed = results.filter(({ ok }) => !ok);
   const slowest = results.toSorted((a, b) => b.seconds - a.seconds).slice(0, 10);
   const skipped = results.flatMap(({ output }) => output.match(/^- skipped: .*$/gm) ?? []);
+  const wall = (performance.now() - startedAt) / 1_000;
+  const used = results.reduce((sum, { seconds }) => sum + seconds, 0);
   const tests = results.reduce((sum, { output }) => sum + Number(/(\d+) passed, /.exec(output)?.[1] ?? 0), 0);
   const lines = [
     "",
     `slowest: ${slowest.map(({ part, seconds }) => `${part.name} ${seconds.toFixed(0)} s`).join(", ")}`,
     ...skipped,
     ...failed.map(({ part }) => `✖ ${part.name}`),
-    `${tests} tests passed, ${failed.length} parts failed, ${((performance.now() - startedAt) / 1_000).toFixed(0)} s`,
+    `${tests} tests passed, ${failed.length} parts failed, ${wall.toFixed(0)} s; ${used.toFixed(0)} s of parts on ${PARTS_MAX} places`,
   ];
   process.stdout.write(`${lines.join("\n")}\n`);
   if (flags.has("--record")) record();

@@ -20,8 +20,10 @@ export function prove<World>(
   promises: Promises<World>,
   within: WithWorld<World>,
   skip: Skips = {},
+  /** How many at a time, of those that mostly wait. */
+  concurrency = 1,
 ): void {
-  describe(title, () => {
+  describe(title, { concurrency }, () => {
     for (const [sentence, proof] of Object.entries(promises)) {
       test(sentence, { skip: skip[sentence] ?? false, timeout: 30_000 }, () => within(proof));
     }

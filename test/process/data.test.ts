@@ -3,6 +3,8 @@ import { appendFile, cp, open, readdir, stat, truncate, writeFile } from "node:f
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { before, describe, it } from "node:test";
+import { systemClock } from "../../src/platform/clock.ts";
+import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import { suiteScope, type Scope } from "../support/node-cleanup.ts";
 import { dataDirectory, NodeProcess } from "../support/process-node.ts";
 
@@ -69,14 +71,14 @@ describe("a data directory", () => {
     assert.equal((await stat(join(data, "baton.db"))).size, garbage.length);
   });
 
+  /** As a start does it, without its process. */
+  const opening = (dir: string): Promise<unknown> => openSqliteStore({ dir, clock: systemClock });
+
   it("with a truncated file is refused in plain words", async (t) => {
     const data = await copyOfStopped(t);
     const file = join(data, "baton.db");
     await truncate(file, Math.floor((await stat(file)).size / 2 / 4096) * 4096);
-    const { code, said } = await refused(t, data);
-    assert.equal(code, 1);
-    assert.match(said, /error: .*baton\.db is damaged/);
-    assert.doesNotMatch(said, /\n\s+at /);
+    await assert.rejects(opening(data), /baton\.db is damaged/);
   });
 
   it("with an overwritten header is refused in plain words", async (t) => {
@@ -84,8 +86,7 @@ describe("a data directory", () => {
     const file = await open(join(data, "baton.db"), "r+");
     await file.write(Buffer.alloc(4096, 0xab), 0, 4096, 0);
     await file.close();
-    const { code, said } = await refused(t, data);
-    assert.deepEqual([code, /is damaged/.test(said)], [1, true], said);
+    await assert.rejects(opening(data), /baton\.db is damaged/);
   });
 
   it("of a newer version is refused, with both numbers", async (t) => {
@@ -93,19 +94,16 @@ describe("a data directory", () => {
     const db = new DatabaseSync(join(data, "baton.db"));
     db.exec("PRAGMA user_version = 999");
     db.close();
-    const { code, said } = await refused(t, data);
-    assert.equal(code, 1);
-    assert.match(said, /error: .*written by a newer version of Baton \(schema 999, this version knows \d+\)/);
-    assert.doesNotMatch(said, /\n\s+at /);
+    await assert.rejects(
+      opening(data),
+      /written by a newer version of Baton \(schema 999, this version knows \d+\)/,
+    );
   });
 
   it("that cannot be a directory is refused in plain words", async (t) => {
     const data = await dataDirectory(t);
     await writeFile(join(data, "file"), "");
-    const { code, said } = await refused(t, join(data, "file"));
-    assert.equal(code, 1);
-    assert.match(said, /error: .*--data directory/);
-    assert.doesNotMatch(said, /\n\s+at /);
+    await assert.rejects(opening(join(data, "file")), /--data directory/);
   });
 
   it("keeps every acknowledged job when the end of its log is torn", async (t) => {

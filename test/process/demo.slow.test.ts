@@ -1,24 +1,15 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
 import { dirname } from "node:path";
 import { describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
+import { freePort } from "../support/free-port.ts";
 import { baton } from "../unit/cli/process.ts";
 import type { Running } from "../unit/cli/process.ts";
 
 const cwd = fileURLToPath(new URL("../..", import.meta.url));
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 const answers = async (url: string): Promise<boolean> =>
   fetch(`${url}/livez`, { signal: AbortSignal.timeout(1_000) }).then(

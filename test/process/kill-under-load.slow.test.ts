@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { it } from "node:test";
 import type { JobRequestBody } from "../../src/client/baton-client.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { seededRandom } from "../support/seeded-random.ts";
@@ -108,41 +108,4 @@ it(`loses no acknowledged job and no epoch over ${ROUNDS} kills under load (seed
     assert.deepEqual(result, { epoch: job_epoch }, "the result is that of the last run");
   }
   assert.equal((await node.terminate()).code, 0);
-});
-
-describe("a job that kills whoever runs it", () => {
-  it("ends in quarantine, and none of its neighbours does", async (t) => {
-    const data = await dataDirectory(t);
-    const settings = { WORKER__CONCURRENCY: "4", LOG__LEVEL: "error" };
-    let node = await NodeProcess.start(t, { data, settings });
-    const quick = Array.from({ length: 60 }, () => ({ task: "work", payload: { ms: 2 } }));
-    const submitted = await node.client.submitMany([...quick, { task: "kill-node" }, ...quick]);
-    const killer = submitted[60]!.job_id;
-    let deaths = 0;
-    for (; deaths < 6; deaths++) {
-      const died = await Promise.race([
-        node.exited.then(() => true),
-        // It may die before it listens: its worker starts first.
-        node
-          .listening()
-          .then(() => node.idle())
-          .then(
-            () => false,
-            () => true, // no answer: it has just died
-          ),
-      ]);
-      if (!died) break;
-      await node.exited;
-      node = NodeProcess.spawn(t, { data, settings });
-    }
-    assert.equal(deaths, 3, "the cluster pays three nodes for it and no more");
-    const jobs = await node.allJobs();
-    const blamed = jobs.filter(({ status }) => status !== "completed");
-    assert.deepEqual(
-      blamed.map(({ job_id, status, error }) => [job_id, status, error?.code]),
-      [[killer, "failed", "QUARANTINED"]],
-    );
-    assert.equal(jobs.length, 121);
-    assert.ok(jobs.every(({ job_id, failures }) => job_id === killer || failures === 0));
-  });
 });

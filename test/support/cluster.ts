@@ -143,20 +143,8 @@ export class TestCluster {
   }
 
   /** Whoever says of itself that it leads, with its epoch, once exactly one of those asked does. */
-  async leader(withinMs = 15_000): Promise<{ name: string; node: NodeProcess; epoch: number }> {
-    return eventually(
-      "a leader",
-      async () => {
-        const roles = await Promise.all(
-          [...this.nodes].map(async ([name, node]) => ({ name, node, role: await roleOf(node) })),
-        );
-        const leading = roles.filter(({ role }) => role?.role === "LEADER");
-        if (leading.length !== 1) return null;
-        const { name, node, role } = leading[0]!;
-        return { name, node, epoch: role!.leader_epoch! };
-      },
-      withinMs,
-    );
+  leader(withinMs?: number): Promise<Leading> {
+    return leaderOf(this.nodes, withinMs);
   }
 
   /** One row of the database, asked past the nodes. */
@@ -169,6 +157,29 @@ export interface RoleBody {
   readonly role: string;
   readonly leader_epoch: number | null;
   readonly leader_id: string | null;
+}
+
+export interface Leading {
+  readonly name: string;
+  readonly node: NodeProcess;
+  readonly epoch: number;
+}
+
+/** Whoever says of itself that it leads, with its epoch, once exactly one of them does. */
+export async function leaderOf(nodes: ReadonlyMap<string, NodeProcess>, withinMs?: number): Promise<Leading> {
+  return eventually(
+    "a leader",
+    async () => {
+      const roles = await Promise.all(
+        [...nodes].map(async ([name, node]) => ({ name, node, role: await roleOf(node, 1_000) })),
+      );
+      const leading = roles.filter(({ role }) => role?.role === "LEADER");
+      if (leading.length !== 1) return null;
+      const { name, node, role } = leading[0]!;
+      return { name, node, epoch: role!.leader_epoch! };
+    },
+    withinMs,
+  );
 }
 
 /** Null when the node does not answer at once: dead, stopped, starting. */
@@ -263,4 +274,17 @@ export function assertNothingLost(callers: Callers, jobs: readonly JobSummaryBod
   const keys = jobs.flatMap(({ idempotency_key }) => idempotency_key ?? []);
   assert.equal(new Set(keys).size, keys.length, "an idempotency key made two jobs");
   for (const [key, id] of callers.byKey) assert.equal(byId.get(id)?.idempotency_key, key);
+}
+
+/** Ends the load: what was promised is done, once, and nothing is left of it. */
+export async function assertAllDone(cluster: TestCluster, callers: Callers): Promise<void> {
+  await callers.stop();
+  const node = [...cluster.nodes.values()][0]!;
+  await node.idle(60_000);
+  assertNothingLost(callers, await node.allJobs());
+  const [row] = await cluster.sql(
+    `SELECT (SELECT count(*)::int FROM baton.live) AS live,
+       (SELECT count(*)::int FROM (SELECT id FROM baton.done GROUP BY id HAVING count(*) > 1) AS twice) AS twice`,
+  );
+  assert.deepEqual(row, { live: 0, twice: 0 });
 }

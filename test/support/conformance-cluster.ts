@@ -1,7 +1,7 @@
 /** Real controllers for the conformance suite, on whatever elects them: what differs between backends is said here and nowhere else. */
 
 import assert from "node:assert/strict";
-import { QUICK, roleOf, TestCluster } from "./cluster.ts";
+import { type Leading, QUICK, roleOf, TestCluster } from "./cluster.ts";
 import { ControllerCalls } from "./controller-calls.ts";
 import { EtcdServer } from "./etcd-server.ts";
 import { listedFile } from "./host-cluster.ts";
@@ -28,11 +28,7 @@ export interface OpenOptions {
   readonly wired?: boolean;
 }
 
-export interface Led {
-  readonly name: string;
-  readonly node: NodeProcess;
-  readonly epoch: number;
-}
+export type Led = Leading;
 
 /** Shorter, and a machine with twenty programs in line for two cores takes a term from its leader where no test did. */
 export const BRISK_LEASE_MS = 4_000;

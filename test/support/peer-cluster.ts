@@ -5,7 +5,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { JobRequestBody, JobSummaryBody } from "../../src/client/baton-client.ts";
 import { freePorts } from "./free-port.ts";
-import { roleOf } from "./cluster.ts";
+import { leaderOf, roleOf, type Leading } from "./cluster.ts";
 import type { Scope } from "./node-cleanup.ts";
 import { dataDirectory, NodeProcess, type ProcessOptions } from "./process-node.ts";
 import { eventually } from "./wait.ts";
@@ -230,24 +230,12 @@ export class PeerCluster {
   }
 
   /** Whoever says of itself that it leads, once exactly one of those that run does. */
-  async leader(withinMs = 15_000): Promise<{ name: string; node: NodeProcess; epoch: number }> {
-    return eventually(
-      "a leader",
-      async () => {
-        const roles = await Promise.all(
-          [...this.nodes].map(async ([name, node]) => ({ name, node, role: await roleOf(node) })),
-        );
-        const leading = roles.filter(({ role }) => role?.role === "LEADER");
-        if (leading.length !== 1) return null;
-        const { name, node, role } = leading[0]!;
-        return { name, node, epoch: role!.leader_epoch! };
-      },
-      withinMs,
-    );
+  leader(withinMs?: number): Promise<Leading> {
+    return leaderOf(this.nodes, withinMs);
   }
 
   /** Everybody who runs follows the same leader and sees all the others up. */
-  async gathered(withinMs = 20_000): Promise<void> {
+  async gathered(withinMs?: number): Promise<void> {
     const { epoch } = await this.leader(withinMs);
     for (const [name, node] of this.nodes) {
       await eventually(
@@ -264,11 +252,10 @@ export class PeerCluster {
   }
 
   /** Until that node sees the other so. */
-  async sees(viewer: string, name: string, status: string, withinMs = 15_000): Promise<void> {
+  async sees(viewer: string, name: string, status: string): Promise<void> {
     await eventually(
       `${viewer} to see ${name} ${status}`,
-      async () => (await statuses(this.node(viewer)))[name] === status || null,
-      withinMs,
+      async () => (await statuses(this.node(viewer)))[name] === status,
     );
   }
 

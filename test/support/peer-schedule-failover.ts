@@ -6,7 +6,7 @@ import { systemClock } from "../../src/platform/clock.ts";
 import type { PeerCluster } from "./peer-cluster.ts";
 import { allVote, killLeader } from "./peer-failover.ts";
 import { eventually } from "./wait.ts";
-import type { KillsOptions } from "./schedule-failover.ts";
+import { AFTERWARDS_MS, common, EVERY_MS, moment, putAll, type KillsOptions } from "./schedule-failover.ts";
 
 export interface PeerKillsReport {
   readonly tookMs: number;
@@ -22,22 +22,18 @@ export interface PeerKillsReport {
   readonly kept: Readonly<Record<string, number>>;
 }
 
-const EVERY_MS = 1_000;
-const common = { task: "tick", missed: "run_all", missed_max: 10_000 } as const;
 const SCHEDULES: readonly NamedScheduleRequest[] = [
   { ...common, name: "cron", cron: "* * * * * *" },
   { ...common, name: "every-a", every_ms: EVERY_MS },
   { ...common, name: "every-b", every_ms: EVERY_MS },
 ];
-/** What the audit must have seen behind the last kill. */
-const AFTERWARDS_MS = 2_500;
 const SETTLES_MS = 30_000;
 
 /** The cluster runs already. Every fourth time the successor dies too, before the first one is back. */
 export async function killPeerLeaders(cluster: PeerCluster, options: KillsOptions): Promise<PeerKillsReport> {
   const startedAt = systemClock.monotonic();
   await allVote(cluster);
-  const first = await putAll(cluster);
+  const first = await putAll(cluster.nodes, SCHEDULES);
   const leaderlessMs: number[] = [];
   let starting: Promise<unknown> = Promise.resolve();
   for (let n = 1; n <= options.kills; n++) {
@@ -71,25 +67,6 @@ export async function killPeerLeaders(cluster: PeerCluster, options: KillsOption
   for (const { name } of SCHEDULES) await node!.client.pauseSchedule(name);
   for (const each of cluster.nodes.values()) await each.idle(SETTLES_MS);
   return { ...(await audit(cluster, first)), leaderlessMs, tookMs: systemClock.monotonic() - startedAt };
-}
-
-/** With the first instant of each. */
-async function putAll(cluster: PeerCluster): Promise<ReadonlyMap<string, number>> {
-  const first = new Map<string, number>();
-  for (const [at, schedule] of SCHEDULES.entries()) {
-    // Intervals count from their creation: apart, so that something fires every few hundred ms.
-    await systemClock.sleep(300);
-    const { client } = [...cluster.nodes.values()][at % cluster.nodes.size]!;
-    const { next_at } = await client.putSchedule(schedule);
-    first.set(schedule.name, Date.parse(next_at!));
-  }
-  return first;
-}
-
-/** How long to wait before the next kill: every second time until the cron schedule is being fired, else anything. */
-function moment(n: number, chance: () => number): number {
-  if (n % 2 === 0) return chance() * EVERY_MS;
-  return EVERY_MS - (systemClock.now() % EVERY_MS) + chance() * 25;
 }
 
 /**

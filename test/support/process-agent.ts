@@ -67,12 +67,8 @@ export class AgentProcess {
   }
 
   /** Once it has written this to either stream. */
-  async told(pattern: RegExp, withinMs = 15_000): Promise<void> {
-    await eventually(
-      `${pattern} in: ${this.output}`,
-      async () => pattern.test(this.output) || null,
-      withinMs,
-    );
+  async told(pattern: RegExp): Promise<void> {
+    await eventually(`${pattern} in: ${this.output}`, () => pattern.test(this.output));
   }
 
   signal(signal: NodeJS.Signals): void {

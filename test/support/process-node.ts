@@ -22,6 +22,7 @@ export const COMPILED = fileURLToPath(new URL("../../node_modules/.cache/baton-c
 
 /** A start takes one second, and on a machine with thirty programs in line for two cores more than twenty. */
 const START_MS_MAX = 60_000;
+const ANSWER_MS_MAX = 30_000;
 
 /** Of every node that is started here: those that listen beyond the machine ask for it. */
 export const TEST_TOKEN = "baton_for-nodes-of-tests-which-listen-elsewhere";
@@ -107,8 +108,8 @@ export class NodeProcess {
     over.abort();
     assert.ok(url, `the node did not start: ${JSON.stringify(this.#exit)}\n${this.#err}\n${this.#out}`);
     this.#at = url;
-    // This very node is meant, and what it says at once.
-    this.#client = new BatonClient({ url, timeoutMs: 10_000, retry: false, token: TEST_TOKEN });
+    // This very node is meant, and what it says at once; on a busy machine that takes a while.
+    this.#client = new BatonClient({ url, timeoutMs: ANSWER_MS_MAX, retry: false, token: TEST_TOKEN });
   }
 
   get pid(): number {
@@ -154,7 +155,7 @@ export class NodeProcess {
   /** An answer in full, for tests of statuses and headers. */
   async call(path: string, init?: RequestInit): Promise<{ status: number; headers: Headers; body: never }> {
     const headers = { authorization: `Bearer ${TEST_TOKEN}`, ...(init?.headers as Record<string, string>) };
-    const signal = AbortSignal.timeout(10_000);
+    const signal = AbortSignal.timeout(ANSWER_MS_MAX);
     const answer = await fetch(`${this.url}${path}`, { signal, ...init, headers });
     return { status: answer.status, headers: answer.headers, body: (await answer.json()) as never };
   }

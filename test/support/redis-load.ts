@@ -1,8 +1,7 @@
 /** Three nodes on a database and a Redis with callers that never pause, and the audit behind whatever happens to them. */
 
 import assert from "node:assert/strict";
-import { systemClock } from "../../src/platform/clock.ts";
-import { assertNothingLost, Callers, QUICK, TestCluster } from "./cluster.ts";
+import { Callers, QUICK, TestCluster } from "./cluster.ts";
 import { atEnd, type Scope } from "./node-cleanup.ts";
 import { eventually } from "./wait.ts";
 
@@ -29,36 +28,16 @@ export async function underLoad(t: Scope) {
 /** The load goes on, and is served. */
 export async function more(callers: Callers): Promise<void> {
   const before = callers.acknowledged.size;
-  await eventually(
-    "more work to be taken",
-    async () => callers.acknowledged.size > before + 40 || null,
-    20_000,
-  );
-}
-
-export async function audit(cluster: TestCluster, callers: Callers): Promise<void> {
-  await callers.stop();
-  const node = [...cluster.nodes.values()][0]!;
-  await node.idle(30_000);
-  assertNothingLost(callers, await node.allJobs());
-  const [row] = await cluster.sql(
-    `SELECT (SELECT count(*)::int FROM baton.live) AS live,
-       (SELECT count(*)::int FROM (SELECT id FROM baton.done GROUP BY id HAVING count(*) > 1) AS twice) AS twice`,
-  );
-  assert.deepEqual(row, { live: 0, twice: 0 });
+  await eventually("more work to be taken", () => callers.acknowledged.size > before + 40);
 }
 
 /** The next term, and that jobs submitted now are run under it. */
-export async function nextLeader(cluster: TestCluster, epoch: number, withinMs: number): Promise<number> {
-  const before = systemClock.monotonic();
+export async function nextLeader(cluster: TestCluster, epoch: number): Promise<void> {
   const next = await eventually("a new leader", async () => {
     const found = await cluster.leader();
     return found.epoch > epoch ? found : null;
   });
-  const tookMs = systemClock.monotonic() - before;
-  assert.ok(tookMs < withinMs, `a new leader after ${tookMs} ms`);
   const { job_id } = await next.node.client.submit({ task: "work", payload: { ms: 0 } });
   const { job } = await next.node.client.wait(job_id, { timeoutMs: 10_000 });
   assert.equal(job.status, "completed");
-  return tookMs;
 }

@@ -1,9 +1,10 @@
 /** Schedules that fire every second while their leader is killed again and again, and the audit of what they left behind. */
 
 import assert from "node:assert/strict";
-import type { NamedScheduleRequest } from "../../src/client/baton-client.ts";
+import { BatonClientError, type NamedScheduleRequest } from "../../src/client/baton-client.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { roleOf, type TestCluster } from "./cluster.ts";
+import type { NodeProcess } from "./process-node.ts";
 import { eventually } from "./wait.ts";
 
 export interface KillsOptions {
@@ -25,8 +26,8 @@ export interface KillsReport {
   readonly rerun: number;
 }
 
-const EVERY_MS = 1_000;
-const common = { task: "tick", missed: "run_all", missed_max: 10_000 } as const;
+export const EVERY_MS = 1_000;
+export const common = { task: "tick", missed: "run_all", missed_max: 10_000 } as const;
 const SCHEDULES: readonly NamedScheduleRequest[] = [
   { ...common, name: "cron-utc", cron: "* * * * * *" },
   { ...common, name: "cron-zone", cron: "* * * * * *", zone: "Europe/Berlin" },
@@ -35,12 +36,12 @@ const SCHEDULES: readonly NamedScheduleRequest[] = [
   { ...common, name: "every-c", every_ms: EVERY_MS },
 ];
 /** What the audit must have seen behind the last kill. */
-const AFTERWARDS_MS = 2_500;
+export const AFTERWARDS_MS = 2_500;
 
 /** The cluster runs already, and all its nodes can lead. */
 export async function killLeaders(cluster: TestCluster, options: KillsOptions): Promise<KillsReport> {
   const startedAt = systemClock.monotonic();
-  const first = await putAll(cluster);
+  const first = await putAll(cluster.nodes, SCHEDULES);
   const leaderlessMs: number[] = [];
   let starting: Promise<unknown> = Promise.resolve();
   for (let n = 1; n <= options.kills; n++) {
@@ -80,21 +81,31 @@ export async function killLeaders(cluster: TestCluster, options: KillsOptions): 
   };
 }
 
-/** With the first instant of each. */
-async function putAll(cluster: TestCluster): Promise<ReadonlyMap<string, number>> {
+/** With the first instant of each. Intervals count from their creation: apart, so that something fires every few hundred ms. */
+export async function putAll(
+  nodes: ReadonlyMap<string, NodeProcess>,
+  schedules: readonly NamedScheduleRequest[],
+): Promise<ReadonlyMap<string, number>> {
   const first = new Map<string, number>();
-  for (const [at, schedule] of SCHEDULES.entries()) {
-    // Intervals count from their creation: apart, so that something fires every few hundred ms.
-    await systemClock.sleep(170);
-    const { client } = [...cluster.nodes.values()][at % cluster.nodes.size]!;
-    const { next_at } = await client.putSchedule(schedule);
+  for (const [at, schedule] of schedules.entries()) {
+    await systemClock.sleep((EVERY_MS - 150) / schedules.length);
+    const { client } = [...nodes.values()][at % nodes.size]!;
+    const { next_at } = await eventually(`${schedule.name} to be taken`, () =>
+      client.putSchedule(schedule).catch(unlessLeaderless),
+    );
     first.set(schedule.name, Date.parse(next_at!));
   }
   return first;
 }
 
+/** On a busy machine the leader may change before the first kill. Nothing was stored where nobody led. */
+function unlessLeaderless(error: unknown): null {
+  if (error instanceof BatonClientError && /^NOT?_LEADER$/.test(error.code)) return null;
+  throw error;
+}
+
 /** How long to wait before the next kill: every second time until the cron schedules are being fired, else anything. */
-function moment(n: number, chance: () => number): number {
+export function moment(n: number, chance: () => number): number {
   if (n % 2 === 0) return chance() * EVERY_MS;
   return EVERY_MS - (systemClock.now() % EVERY_MS) + chance() * 25;
 }
@@ -108,7 +119,7 @@ async function leads(cluster: TestCluster, after: number): Promise<number> {
 }
 
 /** Every instant from the first to the last once, each with one job, each job completed, epochs never backwards. */
-export async function auditSchedules(
+async function auditSchedules(
   cluster: TestCluster,
   first: ReadonlyMap<string, number>,
 ): Promise<Pick<KillsReport, "occurrences" | "lateMs" | "rerun">> {

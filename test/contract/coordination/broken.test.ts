@@ -10,7 +10,7 @@ import { MemoryLeaseLock, openMemoryLock } from "../../support/lock-memory.ts";
 import { withLock } from "../../support/lock-world.ts";
 import { findsOut } from "../promises.ts";
 import { lockPromises } from "./contract.ts";
-import { membershipPromises, withMembership } from "./membership.ts";
+import { membershipPromises, withMembership, patience } from "./membership.ts";
 
 class StealsByRenewal extends MemoryLeaseLock {
   override async renew(term: Term, ttlMs: number): Promise<boolean> {
@@ -198,6 +198,8 @@ const BROKEN: readonly (readonly [typeof MemoryLeaseLock, ...sentences: string[]
   [NeverHints, "a release is hinted at to whoever listens"],
   [ListensForEver, "listening for hints ends with its signal"],
 ];
+
+patience.ms = 1_000;
 
 // A nightly run draws other histories for whole locks; that a broken one is found must not depend on chance.
 fc.configureGlobal({ seed: fc.FIXED_SEED });

@@ -38,7 +38,8 @@ export function withMembership(
 const nobody = "nobody" as NodeName;
 /** Longer than anything takes to be told. */
 const SILENCE_MS = 50;
-const PATIENCE_MS = 5_000;
+/** Used up only by a membership that lost something; the broken ones are given less. */
+export const patience = { ms: 30_000 };
 
 /** Requests as they come; `none` waits a moment for what must not come. */
 function listen(membership: Membership): {
@@ -53,7 +54,7 @@ function listen(membership: Membership): {
   })();
   return {
     next: async () => {
-      await eventually("a request", () => heard.length > 0, PATIENCE_MS);
+      await eventually("a request", () => heard.length > 0, patience.ms);
       return heard.shift()!;
     },
     none: async () => {
@@ -143,8 +144,8 @@ export const membershipPromises: Promises<MembershipWorld> = {
     const zoe = await join("zoe");
     await join("abe");
     await zoe.setStatus("active");
-    await eventually("everybody", () => zoe.nodes().length === 3, PATIENCE_MS);
-    await eventually("an active zoe", () => membership.nodes()[2]?.status === "active", PATIENCE_MS);
+    await eventually("everybody", () => zoe.nodes().length === 3, patience.ms);
+    await eventually("an active zoe", () => membership.nodes()[2]?.status === "active", patience.ms);
     const seen = membership.nodes();
     assert.deepEqual(
       seen.map(({ name }) => name),
@@ -154,7 +155,7 @@ export const membershipPromises: Promises<MembershipWorld> = {
     const told = { ...info, status: "active", alive: true };
     assert.deepEqual(seen[2], { ...told, name, incarnation, lastSeenAt });
     await zoe.setStatus("draining");
-    await eventually("the new status", () => membership.nodes()[2]?.status === "draining", PATIENCE_MS);
+    await eventually("the new status", () => membership.nodes()[2]?.status === "draining", patience.ms);
   },
 
   [ASKED]: async ({ membership, join }) => {

@@ -1,16 +1,17 @@
 /** What only leadership on PostgreSQL must keep: several sessions, broken ones, paused processes, an impatient standby. */
 
 import assert from "node:assert/strict";
-import { after, before, describe, test, type TestContext } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { leaderLock } from "../../../src/leadership/postgres/advisory-lock.ts";
 import { Elector, type ElectorSettings } from "../../../src/leadership/elector.ts";
 import type { PostgresCoordination } from "../../../src/leadership/postgres/coordination.ts";
 import type { NodeIdentity } from "../../../src/core/node.ts";
-import { LEADER_ROLES, type LeaderRole, type Term } from "../../../src/core/leadership/term.ts";
+import { LEADER_ROLES, type LeaderRole } from "../../../src/core/leadership/term.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { applicationPrefix } from "../../../src/platform/drivers/postgres/session.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
+import { leads, tellTimes } from "../../support/lock-admitted-election.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";
 import type { MemberOptions } from "../../support/lock-cluster.ts";
 import { PostgresCluster } from "../../support/lock-postgres.ts";
@@ -71,9 +72,6 @@ async function standerForAll(cluster: PostgresCluster, name: string) {
   };
 }
 
-const leads = ({ elector }: Pick<Stander, "elector">): Promise<Term> =>
-  eventually("a term", () => elector.held());
-
 /** Blocked sessions on advisory locks of leaders, as the server sees them. */
 async function inLine(cluster: PostgresCluster): Promise<number> {
   const rows = await cluster.sql(
@@ -91,12 +89,6 @@ const endLockSession = (cluster: PostgresCluster): Promise<unknown> =>
     `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted
        AND (classid::bigint << 32) | objid::bigint = ${leaderLock(ROLE, cluster.schema)}`,
   );
-
-function tellTimes(t: TestContext, what: string, times: number[]): void {
-  const sorted = times.toSorted((a, b) => a - b);
-  const at = (share: number): string => sorted[Math.floor(share * (sorted.length - 1))]!.toFixed(1);
-  t.diagnostic(`${what}: p50 ${at(0.5)} ms, max ${at(1)} ms of ${times.length}`);
-}
 
 void describe("leadership on postgres", () => {
   void test("a standby leads when the leader's session ends, long before its lease does", async (t) => {

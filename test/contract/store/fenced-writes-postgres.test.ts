@@ -8,12 +8,10 @@ import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { hasCode } from "../../../src/core/errors.ts";
-import { jobId } from "../../../src/core/ids.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { systemRandom } from "../../../src/platform/random.ts";
 import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
-import type { ClaimedJob, ClaimRequest, NewJob, Outcome } from "../../../src/store/store.ts";
+import type { ClaimedJob, ClaimRequest, Outcome } from "../../../src/store/store.ts";
 import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
 import {
   AUTHOR,
@@ -25,6 +23,7 @@ import {
   reportRuns,
   settleRuns,
 } from "../../support/store-world.ts";
+import { newJob, waiting } from "./postgres-world.ts";
 
 let server: SharedPostgres;
 before(async () => {
@@ -35,22 +34,6 @@ after(() => server.stop());
 const refused = (error: unknown): boolean => hasCode(error, "STALE_EPOCH");
 const COMPLETED: Outcome = { kind: "completed", result: "1" };
 const RETRY: Outcome = { kind: "retry", error: ERROR, delayMs: 0 };
-
-function newJob(fields: Partial<NewJob> = {}): NewJob {
-  return {
-    id: jobId(NODE, systemRandom.timedUuid()),
-    task: "work",
-    queue: "default",
-    priority: 0,
-    payload: "{}",
-    delayMs: 0,
-    runAt: null,
-    maxAttempts: 5,
-    timeoutMs: null,
-    idempotencyKey: null,
-    ...fields,
-  };
-}
 
 const request = (fence: Term, name: string, fields: Partial<ClaimRequest> = {}): ClaimRequest => ({
   author: AUTHOR,
@@ -107,19 +90,6 @@ async function withWorld(proof: (world: World) => Promise<void>): Promise<void> 
     await Promise.all([leader!.close(), next!.close()]);
     await server.clear(url);
   }
-}
-
-/** Until so many statements of Baton wait for a lock. */
-async function waiting(url: string, count: number): Promise<void> {
-  for (let tries = 0; tries < 500; tries++) {
-    const found = await server.query(
-      "SELECT 1 FROM pg_stat_activity WHERE application_name = 'baton' AND wait_event_type = 'Lock' AND datname = current_database()",
-      url,
-    );
-    if (found.length === count) return;
-    await sleep(10);
-  }
-  assert.fail(`there are never ${count} that wait for a lock`);
 }
 
 /** A write under the term, and what holds it up once it has begun. */
@@ -222,10 +192,10 @@ for (const [name, { prepare, trace }] of Object.entries(WRITES)) {
         const { obstacle, write } = await prepare(world);
         await session.query(`BEGIN; ${obstacle}`);
         const written = write();
-        await waiting(url, 1);
+        await waiting(server, url, 1);
         let granted: Term | null = null;
         const grants = grant().then((term) => (granted = term));
-        await waiting(url, 2);
+        await waiting(server, url, 2);
         assert.equal(granted, null);
         await session.query("ROLLBACK");
         await grants;
@@ -244,7 +214,7 @@ for (const [name, { prepare, trace }] of Object.entries(WRITES)) {
         await session.query("BEGIN; UPDATE baton.term SET epoch = epoch + 1, incarnation = '2'");
         const written = write();
         written.catch(() => {});
-        await waiting(url, 1);
+        await waiting(server, url, 1);
         await session.query("COMMIT");
         await assert.rejects(written, refused);
         assert.equal((await session.query(trace)).rowCount, 0);
@@ -256,7 +226,7 @@ for (const [name, { prepare, trace }] of Object.entries(WRITES)) {
         const { write } = await prepare(world);
         await session.query("BEGIN; UPDATE baton.term SET epoch = epoch + 1, incarnation = '2'");
         const written = write();
-        await waiting(url, 1);
+        await waiting(server, url, 1);
         await session.query("ROLLBACK");
         await written;
         assert.equal((await session.query(trace)).rowCount, 1);

@@ -4,14 +4,13 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { Client } from "pg";
 import { hasCode } from "../../../src/core/errors.ts";
-import { jobId } from "../../../src/core/ids.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { systemRandom } from "../../../src/platform/random.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
 import type { NewJob } from "../../../src/store/store.ts";
 import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
-import { AUTHOR, lease, LEASE_MS, NODE } from "../../support/store-world.ts";
+import { AUTHOR, lease, LEASE_MS } from "../../support/store-world.ts";
+import { newJob, waiting } from "./postgres-world.ts";
 import { A, B, COMPLETED, dispatchRequest, jobsOf, wanted } from "./ownership-world.ts";
 
 let server: SharedPostgres;
@@ -57,33 +56,8 @@ async function during(url: string, said: string, work: (session: Client) => Prom
   }
 }
 
-/** Until a statement of Baton waits for a lock. */
-async function somebodyWaits(url: string): Promise<void> {
-  for (let tries = 0; tries < 500; tries++) {
-    const waiting = await server.query(
-      "SELECT 1 FROM pg_stat_activity WHERE application_name = 'baton' AND wait_event_type = 'Lock' AND datname = current_database()",
-      url,
-    );
-    if (waiting.length > 0) return;
-    await systemClock.sleep(10);
-  }
-  assert.fail("nobody waits for a lock");
-}
-
 async function submit(store: PostgresStore, count: number, fields: Partial<NewJob> = {}): Promise<NewJob[]> {
-  const jobs = Array.from({ length: count }, () => ({
-    id: jobId(NODE, systemRandom.timedUuid()),
-    task: "work",
-    queue: "default",
-    priority: 0,
-    payload: "{}",
-    delayMs: 0,
-    runAt: null,
-    maxAttempts: 5,
-    timeoutMs: null,
-    idempotencyKey: null,
-    ...fields,
-  }));
+  const jobs = Array.from({ length: count }, () => newJob(fields));
   await store.jobs.submit(jobs, AUTHOR);
   return jobs;
 }
@@ -133,7 +107,7 @@ void describe("ownership on a postgres store that is shared", () => {
       await during(url, "UPDATE baton.term SET epoch = epoch + 1, incarnation = 'next'", async (session) => {
         const dispatch = store!.ownership.dispatch(dispatchRequest(), term);
         dispatch.catch(() => {});
-        await somebodyWaits(url);
+        await waiting(server, url, 1);
         await session.query("COMMIT");
         await assert.rejects(dispatch, (error) => hasCode(error, "STALE_EPOCH"));
       });
@@ -156,7 +130,7 @@ void describe("ownership on a postgres store that is shared", () => {
         const taking = `UPDATE baton.assignment SET owner = '${B.incarnation}', owner_name = '${B.name}', owner_epoch = 2`;
         await during(url, taking, async (session) => {
           const late = ownership.record([{ ...events, ownerEpoch: 1 }], A);
-          await somebodyWaits(url);
+          await waiting(server, url, 1);
           await session.query("COMMIT");
           assert.deepEqual(await late, [null]);
         });
@@ -174,7 +148,7 @@ void describe("ownership on a postgres store that is shared", () => {
       const held = { assignment: assignments[0]!.id, ownerEpoch: 0 };
       await during(url, "SELECT FROM baton.assignment FOR SHARE", async (session) => {
         const owning = ownership.own([held], A);
-        await somebodyWaits(url);
+        await waiting(server, url, 1);
         await session.query("COMMIT");
         assert.deepEqual(await owning, [1]);
       });

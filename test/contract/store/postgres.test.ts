@@ -1,5 +1,6 @@
 import { after, before } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
+import { PoolerCheck } from "../../../src/platform/drivers/postgres/pooler-check.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
 import { storeContract } from "./contract.ts";
@@ -10,9 +11,16 @@ before(async () => {
 });
 after(() => server.stop());
 
+/** By database: looking for a pooler takes two connections, as many as all the rest of a start. */
+const poolers = new Map<string, PoolerCheck>();
+
 storeContract(
   "postgres",
-  async ({ clock, dir }) =>
-    openPostgresStore({ url: await server.databaseFor(dir), clock: systemClock, time: clock }),
+  async ({ clock, dir }) => {
+    const reached = { url: await server.databaseFor(dir), clock: systemClock };
+    const pooler = poolers.get(reached.url) ?? new PoolerCheck(reached);
+    poolers.set(reached.url, pooler);
+    return openPostgresStore({ ...reached, time: clock, pooler });
+  },
   { reopens: true, owns: true },
 );

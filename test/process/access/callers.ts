@@ -1,8 +1,5 @@
 /** Calls to real nodes by callers who show something, or nothing. */
 
-import { spawn } from "node:child_process";
-import { BIN, COMPILED } from "../../support/process-node.ts";
-
 export interface Asked {
   readonly status: number;
   readonly headers: Headers;
@@ -46,24 +43,4 @@ function objectIn(text: string): Record<string, unknown> {
   } catch {
     return {};
   }
-}
-
-/** The command line in a process of its own, with an environment of its own. */
-export function baton(
-  args: readonly string[],
-  environment: Readonly<Record<string, string>> = {},
-  input = "",
-): Promise<{ readonly code: number | null; readonly out: string; readonly err: string }> {
-  const child = spawn(process.execPath, [BIN, ...args], {
-    env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: COMPILED, ...environment },
-    stdio: ["pipe", "pipe", "pipe"],
-  });
-  let [out, err] = ["", ""];
-  child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
-  child.stdin.on("error", () => {}).end(input);
-  return new Promise((resolve, reject) => {
-    child.once("error", reject);
-    child.once("close", (code) => resolve({ code, out, err }));
-  });
 }

@@ -66,7 +66,7 @@ it("all nodes make the same first token, know what any of them makes, and forget
       assert.ok(!node.stdout.includes(secret) && !node.stderr.includes(secret), "nothing of it is logged");
 });
 
-it("the doors of nodes stay shut to others, and a stream that comes through another node ends with its token", async (t) => {
+it("a stream that comes through another node ends with its token", async (t) => {
   const ADMIN = "an-admin-token-of-this-test-0123456789";
   const cluster = await PeerCluster.open(t, {
     file: listedFile,
@@ -85,29 +85,6 @@ it("the doors of nodes stay shut to others, and a stream that comes through anot
     30_000,
   );
   const reader = await make("reader", "read");
-
-  const claims = {
-    "x-baton-principal": "admin node node-a",
-    "x-baton-from": "node-a",
-    "x-baton-to": "node-b",
-    "x-baton-key": "A".repeat(16),
-    "x-baton-signature": "A".repeat(43),
-    "x-baton-time": String(Date.now()),
-  };
-  const doors = ["/peer/access", "/peer/access/digest", "/peer/join", "/peer/election", "/peer/nothing"];
-  for (const path of [...doors, "/tokens?internal=1", "/cluster/nodes?internal=1&internal_sent=1"]) {
-    for (const headers of [{}, claims]) {
-      for (const method of ["GET", "POST", "PUT", "DELETE"]) {
-        const label = `${method} ${path} ${Object.keys(headers).length}`;
-        const body = method === "GET" ? undefined : { credentials: [], next: null };
-        const nobody = await ask(urls[1]!, path, { method, headers, body });
-        assert.equal(nobody.status, 401, `${label} ${nobody.text}`);
-        const known = await ask(urls[1]!, path, { method, headers, body, token: reader.token });
-        if (path.startsWith("/peer/")) assert.equal(known.status, 404, `${label} ${known.text}`);
-        else if (path.startsWith("/tokens")) assert.ok([401, 403, 405].includes(known.status), label);
-      }
-    }
-  }
 
   // A job of one node, followed at another one.
   const hold = { task: "work", payload: { ms: 60_000 } };

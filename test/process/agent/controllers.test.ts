@@ -5,10 +5,11 @@ import { spawnSync } from "node:child_process";
 import { before, describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import type { TestCluster } from "../../support/cluster.ts";
-import { suiteScope } from "../../support/node-cleanup.ts";
+import { atEnd, suiteScope } from "../../support/node-cleanup.ts";
 import { AgentProcess } from "../../support/process-agent.ts";
-import { eventually } from "../../support/wait.ts";
 import { killLeader, openControllers, submitTo, urlsOf } from "../../support/real-controllers.ts";
+import { TcpProxy } from "../../support/tcp-proxy.ts";
+import { eventually } from "../../support/wait.ts";
 
 const python = spawnSync("python3", ["--version"]).status === 0;
 
@@ -17,7 +18,7 @@ describe("an agent of two controllers", () => {
   let cluster: TestCluster;
 
   before(async () => {
-    cluster = await openControllers(suite);
+    cluster = await openControllers(suite, { AGENTS__LEASE: "60s" });
   });
 
   it("gives its job back when it is stopped, with nothing burned, and another hears that it is cancelled", async (t) => {
@@ -114,5 +115,40 @@ describe("an agent of two controllers", () => {
     const [last] = await submitTo(next, [work(0)]);
     await next.jobWhen(last!, ({ status }) => status === "completed");
     assert.equal((await agent.terminate()).code, 0, agent.output);
+  });
+
+  it("whose leader is killed between the grant and the answer says so to the next one, and the job runs at once, as one that was interrupted", async (t) => {
+    await cluster.start("cyd");
+    const { name, node: leader } = await cluster.leader();
+    const proxy = await TcpProxy.start(leader.url);
+    atEnd(t, () => proxy.stop());
+    const standby = [...cluster.nodes.values()].find((node) => node !== leader)!;
+    const agent = AgentProcess.spawn(t, [proxy.through(leader.url), standby.url], { name: "cut-off" });
+    const [first] = await submitTo(leader, [{ task: "work", payload: { ms: 0 } }]);
+    await leader.jobWhen(first!, ({ status }) => status === "completed");
+    await eventually("its next poll", async () => {
+      const { body } = await leader.call("/v1/agents");
+      const { agents } = body as { agents: { name: string; running: number }[] };
+      return agents.find(({ name }) => name === "cut-off")?.running === 0;
+    });
+
+    await proxy.freeze("down");
+    const [lost] = await submitTo(leader, [{ task: "work", payload: { ms: 0 }, max_attempts: 1 }]);
+    const granted = await leader.processing(lost!);
+    await leader.kill();
+    cluster.forget(name);
+    await proxy.refuse();
+    await cluster.leader();
+    const done = await standby.jobWhen(lost!, ({ status }) => status === "completed");
+    assert.deepEqual([done.interruptions, done.crashes, done.failures, done.attempts], [1, 0, 0, 2]);
+    assert.equal(done.job_epoch, granted.job_epoch + 2);
+    assert.equal((await agent.terminate()).code, 0, agent.output);
+  });
+
+  it("that never reached a node has said which ones it tried and why not, and exits with 0", async (t) => {
+    const agent = AgentProcess.spawn(t, ["http://127.0.0.1:1"]);
+    await agent.told(/no node can be reached \(http:.*ECONNREFUSED.*trying again/);
+    const { code } = await agent.terminate();
+    assert.equal(code, 0, agent.output);
   });
 });

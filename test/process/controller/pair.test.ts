@@ -6,9 +6,11 @@ import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import { BatonClient } from "../../../src/client/baton-client.ts";
 import { QUICK } from "../../support/cluster.ts";
-import { atEnd, suiteScope, type Scope } from "../../support/node-cleanup.ts";
+import { atEnd, type Scope, suiteScope } from "../../support/node-cleanup.ts";
 import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
+import { AgentProcess } from "../../support/process-agent.ts";
 import { eventually } from "../../support/wait.ts";
+import { holding, jobWhen, submit, workingPair } from "./pair-world.ts";
 import { agentOf, ControllerProcess, isAlive, untilGone, type WorldOptions } from "./world.ts";
 
 /** Everything that was stored by a leader of that epoch, with its time: what a leader writes first. */
@@ -112,5 +114,29 @@ describe("two node-controllers", () => {
     assert.equal(agentOf(report).last_exit!.code, 3);
     standby.child.kill("SIGTERM");
     assert.deepEqual(await standby.exited, { code: 0, signal: null });
+  });
+
+  it("a takeover gives the job of the new leader's own agent back at once, as an interruption, to whoever asks", async (t) => {
+    const { leader, standby } = await workingPair(t, server);
+    const [id] = await submit(leader, [{ task: "hold", max_attempts: 1 }]);
+    await holding(leader, id!);
+    const before = await jobWhen(leader, id!, ({ status }) => status === "processing");
+    assert.equal(before.worker, `${standby.name}-worker`);
+    const free = AgentProcess.spawn(t, [leader.report()!.url!, standby.report()!.url!], { name: "free" });
+    await eventually("the other agent", async () => {
+      const answer = await fetch(`${leader.report()!.url}/v1/agents`);
+      const { agents } = (await answer.json()) as { agents: { name: string }[] };
+      return agents.some(({ name }) => name === "free") || null;
+    });
+
+    process.kill(leader.report()!.controller.pid!, "SIGKILL");
+    await standby.leading();
+    const begunAt = Date.parse(standby.log("the gate is open").at(-1)!.time);
+    const again = await jobWhen(standby, id!, (job) => job.attempts === 2 && job.status === "processing");
+    const tookMs = Date.parse(again.started_at!) - begunAt;
+    t.diagnostic(`runs again ${tookMs} ms after the takeover, with ${again.worker}`);
+    assert.deepEqual([again.interruptions, again.crashes, again.failures], [1, 0, 0]);
+    assert.equal(again.job_epoch, before.job_epoch + 2, "one for the loss and one for the next run");
+    assert.ok(tookMs < 30_000, `${tookMs} ms of a lease of 60 s, ${free.output}`);
   });
 });

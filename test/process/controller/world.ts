@@ -93,7 +93,7 @@ export class ControllerProcess {
     return report.pid === this.pid ? report : null;
   }
 
-  async when(what: string, holds: (report: SupervisorReport) => boolean, withinMs = 15_000) {
+  async when(what: string, holds: (report: SupervisorReport) => boolean, withinMs = 30_000) {
     return eventually(
       `${this.name}: ${what}`,
       async () => {

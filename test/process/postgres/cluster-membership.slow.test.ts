@@ -1,4 +1,4 @@
-/** Nodes that die at awkward moments, that are taken for dead by mistake, that share a name, or that fall silent and come back. */
+/** Nodes that fall silent and come back, or die while they drain. The rules are in test/contract/coordination, two of one name in controller/namesakes. */
 
 import assert from "node:assert/strict";
 import { before, describe, it } from "node:test";
@@ -6,8 +6,6 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { QUICK, TestCluster } from "../../support/cluster.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import { eventually } from "../../support/wait.ts";
-
-const DEAD_AFTER_MS = 1_500;
 
 describe("the members of a cluster", () => {
   const suite = suiteScope();
@@ -47,24 +45,6 @@ describe("the members of a cluster", () => {
     const { job } = await client.wait(job_id, { timeoutMs: 10_000 });
     assert.deepEqual([job.status, job.worker], ["completed", name]);
   }
-
-  it("taken for dead by mistake, a node is back with its next heartbeat, and works", async () => {
-    const { client } = cluster.node("ada");
-    const { job_id } = await client.submit({ task: "work", queue: "bob", payload: { ms: 600 } });
-    await cluster.node("ada").processing(job_id);
-    const life = (await rowOf("bob"))!["incarnation"];
-    await cluster.sql("UPDATE baton.node SET status = 'dead', recovered = false WHERE name = 'bob'");
-    await becomes("bob", "active");
-    assert.equal((await rowOf("bob"))!["incarnation"], life, "the same life");
-    const { job, result } = await client.wait(job_id, { timeoutMs: 10_000 });
-    assert.deepEqual([job.status, result], ["completed", { epoch: job.job_epoch }], "one accepted result");
-    await works("bob");
-    const rows = await cluster.sql("SELECT name FROM baton.node WHERE status = 'active' ORDER BY name");
-    assert.deepEqual(
-      rows.map((row) => row["name"]),
-      ["ada", "bob", "cyd"],
-    );
-  });
 
   it("silent for longer than a death takes, it has its jobs run elsewhere, comes back, and nothing late is accepted", async (t) => {
     const bob = cluster.node("bob");
@@ -108,44 +88,5 @@ describe("the members of a cluster", () => {
       const { nodes } = await ada.client.cluster.nodes();
       return nodes.find(({ name }) => name === "cyd")?.status === "dead" || null;
     });
-  });
-
-  it("killed while it joins, it is cleaned up", async () => {
-    const waiting = await cluster.start("dan", { CLUSTER__MINIMUM_NODES: "50" });
-    await becomes("dan", "joining");
-    await waiting.kill();
-    cluster.forget("dan");
-    await laidToRest("dan");
-  });
-
-  it("of two with one name the second is refused while the first lives, with words that help", async () => {
-    const second = cluster.spawn("bob");
-    const { code } = await second.exited;
-    assert.equal(code, 1);
-    assert.match(second.stderr, /another living node is called bob/);
-    assert.match(second.stderr, /on host \S+, version \S+, running since \d{4}-/);
-    assert.match(second.stderr, /--name/);
-    assert.match(second.stdout, /waiting for its end/);
-    await works("bob");
-    const rows = await cluster.sql("SELECT status FROM baton.node WHERE name = 'bob'");
-    assert.deepEqual(rows, [{ status: "active" }], "the first was never touched");
-  });
-
-  it("and the second is admitted at once when the first is killed", async (t) => {
-    const second = cluster.spawn("bob", { WORKER__QUEUES: "default,bob" });
-    await eventually("it to wait", async () => second.stdout.includes("waiting for its end") || null);
-    const first = (await rowOf("bob"))!;
-    await cluster.node("bob").kill();
-    const killedAt = systemClock.monotonic();
-    const life = first["incarnation"] as string;
-    await eventually("it to be in the list", async () =>
-      (await rowOf("bob"))!["incarnation"] !== life ? true : null,
-    );
-    const tookMs = systemClock.monotonic() - killedAt;
-    t.diagnostic(`admitted after ${tookMs.toFixed(0)} ms`);
-    assert.ok(tookMs < DEAD_AFTER_MS, "it waited for no missed heartbeat");
-    await second.listening();
-    cluster.nodes.set("bob", second);
-    await works("bob");
   });
 });

@@ -5,7 +5,6 @@ import { randomBytes } from "node:crypto";
 import { chown, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { it } from "node:test";
-import { Client } from "pg";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { TestCluster } from "../../support/cluster.ts";
 import {
@@ -18,7 +17,6 @@ import {
   SHORT_LEASES,
   underLoad,
 } from "../../support/database-faults.ts";
-import { atEnd } from "../../support/node-cleanup.ts";
 import { dataDirectory, NodeProcess } from "../../support/process-node.ts";
 import { smallDisk } from "../../support/small-disk.ts";
 import { eventually } from "../../support/wait.ts";
@@ -142,53 +140,6 @@ it("a cluster lives through a server that rolls back, or takes no writes", async
       await audit(cluster, callers);
     },
   );
-
-  await t.test("a deadlock: the same", async (t) => {
-    const other = new Client({ connectionString: cluster.url });
-    other.on("error", () => {});
-    await other.connect();
-    atEnd(t, () => other.end());
-    await other.query("SET deadlock_timeout = '20s'"); // so that the node notices it and is the victim
-    const ledger = join(await dataDirectory(t), "runs");
-    const task = { task: "work", payload: { ms: 400, ledger } };
-    const deadlocks = async () =>
-      (
-        await cluster.sql("SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()")
-      )[0]!["deadlocks"] as number;
-    const before = await deadlocks();
-    const all: string[] = [];
-    for (let round = 0; round < 5 && (await deadlocks()) === before; round++) {
-      const ids = (await ada.client.submitMany(Array.from({ length: 8 }, () => task))).map(
-        ({ job_id }) => job_id,
-      );
-      all.push(...ids);
-      const running = await eventually("all to run", async () => {
-        const rows = await cluster.sql("SELECT seq::text FROM baton.live WHERE running ORDER BY seq");
-        return rows.length === 8 ? rows.map((row) => row["seq"] as string) : null;
-      });
-      // They end together and are settled in one statement, which has some of the rows when it comes to ours.
-      const [ours, ...theirs] = round % 2 === 0 ? running.toReversed() : running;
-      await other.query("BEGIN");
-      await other.query("SELECT FROM baton.live WHERE seq = $1 FOR UPDATE", [ours]);
-      await eventually("the node to wait for us", async () => {
-        const waiting = await cluster.sql(
-          "SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'",
-        );
-        return waiting.length > 0 || null;
-      });
-      await other.query("SELECT FROM baton.live WHERE seq = ANY ($1) ORDER BY seq FOR UPDATE", [theirs]);
-      await other.query("COMMIT");
-      await ada.idle();
-    }
-    const met = (await deadlocks()) - before;
-    t.diagnostic(`${met} deadlocks in ${all.length / 8} rounds`);
-    assert.ok(met > 0, "there was no deadlock");
-    const runs = (await readFile(ledger, "utf8")).trim().split("\n");
-    const ran = runs.map((line) => line.split(":", 1)[0]!);
-    assert.deepEqual([ran.length, new Set(ran)], [all.length, new Set(all)]);
-    const jobs = (await ada.allJobs()).filter(({ job_id }) => all.includes(job_id));
-    assert.ok(jobs.every(({ status, attempts }) => status === "completed" && attempts === 1));
-  });
 
   await t.test(
     "a server that became a standby: nobody leads, reads are answered, and nobody starts on it",

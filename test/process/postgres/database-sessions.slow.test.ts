@@ -1,19 +1,15 @@
-/** The database works, and its sessions do not: they are ended, all taken, or rolled back (S23, S24, S30, S32). */
+/** The database works, and its sessions do not: all of a node are ended, or all are taken (S24, S30). Of the leader alone (S23): test/contract/coordination/postgres-leadership. */
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { it, type TestContext } from "node:test";
 import { Client } from "pg";
-import { LEADER_LOCKS } from "../../../src/leadership/postgres/advisory-lock.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { TestCluster } from "../../support/cluster.ts";
 import {
   assertCalm,
-  assertStoreAway,
   audit,
-  LEASE_MS,
-  LeaderWatch,
   logged,
   recovered,
   SHORT_LEASES,
@@ -23,11 +19,6 @@ import { atEnd } from "../../support/node-cleanup.ts";
 import { dataDirectory } from "../../support/process-node.ts";
 import { eventually } from "../../support/wait.ts";
 
-/** As it stands in `pg_locks`, in two halves. */
-const SCHEDULER_LOCK = `locktype = 'advisory' AND objsubid = 1
-  AND ((classid::bigint << 32) | objid::bigint) = ${LEADER_LOCKS.scheduler}`;
-const END_LEADER_SESSION = `SELECT count(pg_terminate_backend(pid))::int AS n FROM pg_locks
-  WHERE granted AND ${SCHEDULER_LOCK}`;
 const endSessionsOf = (name: string) =>
   `SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'baton/%/${name}'`;
 
@@ -37,34 +28,6 @@ it("a cluster lives through the loss of its sessions", async (t) => {
     server: { durable: true },
   });
   await cluster.startAll("ada", "bob");
-
-  await t.test(
-    "the leader's lock session is ended: its term is over at once, and somebody leads again",
-    async (t) => {
-      const callers = await underLoad(t, cluster);
-      for (let round = 0; round < 3; round++) {
-        const { name, epoch } = await cluster.leader();
-        const watch = new LeaderWatch(t, cluster);
-        const [ended] = await cluster.sql(END_LEADER_SESSION);
-        const endedAt = systemClock.monotonic();
-        assert.equal(ended!["n"], 1);
-        const next = await cluster.leader();
-        const ms = systemClock.monotonic() - endedAt;
-        await watch.stop();
-        const late = watch
-          .between(endedAt, Infinity)
-          .filter((seen) => seen.name === name && seen.epoch === epoch);
-        const knewAfter = Math.max(0, ...late.map(({ told }) => told - endedAt));
-        t.diagnostic(
-          `the old leader knew after ${knewAfter.toFixed(0)} ms, the next led after ${ms.toFixed(0)} ms`,
-        );
-        assert.equal(next.epoch, epoch + 1);
-        assert.ok(knewAfter < LEASE_MS / 2, `it believed in its term for ${knewAfter} ms`);
-        assert.ok(ms < LEASE_MS, `a leader after ${ms} ms: not sooner than the lease would have given it`);
-      }
-      await audit(cluster, callers);
-    },
-  );
 
   await t.test(
     "all sessions of a node are ended for seconds: it backs off, crashes never, and is back at once",
@@ -132,21 +95,6 @@ it("a cluster lives through the loss of its sessions", async (t) => {
       logged(node, /lease on running jobs is lost.*/).filter(({ time }) => time > startedAt),
       [],
     );
-  });
-
-  await t.test("a database that lets nobody in: 503, and no node ends for it", async (t) => {
-    const callers = await underLoad(t, cluster);
-    const database = new URL(cluster.url).pathname.slice(1);
-    await cluster.server.query(`ALTER DATABASE ${database} ALLOW_CONNECTIONS false`);
-    await cluster.server.query(
-      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${database}'`,
-    );
-    const [job] = callers.acknowledged;
-    await Promise.all([...cluster.nodes.values()].map((node) => assertStoreAway(node, job!)));
-    await cluster.server.query(`ALTER DATABASE ${database} ALLOW_CONNECTIONS true`);
-    const { ms } = await recovered(cluster);
-    t.diagnostic(`a leader ${ms.toFixed(0)} ms after it was opened again`);
-    await audit(cluster, callers);
   });
 });
 

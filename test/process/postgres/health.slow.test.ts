@@ -50,26 +50,6 @@ describe("the probes of a node with a database", { timeout: 180_000 }, () => {
     assert.ok(node);
     assert.equal((await until(node, "/workz", 200)).body.code, "working");
 
-    await t.test("an autoscaler hears of a backlog, and of its end", async () => {
-      const wished = async (): Promise<{ readonly workers: number; readonly backlog: number }> => {
-        const { body } = await node.call("/scaling?queue=default&target_ms=1000&min=1&max=20");
-        const { desired_workers: workers, backlog } = body as { desired_workers: number; backlog: number };
-        return { workers, backlog };
-      };
-      assert.deepEqual(await wished(), { workers: 1, backlog: 0 });
-      const first = await node.client.submit({ task: "work", payload: { ms: 500 } });
-      await node.jobWhen(first.job_id, ({ status }) => status === "completed");
-      const many = Array.from({ length: 80 }, () => ({ task: "work", payload: { ms: 500 } }));
-      await node.client.submitMany(many);
-      // 80 of half a second each within a second are 40 at a time and a few more, of which this node has ten; never more than there are jobs.
-      const { workers, backlog } = await eventually("the backlog to be told", async () => {
-        const found = await wished();
-        return found.workers > 1 ? found : null;
-      });
-      assert.ok(workers <= 8 && backlog <= 80, `${workers} for ${backlog}`);
-      await eventually("nothing to wait", async () => (await wished()).workers === 1 || null, 30_000);
-    });
-
     await t.test(
       "a claim alone hangs: not working within seconds, alive and ready all the while",
       async (t) => {

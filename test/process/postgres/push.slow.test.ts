@@ -115,34 +115,6 @@ describe("three nodes that push jobs over the database alone", () => {
     );
   });
 
-  it("a resume in the middle of a drain: what runs goes on, and it takes work again", async () => {
-    const [name, node] = [...cluster.nodes][0]!;
-    const through = anybody(name);
-    const jobs = await running(await submit(MOST, {}, "hold"));
-    const held = jobs.filter((job) => job.worker === name);
-    assert.ok(held.length > 0);
-    const draining = baton(through, "node", "drain", name, "--timeout", "1s");
-    await eventually("the drain to begin", async () =>
-      (await node.call("/readyz")).status === 503 ? true : null,
-    );
-    await draining;
-    assert.equal((await baton(through, "node", "resume", name)).code, 0);
-    await ready(node);
-    const still = await Promise.all(held.map(({ job_id }) => through.client.job(job_id)));
-    assert.ok(still.some(({ worker }) => worker === name));
-    for (const job of still) {
-      // What was claimed ahead and had not begun went to others.
-      assert.deepEqual([job.status, job.attempts, job.interruptions], ["processing", 1, 0]);
-    }
-    for (const { job_id } of jobs) await through.client.cancel(job_id);
-    await through.idle();
-    const again = await running(await submit(MOST, {}, "hold"));
-    assert.ok(
-      again.some(({ worker }) => worker === name),
-      "it runs jobs again",
-    );
-  });
-
   it("cancels that race ends: each job has one end, the same on every node", async () => {
     const ids = await submit(150, { ms: 20 });
     const node = anybody();
@@ -159,19 +131,6 @@ describe("three nodes that push jobs over the database alone", () => {
       "SELECT count(*)::int AS n FROM (SELECT id FROM baton.done GROUP BY id HAVING count(*) > 1) AS twice",
     );
     assert.equal(row!["n"], 0);
-  });
-
-  it("a job that lasts longer than its lease is nobody's orphan", async () => {
-    const [id] = await submit(1, { ms: 4_000 });
-    const { job } = await anybody().client.wait(id!, { timeoutMs: 10_000 });
-    assert.deepEqual([job.status, job.attempts, job.job_epoch, job.crashes], ["completed", 1, 1, 0]);
-  });
-
-  it("a job that hangs is ended at its timeout, and its place is free again", async () => {
-    const node = anybody();
-    const { job_id } = await node.client.submit({ task: "hold", timeout_ms: 400, max_attempts: 1 });
-    const { job } = await node.client.wait(job_id, { timeoutMs: 10_000 });
-    assert.deepEqual([job.status, job.error?.code], ["failed", "TIMEOUT"]);
   });
 
   it("kill -9 of a node that leads, owns and runs jobs: others own and run them, with one crash", async (t) => {

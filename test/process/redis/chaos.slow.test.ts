@@ -3,30 +3,22 @@
  * settled twice, no key makes two jobs. The order comes from a seed, which is told.
  */
 
-import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { assertNothingLost, Callers, QUICK, TestCluster } from "../../support/cluster.ts";
+import { assertAllDone, Callers, QUICK, TestCluster } from "../../support/cluster.ts";
 import { atEnd } from "../../support/node-cleanup.ts";
+import { seededRandom } from "../../support/seeded-random.ts";
 import { eventually } from "../../support/wait.ts";
 
 const FAULTS = Number(process.env["BATON_TEST_FAULTS"] ?? 12);
 const SEED = Number(process.env["BATON_TEST_SEED"] ?? Math.floor(systemClock.now() % 1e6));
 const NAMES = ["ada", "bob", "cyd", "dan"];
 
-/** Numbers that look random, the same for the same seed. */
-function chances(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (state * 1_664_525 + 1_013_904_223) % 2 ** 32;
-    return Math.floor((state / 2 ** 32) * below);
-  };
-}
-
 describe("a cluster on Redis in which everything dies now and then", () => {
   it("loses nothing", { timeout: 280_000 }, async (t) => {
     t.diagnostic(`BATON_TEST_SEED=${SEED}`);
-    const chance = chances(SEED);
+    const random = seededRandom(SEED);
+    const chance = (below: number): number => Math.floor(random.chance() * below);
     const settings = { ...QUICK, DISPATCH__TIMEOUT: "1500ms", HANDOFF__ACK_TIMEOUT: "500ms" };
     const cluster = await TestCluster.open(t, { settings, redis: {} });
     await cluster.startAll(...NAMES);
@@ -93,15 +85,7 @@ describe("a cluster on Redis in which everything dies now and then", () => {
       );
       t.diagnostic(`${kind}: ${(systemClock.monotonic() - at).toFixed(0)} ms`);
     }
-    await callers.stop();
-    const node = [...cluster.nodes.values()][0]!;
-    await node.idle(60_000);
-    assertNothingLost(callers, await node.allJobs());
-    const [row] = await cluster.sql(
-      `SELECT (SELECT count(*)::int FROM baton.live) AS live,
-         (SELECT count(*)::int FROM (SELECT id FROM baton.done GROUP BY id HAVING count(*) > 1) AS twice) AS twice`,
-    );
-    assert.deepEqual(row, { live: 0, twice: 0 });
+    await assertAllDone(cluster, callers);
     t.diagnostic(`${callers.acknowledged.size} jobs`);
   });
 });

@@ -2,7 +2,8 @@
 
 import { describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { audit, more, nextLeader, underLoad } from "../../support/redis-load.ts";
+import { assertAllDone } from "../../support/cluster.ts";
+import { more, nextLeader, underLoad } from "../../support/redis-load.ts";
 
 describe("three nodes on a database and a Redis, under load", () => {
   it("kill -9 of Redis, which comes back empty: nothing is lost, and everything goes on", async (t) => {
@@ -11,8 +12,8 @@ describe("three nodes on a database and a Redis, under load", () => {
     await cluster.redis!.halt("kill");
     await systemClock.sleep(1_000);
     await cluster.redis!.relaunch();
-    await nextLeader(cluster, epoch, 10_000);
+    await nextLeader(cluster, epoch);
     await more(callers);
-    await audit(cluster, callers);
+    await assertAllDone(cluster, callers);
   });
 });

@@ -1,13 +1,15 @@
-/** A node that others can reach, from its first start on: real processes and the real command line. */
+/** Nodes that others can reach, with real processes and the real command line: what is made or revoked at one of them counts at all. */
 
 import assert from "node:assert/strict";
 import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
+import { TestCluster } from "../../support/cluster.ts";
 import { AgentProcess } from "../../support/process-agent.ts";
 import { dataDirectory, NodeProcess } from "../../support/process-node.ts";
 import { eventually } from "../../support/wait.ts";
-import { ask, baton } from "./callers.ts";
+import { ask } from "./callers.ts";
+import { batonCommand } from "../../support/baton-command.ts";
 
 const EVERYWHERE = { HTTP__HOST: "0.0.0.0", ACCESS__TOKEN: "" };
 
@@ -25,13 +27,13 @@ describe("a node that listens beyond its machine", () => {
     assert.equal((await ask(url, "/status")).status, 401);
     assert.equal((await ask(url, "/livez")).status, 200);
 
-    const refused = await baton(["status", "--url", url]);
+    const refused = await batonCommand(["status", "--url", url]);
     assert.equal(refused.code, 4);
     assert.match(refused.err, /UNAUTHENTICATED/);
     assert.match(refused.err, /hint: .*BATON_TOKEN_FILE/);
 
     const asAdmin = { BATON_TOKEN_FILE: file };
-    const made = await baton(
+    const made = await batonCommand(
       ["token", "create", "--name", "ci", "--permission", "read", "--url", url],
       asAdmin,
     );
@@ -42,13 +44,13 @@ describe("a node that listens beyond its machine", () => {
       "only the token, to be put into a file or a variable",
     );
     const token = made.out.trim();
-    const submitted = await baton(["submit", "work", "{}", "--url", url, "--token", token]);
+    const submitted = await batonCommand(["submit", "work", "{}", "--url", url, "--token", token]);
     assert.equal(submitted.code, 4);
     assert.match(submitted.err, /needs the permission submit, and token:ci has read/);
     assert.match(submitted.err, /hint: .*baton token create --name NAME --permission submit/);
 
     const password = "a password for ann\n";
-    const added = await baton(
+    const added = await batonCommand(
       ["user", "add", "ann", "--permission", "operate", "--url", url],
       asAdmin,
       password,
@@ -57,16 +59,25 @@ describe("a node that listens beyond its machine", () => {
     const body = { user: "ann", password: password.trim() };
     assert.equal((await ask(url, "/session", { method: "POST", body })).status, 200);
 
-    const revoked = await baton(["token", "revoke", "ci", "--url", url], asAdmin);
+    const revoked = await batonCommand(["token", "revoke", "ci", "--url", url], asAdmin);
     assert.equal(revoked.code, 0, revoked.err);
     assert.equal((await ask(url, "/status", { token })).status, 401);
-    const listed = await baton(["token", "list", "--url", url, "-o", "json"], asAdmin);
+    const listed = await batonCommand(["token", "list", "--url", url, "-o", "json"], asAdmin);
     assert.deepEqual(
       (JSON.parse(listed.out) as { tokens: { name: string }[] }).tokens.map(({ name }) => name),
       ["first-admin"],
     );
 
-    const inUse = await baton(["token", "create", "--name", "x", "--permission", "admin", "--data", data]);
+    const inUse = await batonCommand([
+      "token",
+      "create",
+      "--name",
+      "x",
+      "--permission",
+      "admin",
+      "--data",
+      data,
+    ]);
     assert.equal(inUse.code, 1);
     assert.match(inUse.err, /in use by another process/);
 
@@ -74,7 +85,7 @@ describe("a node that listens beyond its machine", () => {
     for (const text of [node.stdout, node.stderr, readFileSync(join(data, "baton.db"), "latin1")])
       for (const secret of [admin, token, password.trim()]) assert.ok(!text.includes(secret), secret);
 
-    const rescued = await baton([
+    const rescued = await batonCommand([
       "token",
       "create",
       "--name",
@@ -142,4 +153,80 @@ describe("access.token", () => {
     assert.equal((await node.exited).code, 78, node.stderr);
     assert.match(node.stderr, /can be read by every user; type: chmod 600/);
   });
+});
+
+const SHOWN = /shown only this once: (baton_[A-Za-z0-9_-]{43})/;
+
+it("nodes that start together show one admin token, and share all credentials", async (t) => {
+  const cluster = await TestCluster.open(t, { settings: EVERYWHERE });
+  const nodes = await Promise.all([cluster.start("a"), cluster.start("b")]);
+  const [a, b] = nodes.map(({ url }) => url) as [string, string];
+  const tokens = (): string[] => nodes.flatMap(({ stderr }) => SHOWN.exec(stderr)?.[1] ?? []);
+  await eventually("the first token", async () => (tokens().length > 0 ? true : null));
+  const shown = tokens();
+  assert.equal(shown.length, 1, nodes.map(({ stderr }) => stderr).join("\n"));
+  const admin = shown[0]!;
+  for (const node of nodes) assert.ok(!node.stdout.includes(admin), "it is not in the log");
+  for (const url of [a, b]) {
+    assert.equal((await ask(url, "/tokens", { token: admin })).status, 200);
+    assert.equal((await ask(url, "/tokens")).status, 401);
+  }
+
+  // At once, also where nobody has heard of it yet.
+  for (let n = 0; n < 5; n++) {
+    const body = { name: `t${n}`, permission: "read" };
+    const { body: made } = await ask(n % 2 ? a : b, "/tokens", { method: "POST", token: admin, body });
+    const { status } = await ask(n % 2 ? b : a, "/status", { token: made["token"] as string });
+    assert.equal(status, 200, `token ${n}`);
+  }
+  const body = { name: "ci", permission: "submit" };
+  const { body: made } = await ask(a, "/tokens", { method: "POST", token: admin, body });
+  const token = made["token"] as string;
+  assert.equal((await ask(b, "/jobs", { method: "POST", token, body: { task: "work" } })).status, 200);
+  assert.equal((await ask(b, "/queues/x/pause", { method: "POST", token })).status, 403);
+
+  const revokedAt = performance.now();
+  assert.equal(
+    (await ask(a, `/tokens/${made["id"] as string}`, { method: "DELETE", token: admin })).status,
+    200,
+  );
+  assert.equal((await ask(a, "/status", { token })).status, 401, "at once where it was revoked");
+  await eventually("the other node to know", async () =>
+    (await ask(b, "/status", { token })).status === 401 ? true : null,
+  );
+  const tookMs = performance.now() - revokedAt;
+  assert.ok(tookMs < 5_000, `${Math.round(tookMs)} ms`);
+
+  const ann = { name: "ann", password: "one password for all", permission: "operate" };
+  assert.equal((await ask(a, "/users", { method: "POST", token: admin, body: ann })).status, 201);
+  const login = await ask(b, "/session", { method: "POST", body: { user: "ann", password: ann.password } });
+  assert.equal(login.status, 200, login.text);
+  const cookie = login.headers.get("set-cookie")!.split(";", 1)[0]!;
+  assert.equal((await ask(a, "/session", { cookie })).body["principal"], "user:ann");
+  assert.equal((await ask(a, "/queues/mail/pause", { method: "POST", cookie })).status, 200);
+  assert.equal((await ask(a, "/session", { method: "DELETE", cookie })).status, 200);
+  await eventually("the session to end at the other node", async () =>
+    (await ask(b, "/session", { cookie })).status === 401 ? true : null,
+  );
+
+  const direct = await batonCommand(["token", "create", "--name", "direct", "--permission", "admin"], {
+    BATON_URL: a,
+  });
+  assert.equal(direct.code, 4, "without a token nobody makes one");
+  const create = ["token", "create", "--name", "direct", "--permission", "admin", "--store", cluster.url];
+  const past = await batonCommand(create);
+  assert.equal(past.code, 0, past.err);
+  assert.equal((await ask(b, "/tokens", { token: past.out.trim() })).status, 200);
+
+  const kept = JSON.stringify(await cluster.sql("SELECT * FROM baton.credential"));
+  for (const secret of [admin, token, ann.password, cookie.split("=")[1]!, past.out.trim()])
+    assert.ok(!kept.includes(secret), "only hashes are kept");
+  const { body: journal } = await ask(a, "/cluster/journal?kind=audit&limit=100", { token: admin });
+  const entries = journal["entries"] as { actor: string; subject: string; detail: { operation: string } }[];
+  const told = entries.map(({ actor, subject, detail }) => `${actor} ${detail.operation} ${subject}`);
+  assert.ok(told.includes("user:ann pause_queue mail"), told.join("\n"));
+  assert.ok(
+    told.some((each) => each.startsWith("token:first-admin revoke_token ")),
+    told.join("\n"),
+  );
 });
