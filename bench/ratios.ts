@@ -4,7 +4,7 @@
  */
 
 import { cpus, totalmem } from "node:os";
-import { moreIsBetter } from "./scenario.ts";
+import { moreIsBetter, type CpuUs } from "./scenario.ts";
 import { markdown, times, type StoreRow } from "./table.ts";
 
 /** A ratio that is worse by more than this share is a regression. */
@@ -43,19 +43,25 @@ export interface Change {
   readonly verdict: Verdict;
 }
 
+/** Of rates and times, and of the processor time for each job, which moves less when the machine is busy. */
 export function ratiosOf(rows: readonly StoreRow[]): Ratios {
-  return Object.fromEntries(
-    rows.flatMap(({ store, scenario, figure, unit, ratio }) =>
-      ratio === null
-        ? []
-        : [
-            [
-              `${store} ${scenario}: ${figure.trim()}`,
-              { ratio: Number(ratio.toPrecision(3)), better: moreIsBetter(unit) ? "more" : "less" } as const,
-            ],
-          ],
-    ),
-  );
+  const ratios: Record<string, Ratio> = {};
+  for (const { store, scenario, figure, unit, ratio, cpuUs } of rows) {
+    const name = `${store} ${scenario}: ${figure.trim()}`;
+    const better = moreIsBetter(unit) ? "more" : "less";
+    if (ratio !== null) ratios[name] = { ratio: rounded(ratio), better };
+    if (cpuUs?.floor)
+      ratios[`${name}, CPU`] = { ratio: rounded(sum(cpuUs.ours) / sum(cpuUs.floor)), better: "less" };
+  }
+  return ratios;
+}
+
+function sum({ own, server }: CpuUs): number {
+  return own + (server ?? 0);
+}
+
+function rounded(ratio: number): number {
+  return Number(ratio.toPrecision(3));
 }
 
 /** Every recorded figure has to be measured: a guard that loses a figure does not guard it any more. */

@@ -169,6 +169,7 @@ function readArguments() {
   if (guard && positionals.length > 0)
     refuse("--check and --record measure a fixed set; leave the names out");
   if (check && !hasRecording()) refuse("bench/ratios.json is missing; npm run bench -- --record writes it");
+  if (record && quick) refuse("a quick run measures smaller backlogs; record without --quick");
   if (write && (!goals || words.length > 0))
     refuse(
       "--write replaces the results of the page; it needs the whole table: npm run bench -- table --write",

@@ -36,7 +36,7 @@ export class PostgresCounter {
     const before = await this.#transactions();
     await work();
     await sleep(REPORT_MS);
-    return Math.max(0, (await this.#transactions()) - before - idle * (REPORT_MS / 1_000));
+    return (await this.#transactions()) - before - idle * (REPORT_MS / 1_000);
   }
 
   async connections(): Promise<number> {

@@ -59,12 +59,21 @@ describe("the regression guard", () => {
     const row = { store: "sqlite", scenario: "bulk", target: null, unit: "jobs/s" } as const;
     const rows: StoreRow[] = [
       { ...row, figure: "bulk of 1,000", ours: 100_000, floor: 200_000, ratio: 0.5 },
-      { ...row, figure: "  p50", unit: "ms", ours: 3, floor: 2, ratio: 1.5 },
+      {
+        ...row,
+        figure: "  p50",
+        unit: "ms",
+        ours: 3,
+        floor: 2,
+        ratio: 1.5,
+        cpuUs: { ours: { own: 20, server: 10 }, floor: { own: 10, server: null } },
+      },
       { ...row, figure: "heap", unit: "MB", ours: 20, floor: null, ratio: null },
     ];
     assert.deepEqual(ratiosOf(rows), {
       "sqlite bulk: bulk of 1,000": more(0.5),
       "sqlite bulk: p50": less(1.5),
+      "sqlite bulk: p50, CPU": less(3),
     });
   });
 
