@@ -97,6 +97,23 @@ export function actions(subject: Subject, { serverPid }: { readonly serverPid?: 
       return sample;
     },
 
+    /** The next so many of a backlog that is larger, and of which the others are left waiting. */
+    async drainSome(options: { jobs: number }): Promise<Sample> {
+      let ran = 0;
+      const enough = Promise.withResolvers<void>();
+      return measured(async () => {
+        await subject.work(async () => {
+          if (++ran === options.jobs) enough.resolve();
+        });
+        await enough.promise;
+        subject.rest!();
+        return ran;
+      });
+    },
+
+    /** Works from now on, whatever comes. */
+    serve: async (): Promise<void> => subject.work(noop),
+
     /** Runs whatever is still waiting. */
     async finish(): Promise<void> {
       await subject.work(noop);
@@ -139,17 +156,22 @@ export function actions(subject: Subject, { serverPid }: { readonly serverPid?: 
       return noted;
     },
 
-    /** Submits with random gaps, so that nothing falls into step. */
-    async produce(options: { perSecond: number; jobs: number }): Promise<void> {
+    /** Submits with random gaps, so that nothing falls into step. Gives how long each call took, in ms. */
+    async produce(options: { perSecond: number; jobs: number }): Promise<number[]> {
       const gapMs = 1_000 / options.perSecond;
       const startedAt = performance.now();
-      const calls: Promise<unknown>[] = [];
+      const calls: Promise<number>[] = [];
+      const submit = async (n: number): Promise<number> => {
+        const calledAt = performance.now();
+        await subject.submit(payload(n));
+        return performance.now() - calledAt;
+      };
       for (let n = 0; n < options.jobs; n++) {
         const waitMs = startedAt + (n + Math.random()) * gapMs - performance.now();
         if (waitMs > 0) await sleep(waitMs);
-        calls.push(subject.submit(payload(n)));
+        calls.push(submit(n));
       }
-      await Promise.all(calls);
+      return Promise.all(calls);
     },
 
     /** Submits and runs so many jobs, never more than `backlog` of them waiting; looks at the memory on the way. */

@@ -66,6 +66,12 @@ export class Actor<Api extends Functions> {
     return this.#send(name, args) as Promise<Answer<Api[Name]>>;
   }
 
+  async kill(): Promise<void> {
+    const gone = new Promise<void>((resolve) => this.#child.once("exit", () => resolve()));
+    this.#child.kill("SIGKILL");
+    await gone;
+  }
+
   async stop(): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const gone = new Promise<void>((resolve) => this.#child.once("exit", () => resolve()));

@@ -1,14 +1,20 @@
 /** Baton as a subject: a whole node on a store of either kind, at its defaults, through the services that it offers. */
 
 import { rm } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import { loadSettings, type LoadOptions } from "../src/config/load-settings.ts";
 import { defineTask } from "../src/jobs/tasks/task.ts";
 import { createNode, type BatonNode } from "../src/node/baton-node.ts";
-import { actions, type Actions } from "./actions.ts";
+import { actions } from "./actions.ts";
+import { chatty, CHATTY } from "./chatty-task.ts";
 import { emptyTables } from "./postgres-tables.ts";
-import type { Handler, Payload, Subject } from "./subject.ts";
+import { nowMs, payload, payloads, type Handler, type Payload, type Subject } from "./subject.ts";
 
 export const TASK = "bench";
+/** Jobs that a worker runs at a time, by default. */
+const PLACES = 10;
+/** Jobs in one submit while a backlog is piled up. */
+const PILE = 1_000;
 
 type Flags = NonNullable<LoadOptions["flags"]>;
 
@@ -40,6 +46,7 @@ export class Baton implements Subject {
   #node: BatonNode | null = null;
   #handler: Handler | null = null;
   #gate = Promise.withResolvers<void>();
+  #started = Promise.withResolvers<number>();
   /** Counts the stores that were left behind. */
   #left = 0;
 
@@ -68,8 +75,7 @@ export class Baton implements Subject {
       http = false,
       settings: more,
     } = this.#options;
-    this.#handler = null;
-    this.#gate = Promise.withResolvers<void>();
+    this.rest();
     const task = defineTask({
       name: TASK,
       run: (payload, context) =>
@@ -80,7 +86,7 @@ export class Baton implements Subject {
       : { data: this.#left === 0 ? dir : `${dir}-${this.#left}` };
     const flags: Flags = { name, "http.port": "0", ...place, ...more };
     const { settings } = loadSettings({ cwd: import.meta.dirname, environment: {}, flags });
-    const node = await createNode({ settings, tasks: works ? [task] : [], http });
+    const node = await createNode({ settings, tasks: works ? [task, chatty] : [], http });
     await node.start();
     this.#node = node;
   }
@@ -98,6 +104,43 @@ export class Baton implements Subject {
     this.#gate.resolve();
   }
 
+  rest(): void {
+    this.#handler = null;
+    this.#gate = Promise.withResolvers<void>();
+    this.#started = Promise.withResolvers<number>();
+  }
+
+  /** When a job first found nobody at work, and so hangs until there is. */
+  hangs(): Promise<number> {
+    return this.#started.promise;
+  }
+
+  /** Jobs that wait in so many queues, in turn; those of a task that nobody knows wait for ever. */
+  async pile(options: { jobs: number; queues: number; task?: string }): Promise<void> {
+    const { jobs, queues, task = TASK } = options;
+    for (let from = 0; from < jobs; from += PILE) {
+      const batch = payloads(Math.min(PILE, jobs - from)).map((payload, n) => ({
+        task,
+        queue: `queue-${(from + n) % queues}`,
+        payload,
+      }));
+      await this.node.services.jobs.submit(batch);
+    }
+  }
+
+  /** Runs as many jobs that talk as one worker runs at a time, until they have ended. */
+  async chat(options: { seconds: number; linesPerSecond: number; progressPerSecond: number }): Promise<void> {
+    const { seconds, linesPerSecond, progressPerSecond } = options;
+    const payload = {
+      seconds,
+      linesPerSecond: linesPerSecond / PLACES,
+      progressPerSecond: progressPerSecond / PLACES,
+    };
+    await this.node.services.jobs.submit(Array.from({ length: PLACES }, () => ({ task: CHATTY, payload })));
+    await sleep(seconds * 1_000);
+    while ((await this.unfinished()) > 0) await sleep(20);
+  }
+
   async unfinished(): Promise<number> {
     let sum = 0;
     for (const { counts } of await this.node.services.queues.list())
@@ -111,17 +154,29 @@ export class Baton implements Subject {
   }
 
   /** Until there is a handler, or the node is stopped. */
-  async #wait(payload: Payload, { signal }: { signal: AbortSignal }): Promise<void> {
+  async #wait(payload: Payload, context: { readonly signal: AbortSignal }): Promise<void> {
+    const { signal } = context;
+    this.#started.resolve(nowMs());
     const stopped = new Promise<never>((_, reject) => {
       signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
     });
     await Promise.race([this.#gate.promise, stopped]);
-    await this.#handler!(payload);
+    await (this.#handler?.(payload) ?? this.#wait(payload, context));
   }
 }
 
-export async function open(options: BatonOptions): Promise<Actions> {
+export type BatonActions = Awaited<ReturnType<typeof open>>;
+
+export async function open(options: BatonOptions) {
   const baton = new Baton(options);
   await baton.reset();
-  return actions(baton, options);
+  return {
+    ...actions(baton, options),
+    url: () => baton.node.url,
+    rest: () => baton.rest(),
+    hangs: () => baton.hangs(),
+    submitOne: async (): Promise<void> => void (await baton.submit(payload(0))),
+    pile: (how: Parameters<Baton["pile"]>[0]) => baton.pile(how),
+    chat: (how: Parameters<Baton["chat"]>[0]) => baton.chat(how),
+  };
 }

@@ -18,6 +18,8 @@ export interface Press {
   readonly seconds: number;
   /** Path of what is read; without it jobs are submitted. */
   readonly get?: string;
+  /** Jobs in one request, 1 if it does not say so. */
+  readonly batch?: number;
 }
 
 export interface Generator {
@@ -25,10 +27,11 @@ export interface Generator {
 }
 
 export async function open(): Promise<Generator> {
-  const body = JSON.stringify({ task: "bench", payload: payload(0) });
+  const job = { task: "bench", payload: payload(0) };
   const headers = { "content-type": "application/json" };
   return {
-    async press({ url, connections, seconds, get }) {
+    async press({ url, connections, seconds, get, batch = 1 }) {
+      const body = JSON.stringify(batch === 1 ? job : Array.from({ length: batch }, () => job));
       const urls = [url].flat().map((each) => `${each}${get ?? "/jobs"}`);
       const request = get ? ({ method: "GET" } as const) : ({ method: "POST", headers, body } as const);
       const run = autocannon({ url: urls, ...request, connections, duration: seconds, sampleInt: 100 });

@@ -2,22 +2,31 @@
 
 import type { Actor } from "./actor.ts";
 import type { Actions, Sample } from "./actions.ts";
-import type { Engine } from "./engine.ts";
+import type { Chart } from "./chart.ts";
+import type { Engine, EngineName } from "./engine.ts";
 import { median } from "./statistics.ts";
 
 export interface Bench {
   readonly quick: boolean;
   readonly rounds: number;
+  /** Multiplies how many jobs wait or are kept; 10 has the sizes of the table. */
+  readonly scale: number;
+  /** A checkout of an earlier version, to measure beside this one. */
+  readonly before: string | null;
   readonly engine: Engine;
   /** Progress, for people. */
   say(text: string): void;
+  /** A plot for the report. */
+  chart(name: string, chart: Chart): void;
 }
 
 export interface Scenario {
   readonly name: string;
   readonly about: string;
-  /** What is measured has nothing to do with where the store is; once is enough. */
-  readonly embeddedOnly?: true;
+  /** The one store on which it is measured. */
+  readonly only?: EngineName;
+  /** The stores on which it gives rows of the table of goals. */
+  readonly goals?: readonly EngineName[];
   run(bench: Bench): Promise<readonly Row[]>;
 }
 
@@ -27,6 +36,8 @@ export interface Row {
   readonly ours: number;
   /** Null where nothing can be compared. */
   readonly floor: number | null;
+  /** What stands in place of a hand-written floor. */
+  readonly beside?: string;
   /** Of the floor; the median over the rounds, each of which compares neighbours in time. */
   readonly ratio: number | null;
   /** Smallest and largest of the rounds. */
@@ -46,12 +57,23 @@ export interface Target {
   readonly met: boolean;
 }
 
-export function atLeast(share: number, ratio: number): Target {
-  return { text: `≥ ${Math.round(share * 100)} %`, met: ratio >= share };
+export function atLeast(times: number, ratio: number): Target {
+  return { text: `≥ ${times} ×`, met: ratio >= times };
 }
 
 export function atMost(times: number, ratio: number): Target {
   return { text: `≤ ${times} ×`, met: ratio <= times };
+}
+
+/** A row without a floor. */
+export function absolute(figure: string, unit: string, ours: number, most: number | null): Row {
+  const target = most === null ? null : { text: `≤ ${most} ${unit}`.trim(), met: ours <= most };
+  return { figure, unit, ours, floor: null, ratio: null, target };
+}
+
+/** Of a figure in this unit, more is better. */
+export function moreIsBetter(unit: string): boolean {
+  return unit.endsWith("/s");
 }
 
 /** Until connections are open and statements prepared, which a reset undoes. */
@@ -60,10 +82,10 @@ export const WARM_MS = 60;
 export type Side = Actor<Actions>;
 
 /** Rounds in which each side has its turn, so that a noisy minute hits all alike; who is first changes. */
-export async function interleave<Name extends string, Result>(
+export async function interleave<Name extends string, Some extends Side, Result>(
   bench: Bench,
-  sides: Readonly<Record<Name, Side>>,
-  turn: (side: Side, round: number) => Promise<Result>,
+  sides: Readonly<Record<Name, Some>>,
+  turn: (side: Some, round: number) => Promise<Result>,
 ): Promise<Record<Name, Result[]>> {
   const names = Object.keys(sides) as Name[];
   const results = Object.fromEntries(names.map((name) => [name, [] as Result[]])) as Record<Name, Result[]>;
@@ -78,9 +100,9 @@ export async function interleave<Name extends string, Result>(
   return results;
 }
 
-export async function withSides<Name extends string, Result>(
-  sides: Readonly<Record<Name, Side>>,
-  body: (sides: Readonly<Record<Name, Side>>) => Promise<Result>,
+export async function withSides<Name extends string, Some extends Side, Result>(
+  sides: Readonly<Record<Name, Some>>,
+  body: (sides: Readonly<Record<Name, Some>>) => Promise<Result>,
 ): Promise<Result> {
   try {
     return await body(sides);

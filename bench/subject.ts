@@ -20,6 +20,8 @@ export interface Subject {
   submitMany(payloads: readonly Payload[]): Promise<unknown>;
   /** Jobs pile up until this is called, and run from then on until the next reset. */
   work(handler: Handler): void | Promise<void>;
+  /** Jobs that start from now on wait for the next `work`. */
+  rest?(): void;
   /** Waiting and running jobs, as the store says. */
   unfinished(): number | Promise<number>;
   close(): Promise<void>;

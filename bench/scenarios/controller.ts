@@ -19,7 +19,7 @@ export const controller: Scenario = {
   name: "controller",
   about:
     "no-op jobs leased and completed over HTTP, 64 at a time; 500 agents that wait; kill -9 of the leader",
-  embeddedOnly: true,
+  only: "sqlite",
   async run(bench) {
     const cleanups: (() => unknown)[] = [];
     const scope: Scope = { after: (step) => void cleanups.push(step as () => unknown) };

@@ -1,22 +1,40 @@
+import { Agent } from "undici";
 import { ours as openOurs } from "../engine.ts";
-import { interleave, rateRow, WARM_MS, withSides, type Scenario } from "../scenario.ts";
+import { timesOf } from "../pages.ts";
+import {
+  atMost,
+  compare,
+  interleave,
+  rateRow,
+  WARM_MS,
+  withSides,
+  type Row,
+  type Scenario,
+} from "../scenario.ts";
+import { median } from "../statistics.ts";
 
 const SHARE_MIN = 0.9;
+const LIST_TIMES_MAX = 1.1;
+const LIST = "/cluster/jobs?limit=50";
+/** Requests in each round. */
+const LISTS = 20;
 
 export const history: Scenario = {
   name: "history",
   about:
-    "the hot path with a million finished jobs in the store, beside a store without them (shown as its floor)",
+    "the hot path and pages of lists with a million finished jobs (times --scale), beside a store without them",
+  goals: ["sqlite", "postgres"],
   async run(bench) {
     const { engine } = bench;
-    const before = bench.quick ? 50_000 : 1_000_000;
+    const before = Math.round((bench.quick ? 50_000 : 1_000_000) * bench.scale);
     const jobs = bench.quick ? 15_000 : 30_000;
     const count = before.toLocaleString("en-US");
     const place = await engine.place("full");
     await engine.seedHistory(place, before);
     bench.say(`${count} finished jobs are there`);
-    const full = await openOurs(place, { onReset: "keep" });
-    const empty = await openOurs(await engine.place("empty"), { onReset: "leave" });
+    const full = await openOurs(place, { onReset: "keep", http: true });
+    const empty = await openOurs(await engine.place("empty"), { onReset: "leave", http: true });
+    const agent = new Agent();
     return withSides({ full, empty }, async (sides) => {
       const results = await interleave(bench, sides, async (side) => {
         await side.call("settle");
@@ -25,17 +43,30 @@ export const history: Scenario = {
         await side.call("submitFor", { callers: 50, ms: WARM_MS });
         const submitted = await side.call("submitFor", { callers: 50, ms: bench.quick ? 200 : 300 });
         await side.call("finish");
-        return { drained, submitted };
+        const url = await side.call("url");
+        await timesOf(agent, `${url}${LIST}`, 3);
+        const listed = median(await timesOf(agent, `${url}${LIST}`, LISTS));
+        return { drained, submitted, listed };
       });
-      return (["drained", "submitted"] as const).map((what) => {
+      await agent.destroy();
+      const rates = (["drained", "submitted"] as const).map((what): Row => {
         const row = rateRow(
           `${what === "drained" ? "drain" : "submits"} with ${count} finished before`,
           results.full.map((result) => result[what]),
           results.empty.map((result) => result[what]),
           SHARE_MIN,
         );
-        return { ...row, target: { ...row.target!, text: `${row.target!.text} of none` } };
+        return { ...row, beside: "none" };
       });
+      const listed = compare(
+        results.full.map((result) => result.listed),
+        results.empty.map((result) => result.listed),
+      );
+      const figure = `a page of jobs with ${count} finished before, p50`;
+      return [
+        ...rates,
+        { figure, unit: "ms", ...listed, beside: "none", target: atMost(LIST_TIMES_MAX, listed.ratio) },
+      ];
     });
   },
 };

@@ -13,7 +13,7 @@ export const hop: Scenario = {
   name: "hop",
   about:
     "an echo on 50 connections, passed on to a second process; the floor is the same echo where it arrives",
-  embeddedOnly: true,
+  only: "sqlite",
   async run(bench) {
     const rounds = Math.min(bench.rounds, bench.quick ? 2 : 5);
     const secret = randomBytes(32).toString("base64url");

@@ -11,7 +11,7 @@ const RSS_SLACK_MB = 16;
 export const memory: Scenario = {
   name: "memory",
   about: "RSS and heap, after a full collection, while jobs pass through a node",
-  embeddedOnly: true,
+  only: "sqlite",
   async run(bench) {
     const jobs = bench.quick ? 100_000 : 1_000_000;
     const ours = await openOurs(await bench.engine.place("ours"));

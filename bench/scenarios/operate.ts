@@ -3,6 +3,7 @@
 import { Agent, request } from "undici";
 import { Actor } from "../actor.ts";
 import { CROWD_QUEUES, type Crowd } from "../crowd.ts";
+import { getPage, timesOf } from "../pages.ts";
 import type { Bench, Row, Scenario } from "../scenario.ts";
 import { processCpuUs } from "../server-cpu.ts";
 import { median, percentile } from "../statistics.ts";
@@ -110,23 +111,6 @@ function row(figure: string, unit: string, ours: number, text: string, met: bool
   return { figure, unit, ours, floor: null, ratio: null, target: { text, met } };
 }
 
-async function get(agent: Agent, url: string): Promise<string> {
-  const { statusCode, body } = await request(url, { dispatcher: agent });
-  const text = await body.text();
-  if (statusCode !== 200) throw new Error(`${url} was answered with ${statusCode} ${text.slice(0, 300)}`);
-  return text;
-}
-
-async function timesOf(agent: Agent, url: string, times: number): Promise<number[]> {
-  const took: number[] = [];
-  for (let n = 0; n < times; n++) {
-    const before = performance.now();
-    await get(agent, url);
-    took.push(performance.now() - before);
-  }
-  return took;
-}
-
 /** Some time apart, so that an answer that is kept for a second does not stand for all. */
 async function spread(ask: () => Promise<number[]>, times: number): Promise<number[]> {
   const took: number[] = [];
@@ -140,7 +124,9 @@ async function spread(ask: () => Promise<number[]>, times: number): Promise<numb
 async function deepPage(agent: Agent, url: string, page: number): Promise<string> {
   let path = JOBS;
   for (let n = 1; n < page; n++) {
-    const { next_cursor } = JSON.parse(await get(agent, `${url}${path}`)) as { next_cursor: string | null };
+    const { next_cursor } = JSON.parse(await getPage(agent, `${url}${path}`)) as {
+      next_cursor: string | null;
+    };
     if (next_cursor === null) break;
     path = `${JOBS}&cursor=${encodeURIComponent(next_cursor)}`;
   }
@@ -203,7 +189,7 @@ async function watch(agent: Agent, url: string, screen: string, signal: AbortSig
   for await (const _ of body) {
     if (performance.now() - askedAt < 2_000) continue;
     askedAt = performance.now();
-    await get(agent, `${url}${screen}`);
+    await getPage(agent, `${url}${screen}`);
   }
 }
 

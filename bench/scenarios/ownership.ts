@@ -20,7 +20,7 @@ export const ownership: Scenario = {
   name: "ownership",
   about:
     "ten thousand running jobs that one node owns, on PostgreSQL and Redis: drained to two peers, and after kill -9",
-  embeddedOnly: true,
+  only: "sqlite",
   async run(bench) {
     const jobs = bench.quick ? 1_000 : 10_000;
     const cleanups: (() => unknown)[] = [];

@@ -19,7 +19,7 @@ export const peers: Scenario = {
   name: "peers",
   about:
     "a cluster of peers on 50 connections: what is passed on to another node beside what is answered where it arrives, and three nodes beside one",
-  embeddedOnly: true,
+  only: "sqlite",
   async run(bench) {
     const load = await Actor.open<Generator>("./load.ts");
     try {

@@ -51,7 +51,7 @@ export class Host {
     if (entry.store === "postgres") pgUrl.pathname = `/${databaseName(entry.name)}`;
     await host.call("open", {
       module: entry.module,
-      name: entry.name,
+      name: entry.exported,
       context: { ...context, pgUrl: pgUrl.href },
     });
     return host;

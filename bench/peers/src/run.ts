@@ -1,4 +1,4 @@
-// node src/run.ts [--only a,b] [--scenario x,y] [--rounds 5] [--quick] [--all] [--scale 1] [--add ./adapter.ts] [--base name] [--out file.json]
+// node src/run.ts [--only a,b] [--scenario x,y] [--rounds 5] [--quick] [--all] [--scale 1] [--add ./adapter.ts] [--before DIR] [--base name] [--out file.json]
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg, totalmem } from "node:os";
 import { dirname, resolve } from "node:path";
@@ -28,6 +28,7 @@ const { values: flags } = parseArgs({
     quick: { type: "boolean", default: false },
     all: { type: "boolean", default: false },
     add: { type: "string", multiple: true, default: [] },
+    before: { type: "string" },
     base: { type: "string" },
     out: { type: "string" },
     help: { type: "boolean", default: false },
@@ -35,7 +36,8 @@ const { values: flags } = parseArgs({
 });
 
 const added = flags.add.map((p) => pathToFileURL(resolve(p)).href);
-const all = await loadEntries(added);
+const before = flags.before && pathToFileURL(resolve(flags.before, "bench/contender.ts")).href;
+const all = await loadEntries(added, before);
 if (flags.help) {
   console.log("scenarios:\n" + SCENARIOS.map((s) => `  ${s.name.padEnd(10)} ${s.about}`).join("\n"));
   console.log(

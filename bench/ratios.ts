@@ -1,0 +1,111 @@
+/**
+ * The regression guard: ratios of a run beside those that were recorded. Only ratios to a floor of the same run are compared; absolute
+ * figures are those of one machine in one hour.
+ */
+
+import { cpus, totalmem } from "node:os";
+import { moreIsBetter, type CpuUs } from "./scenario.ts";
+import { markdown, times, type StoreRow } from "./table.ts";
+
+/** A ratio that is worse by more than this share is a regression. */
+export const LOSS_MAX = 0.2;
+
+export interface Ratio {
+  readonly ratio: number;
+  readonly better: "more" | "less";
+}
+
+export type Ratios = Readonly<Record<string, Ratio>>;
+
+export interface Machine {
+  readonly cpus: number;
+  readonly model: string;
+  readonly memoryGiB: number;
+  readonly node: string;
+  readonly platform: string;
+}
+
+/** What is committed. */
+export interface Recording {
+  readonly machine: Machine;
+  readonly rounds: number;
+  readonly ratios: Ratios;
+}
+
+export type Verdict = "kept" | "better" | "LOST" | "new" | "NOT MEASURED";
+
+export interface Change {
+  readonly figure: string;
+  readonly recorded: number | null;
+  readonly measured: number | null;
+  /** Share by which it became worse; negative if it became better. */
+  readonly loss: number | null;
+  readonly verdict: Verdict;
+}
+
+/** Of rates and times, and of the processor time for each job, which moves less when the machine is busy. */
+export function ratiosOf(rows: readonly StoreRow[]): Ratios {
+  const ratios: Record<string, Ratio> = {};
+  for (const { store, scenario, figure, unit, ratio, cpuUs } of rows) {
+    const name = `${store} ${scenario}: ${figure.trim()}`;
+    const better = moreIsBetter(unit) ? "more" : "less";
+    if (ratio !== null) ratios[name] = { ratio: rounded(ratio), better };
+    if (cpuUs?.floor)
+      ratios[`${name}, CPU`] = { ratio: rounded(sum(cpuUs.ours) / sum(cpuUs.floor)), better: "less" };
+  }
+  return ratios;
+}
+
+function sum({ own, server }: CpuUs): number {
+  return own + (server ?? 0);
+}
+
+function rounded(ratio: number): number {
+  return Number(ratio.toPrecision(3));
+}
+
+/** Every recorded figure has to be measured: a guard that loses a figure does not guard it any more. */
+export function compareRatios(recorded: Ratios, measured: Ratios): Change[] {
+  return [...new Set([...Object.keys(recorded), ...Object.keys(measured)])].map((figure) => {
+    const [before, now] = [recorded[figure], measured[figure]];
+    if (!now) return { figure, recorded: before!.ratio, measured: null, loss: null, verdict: "NOT MEASURED" };
+    if (!before) return { figure, recorded: null, measured: now.ratio, loss: null, verdict: "new" };
+    const share = now.better === "more" ? now.ratio / before.ratio : before.ratio / now.ratio;
+    const loss = 1 - share;
+    const verdict = loss > LOSS_MAX ? "LOST" : loss < -LOSS_MAX ? "better" : "kept";
+    return { figure, recorded: before.ratio, measured: now.ratio, loss, verdict };
+  });
+}
+
+export function passes(changes: readonly Change[]): boolean {
+  return changes.every(({ verdict }) => verdict !== "LOST" && verdict !== "NOT MEASURED");
+}
+
+export function changeTable(changes: readonly Change[]): string {
+  const cell = (ratio: number | null): string => (ratio === null ? "" : times(ratio));
+  const rows = changes.map(({ figure, recorded, measured, loss, verdict }) => [
+    figure,
+    cell(recorded),
+    cell(measured),
+    loss === null ? "" : `${(loss * 100).toFixed(0)} %`,
+    verdict,
+  ]);
+  return markdown(["figure", "recorded", "now", "loss", ""], rows, new Set([1, 2, 3]));
+}
+
+export function thisMachine(): Machine {
+  return {
+    cpus: cpus().length,
+    model: cpus()[0]?.model.trim() ?? "unknown",
+    memoryGiB: Math.round(totalmem() / 2 ** 30),
+    node: process.version,
+    platform: `${process.platform} ${process.arch}`,
+  };
+}
+
+/** What differs between the two machines, in words. */
+export function differences(recorded: Machine, here: Machine): string[] {
+  return (Object.keys(here) as (keyof Machine)[])
+    .filter((key) => recorded[key] !== here[key])
+    .map((key) => `${key} ${recorded[key]} there, ${here[key]} here`);
+}
