@@ -10,7 +10,6 @@ import type { WorkHealth } from "../observe/worker-health-check.ts";
 import type { ShownSetting } from "../config/load-settings.ts";
 import type { ControllerApi } from "../controller/controller.ts";
 import type { Leadership, Membership } from "../leadership/coordination.ts";
-import { BatonError } from "../core/errors.ts";
 import type { NodeIdentity, NodeRole } from "../core/node.ts";
 import type { Functions } from "../jobs/submit/function-calls.ts";
 import type { Jobs } from "../jobs/job-service.ts";
@@ -46,18 +45,12 @@ export interface NodeServices {
   readonly insight: { read(): Promise<StoreSnapshot> };
   readonly live: LiveApi;
   readonly settings: { list(): readonly ShownSetting[] };
-  /** What agents and callers do under `/v1`; left out by stand-ins only. */
-  readonly controller?: ControllerApi;
+  /** What agents and callers do under `/v1`. */
+  readonly controller: ControllerApi;
   /** The way to the other nodes, where each keeps its own jobs; null or left out where nothing is ever passed on. */
   readonly peers?: Peers | null;
   /** Which node gets new jobs; with `peers` only. */
   readonly placement?: Placement | null;
-  /** Tokens, users and sessions; left out by stand-ins only. */
-  readonly access?: Pick<Access, "open" | "tokens" | "users" | "first">;
-}
-
-/** A node that serves the table has one; only a stand-in in a test may do without. */
-export function controllerOf({ controller }: Pick<NodeServices, "controller">): ControllerApi {
-  if (controller) return controller;
-  throw new BatonError("STOPPED", "this node has no controller");
+  /** Tokens, users and sessions. */
+  readonly access: Pick<Access, "open" | "tokens" | "users" | "first">;
 }

@@ -45,7 +45,7 @@ export class AccessWorld {
       ...(log && { log }),
       settings: { ACCESS__REQUIRED: "always", ACCESS__TOKEN: ADMIN, ...settings },
     });
-    const { tokens } = node.services.access!;
+    const { tokens } = node.services.access;
     const made = await Promise.all(
       PERMISSIONS.map(async (permission) => {
         const { text } = await tokens.create({ name: permission, permission, expiresInMs: null, by: "test" });

@@ -216,7 +216,7 @@ describe("a stream that is open", () => {
     await world.user("ann", PASSWORD, "read");
     const cookie = await world.session("ann", PASSWORD);
     const make = { name: "reader", permission: "read", by: "test" } as const;
-    const { tokens } = world.node.services.access!;
+    const { tokens } = world.node.services.access;
     const revoked = await tokens.create({ ...make, expiresInMs: null });
     const short = await tokens.create({ ...make, expiresInMs: 1_500 });
     const bearer = (text: string) => ({ authorization: `Bearer ${text}` });
@@ -255,7 +255,7 @@ describe("a call that waits for work", () => {
   it("gets none when its token was revoked meanwhile", async (t) => {
     const world = await AccessWorld.open(t, { WORKER__CONCURRENCY: "0" });
     const make = { name: "agent", permission: "operate", expiresInMs: null, by: "test" } as const;
-    const { tokens } = world.node.services.access!;
+    const { tokens } = world.node.services.access;
     const [revoked, good] = [await tokens.create(make), await tokens.create(make)];
     const lease = (token: string, agent: string) => {
       const body = { agent, capabilities: ["work"], max_tasks: 1, timeout_ms: 5_000 };

@@ -150,6 +150,21 @@ export class FakeNode implements NodeServices {
     markRecovered: notOfTheApi,
   };
 
+  get controller(): NodeServices["controller"] {
+    throw new BatonError("STOPPED", "this node has no controller");
+  }
+  /** Asks nobody, and keeps no credentials. */
+  readonly access: NodeServices["access"] = {
+    open: true,
+    first: null,
+    get tokens(): never {
+      throw new BatonError("NOT_FOUND", "this node keeps no credentials");
+    },
+    get users(): never {
+      throw new BatonError("NOT_FOUND", "this node keeps no credentials");
+    },
+  };
+
   readonly cluster: NodeServices["cluster"] = {
     info: (): ClusterInfo => {
       const counts = countNodes(this.membership.nodes());

@@ -9,7 +9,6 @@ import { isAlive, type Credential } from "../../../core/access/credential.ts";
 import { ACCESS_NAME, PERMISSIONS, principalText, type Principal } from "../../../core/access/permissions.ts";
 import { BatonError } from "../../../core/errors.ts";
 import { EVERYWHERE, sessionCookie, sessionIn } from "../../bodies/session-cookie.ts";
-import type { NodeServices } from "../../node-services.ts";
 import { answer, operation } from "../../operation.ts";
 import { isoOf, toWire } from "../../schema/to-wire.ts";
 
@@ -37,11 +36,6 @@ const lastUsed = {
     lastUsedAt === null ? null : isoOf(Math.max(lastUsedAt, createdAt)),
 };
 
-function accessOf({ access }: NodeServices): NonNullable<NodeServices["access"]> {
-  if (access) return access;
-  throw new BatonError("NOT_FOUND", "this node keeps no credentials");
-}
-
 // ---------------------------------------------------------------- sessions
 
 const SessionBody = z.object({
@@ -60,7 +54,7 @@ export const whoAmI = operation("GET /session", {
   name: "who_am_i",
   summary: "Who you are here, and what you may do",
   replies: { 200: SessionBody },
-  handler: (services, { principal }) => answer(200, sessionBody(principal!, services.access?.open ?? true)),
+  handler: (services, { principal }) => answer(200, sessionBody(principal!, services.access.open)),
 });
 
 export const login = operation("POST /session", {
@@ -72,7 +66,7 @@ export const login = operation("POST /session", {
   audits: ({ body }) => ({ user: body.user }),
   replies: { 200: SessionBody },
   async handler(services, { body, cookie = EVERYWHERE }) {
-    const { users, open } = accessOf(services);
+    const { users, open } = services.access;
     const made = await users.login(body.user, body.password);
     if (!made) throw new BatonError("UNAUTHENTICATED", "the name or the password is wrong");
     const { name, permission, id } = made.user;
@@ -90,7 +84,7 @@ export const logout = operation("DELETE /session", {
   replies: { 200: z.object({ status: z.literal("ok") }) },
   async handler(services, { headers, cookie = EVERYWHERE }) {
     const text = typeof headers["cookie"] === "string" ? sessionIn(headers["cookie"]) : null;
-    if (text !== null) await accessOf(services).users.logout(text);
+    if (text !== null) await services.access.users.logout(text);
     return answer(200, { status: "ok" as const }, { "set-cookie": sessionCookie("", cookie) });
   },
 });
@@ -121,7 +115,7 @@ export const listTokens = operation("GET /tokens", {
   summary: "All tokens, without what could be used of them",
   replies: { 200: z.object({ tokens: z.array(TokenBody) }) },
   async handler(services) {
-    const tokens = await accessOf(services).tokens.list();
+    const tokens = await services.access.tokens.list();
     return answer(200, { tokens: tokens.map((token) => tokenBody(token, services.clock.now())) });
   },
 });
@@ -146,7 +140,7 @@ export const createToken = operation("POST /tokens", {
     201: TokenBody.extend({ token: z.string().meta({ description: "keep it: it is not kept here" }) }),
   },
   async handler(services, { body, principal }) {
-    const { text, token } = await accessOf(services).tokens.create({
+    const { text, token } = await services.access.tokens.create({
       name: body.name,
       permission: body.permission,
       expiresInMs: body.expires_in_ms ?? null,
@@ -164,7 +158,7 @@ export const revokeToken = operation("DELETE /tokens/{id}", {
   params: z.strictObject({ id: z.string().min(1).max(64) }),
   replies: { 200: z.object({ id: z.string(), name: z.string(), revoked: z.literal(true) }) },
   async handler(services, { params }) {
-    const revoked = await accessOf(services).tokens.revoke(params.id);
+    const revoked = await services.access.tokens.revoke(params.id);
     if (revoked) return answer(200, { id: revoked.id, name: revoked.name, revoked: true as const });
     throw new BatonError(
       "NOT_FOUND",
@@ -191,7 +185,7 @@ export const listUsers = operation("GET /users", {
   summary: "All users",
   replies: { 200: z.object({ users: z.array(UserBody) }) },
   async handler(services) {
-    return answer(200, { users: (await accessOf(services).users.list()).map(userBody) });
+    return answer(200, { users: (await services.access.users.list()).map(userBody) });
   },
 });
 
@@ -203,7 +197,7 @@ export const addUser = operation("POST /users", {
   audits: ({ body: { name, permission } }) => ({ name, permission }),
   replies: { 201: UserBody },
   async handler(services, { body, principal }) {
-    const user = await accessOf(services).users.add({ ...body, by: principalText(principal!) });
+    const user = await services.access.users.add({ ...body, by: principalText(principal!) });
     return answer(201, userBody(user));
   },
 });
@@ -216,7 +210,7 @@ export const setPassword = operation("PUT /users/{name}/password", {
   body: z.strictObject({ password: Password }),
   replies: { 200: UserBody },
   async handler(services, { params, body }) {
-    const user = await accessOf(services).users.setPassword(params.name, body.password);
+    const user = await services.access.users.setPassword(params.name, body.password);
     if (user) return answer(200, userBody(user));
     throw noSuchUser(params.name);
   },
@@ -229,7 +223,7 @@ export const removeUser = operation("DELETE /users/{name}", {
   params: UserParams,
   replies: { 200: z.object({ name: z.string(), removed: z.literal(true) }) },
   async handler(services, { params }) {
-    if (await accessOf(services).users.remove(params.name))
+    if (await services.access.users.remove(params.name))
       return answer(200, { name: params.name, removed: true as const });
     throw noSuchUser(params.name);
   },

@@ -5,7 +5,6 @@ import type { AgentView } from "../../../controller/agent-directory.ts";
 import { AGENT_NAME, REQUEST_ID } from "../../../core/agent.ts";
 import { BatonError } from "../../../core/errors.ts";
 import { Name } from "../../bodies/fields.ts";
-import { controllerOf } from "../../node-services.ts";
 import { answer, operation } from "../../operation.ts";
 import { toWire } from "../../schema/to-wire.ts";
 
@@ -79,7 +78,7 @@ export const v1ListAgents = operation("GET /v1/agents", {
   }),
   replies: { 200: z.object({ agents: z.array(AgentBody) }) },
   async handler(services, { query }) {
-    const agents = await controllerOf(services).agents(query.include_removed === "true");
+    const agents = await services.controller.agents(query.include_removed === "true");
     return answer(200, { agents: agents.map(agentBody) });
   },
 });
@@ -91,7 +90,7 @@ export const v1AgentHeartbeat = operation("POST /v1/agents/heartbeat", {
   body: HeartbeatBody,
   replies: { 200: z.object({ ok: z.literal(true), leader_epoch: z.int() }) },
   async handler(services, { body: { agent, ...sign } }) {
-    const { leaderEpoch } = await controllerOf(services).heartbeat({ ...sign, name: agent });
+    const { leaderEpoch } = await services.controller.heartbeat({ ...sign, name: agent });
     return answer(200, { ok: true, leader_epoch: leaderEpoch });
   },
 });
@@ -103,7 +102,7 @@ export const v1RemoveAgent = operation("DELETE /v1/agents/{agent_name}", {
   params: z.strictObject({ agent_name: AgentName }),
   replies: { 200: z.object({ ok: z.literal(true), deleted: z.boolean() }) },
   async handler(services, { params }) {
-    return answer(200, { ok: true, deleted: await controllerOf(services).removeAgent(params.agent_name) });
+    return answer(200, { ok: true, deleted: await services.controller.removeAgent(params.agent_name) });
   },
 });
 
@@ -118,7 +117,7 @@ export const v1Events = operation("GET /v1/events", {
   query: z.strictObject({ since: EventId.optional() }),
   replies: {},
   handler(services, { query, headers }) {
-    const controller = controllerOf(services);
+    const controller = services.controller;
     const since = lastSeen(headers["last-event-id"]) ?? query.since ?? null;
     return { events: (signal) => controller.events(since, signal) };
   },

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";
 import { parseJobId, type JobId } from "../../../core/ids.ts";
-import { controllerOf, type NodeServices } from "../../node-services.ts";
+import type { NodeServices } from "../../node-services.ts";
 import { IdParams, JobIdText } from "../../bodies/fields.ts";
 import { traceIn } from "../../../transport/hop-headers.ts";
 import { JobBody, JobSummaryBody, Status, jobBody, jobSummary } from "../../bodies/job-body.ts";
@@ -28,7 +28,7 @@ export const v1SubmitJobs = operation("POST /v1/jobs", {
     const requests = many
       ? body.map((job, index) => submitRequest(services, job, index))
       : [submitRequest(services, body, null)];
-    const { jobs, leaderEpoch } = await controllerOf(services).submit(requests, { trace: traceIn(headers) });
+    const { jobs, leaderEpoch } = await services.controller.submit(requests, { trace: traceIn(headers) });
     const bodies = jobs.map(({ id, status }) => ({ job_id: id, status, leader_epoch: leaderEpoch }));
     return answer(200, many ? bodies : bodies[0]!);
   },

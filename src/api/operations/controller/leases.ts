@@ -11,7 +11,6 @@ import { traceHeaders } from "../../../core/trace.ts";
 import { LOG_LEVELS, type ClaimedJob } from "../../../store/store.ts";
 import { Instant, JobIdText, milliseconds, Name, whole } from "../../bodies/fields.ts";
 import { Status } from "../../bodies/job-body.ts";
-import { controllerOf } from "../../node-services.ts";
 import { answer, operation } from "../../operation.ts";
 import { fromWire, toWire } from "../../schema/to-wire.ts";
 import {
@@ -121,7 +120,7 @@ export const v1Lease = operation("POST /v1/leases", {
   async handler(services, { body, caller = STAYS }) {
     const { leaderEpoch, ...request } = leaseRequest(body);
     const known = leaderEpoch == null ? request : { ...request, leaderEpoch };
-    const lease = await controllerOf(services).lease(known, caller);
+    const lease = await services.controller.lease(known, caller);
     return lease ? answer(200, leaseBody(lease)) : answer(204, null);
   },
 });
@@ -134,7 +133,7 @@ export const v1RenewLease = operation("POST /v1/leases/renew", {
   replies: { 200: RenewedBody },
   async handler(services, { body }) {
     const { lease_id, agent } = body;
-    const { leaseMs, leaderEpoch, cancelled } = await controllerOf(services).renew(agent, lease_id);
+    const { leaseMs, leaderEpoch, cancelled } = await services.controller.renew(agent, lease_id);
     return answer(200, {
       lease_id,
       leader_epoch: leaderEpoch,
@@ -253,7 +252,7 @@ export const v1PostResults = operation("POST /v1/results", {
   replies: { 200: z.union([ResultBody, z.array(ResultBody)]) },
   async handler(services, { body }) {
     const many = Array.isArray(body);
-    const answers = await controllerOf(services).results((many ? body : [body]).map(agentResult));
+    const answers = await services.controller.results((many ? body : [body]).map(agentResult));
     const bodies = answers.map(resultBody);
     if (many) return answer(200, bodies);
     const [only] = answers;
@@ -270,7 +269,7 @@ export const v1PostLogs = operation("POST /v1/logs", {
   body: LogsRequestBody,
   replies: { 200: z.object({ accepted: z.int() }) },
   async handler(services, { body }) {
-    const accepted = await controllerOf(services).report(agentReport(body));
+    const accepted = await services.controller.report(agentReport(body));
     return answer(200, { accepted });
   },
 });
