@@ -27,7 +27,7 @@ function held() {
   return { task, reasons, end: () => ends.splice(0).forEach((end) => end()), running: () => ends.length };
 }
 
-describe("an agent", () => {
+describe("an agent", { concurrency: true }, () => {
   it("runs what it leases and posts the results, with the epochs of job and leader", async (t) => {
     const controllers = await FakeControllers.open(t);
     await startAgent(t, controllers, { tasks: [quick] });

@@ -24,7 +24,7 @@ function sleeper(name: string, ms: number, polite: boolean): Task {
   };
 }
 
-describe("an agent that is stopped", () => {
+describe("an agent that is stopped", { concurrency: true }, () => {
   it("finishes short jobs, gives long ones back without burning anything, and leases no more", async (t) => {
     const controllers = await FakeControllers.open(t);
     const { agent } = await startAgent(t, controllers, {

@@ -50,7 +50,7 @@ function poll(leader: ClusterConnection): Promise<ClusterAnswer> {
   return leader.postToLeader("/v1/leases", () => body, { timeoutMs: 25_000, signal, moves: true });
 }
 
-describe("a way to the leader", () => {
+describe("a way to the leader", { concurrency: true }, () => {
   it("goes where a standby points to, and straight there the next time", async (t) => {
     const controllers = await FakeControllers.open(t, { nodes: 3 });
     const [first, standby] = controllers.nodes;
@@ -158,7 +158,7 @@ describe("a way to the leader", () => {
   });
 });
 
-describe("an agent whose leader changes", () => {
+describe("an agent whose leader changes", { concurrency: true }, () => {
   it("renews at the new one, and posts its logs and its result there under the new epoch", async (t) => {
     const controllers = await FakeControllers.open(t, { nodes: 3, leaseMs: 3_000 });
     const { task, open, begun } = gated();

@@ -68,14 +68,6 @@ describe("a node on the embedded store", () => {
     assert.deepEqual((await finished(second, short)).attempts, 1);
   });
 
-  it("refuses a data directory that another node uses, and that one is unharmed", async (t) => {
-    const settings = { STORE: "sqlite", DATA: await temporaryDirectory(t) };
-    const echo = { name: "echo", run: (payload: unknown) => payload };
-    const first = await nodeHere(t, { settings, tasks: [echo] });
-    await assert.rejects(nodeHere(t, { settings }), { code: "DATA_IN_USE", message: /in use by another/ });
-    assert.equal(await resultOf(first, await submit(first, "echo", { payload: "fine" })), "fine");
-  });
-
   it("raises the epoch of its leadership with each start", async (t) => {
     const settings = { STORE: "sqlite", DATA: await temporaryDirectory(t) };
     const epochs: number[] = [];
