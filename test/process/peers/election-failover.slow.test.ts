@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { before, describe, it } from "node:test";
+import { systemClock } from "../../../src/platform/clock.ts";
 import { roleOf } from "../../support/cluster.ts";
 import { listedFile } from "../../support/host-cluster.ts";
 import { LeaderClaims } from "../../support/leader-claims.ts";
@@ -21,6 +22,18 @@ describe("a cluster at its default times", () => {
   before(async () => {
     cluster = await PeerCluster.start(suite, { file: listedFile });
     claims = new LeaderClaims(suite, () => cluster.nodes);
+  });
+
+  it("does not change its leader for one that is slow for less than its lease", async () => {
+    const { name, node, epoch } = await cluster.leader();
+    node.signal("SIGSTOP");
+    // The seed elects anew after 2 s. Its own trust ends 3.5 s after the last renewal, which may be a second ago.
+    await systemClock.sleep(2_100);
+    node.signal("SIGCONT");
+    await cluster.gathered();
+    const now = await cluster.leader();
+    assert.deepEqual([now.name, now.epoch], [name, epoch]);
+    claims.assertOneAtATime();
   });
 
   it("has another leader when its leader stands still, and the old one follows when it goes on", async (t) => {
