@@ -115,11 +115,6 @@ export function hasCapability(node: Pick<NodeInfo, "capabilities">, capability: 
   return node.capabilities.includes(capability);
 }
 
-/** From 0 to 1. */
-export function nodeLoad({ cpu, memory }: Pick<NodeLoad, "cpu" | "memory">): number {
-  return (cpu + memory) / 2;
-}
-
 export interface NodeCounts {
   readonly joining: number;
   readonly active: number;
