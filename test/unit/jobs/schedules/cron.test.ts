@@ -305,7 +305,7 @@ describe("following()", () => {
           }
         },
       ),
-      { numRuns: 150 },
+      { numRuns: 300 },
     );
   });
 
@@ -331,7 +331,7 @@ describe("following()", () => {
           assert.deepEqual(found, expected);
         },
       ),
-      { numRuns: 20 },
+      { numRuns: 40 },
     );
   });
 
@@ -350,7 +350,7 @@ describe("following()", () => {
           }
         },
       ),
-      { numRuns: 4 },
+      { numRuns: 8 },
     );
   });
 

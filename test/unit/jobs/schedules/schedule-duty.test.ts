@@ -407,7 +407,7 @@ describe("whatever happens to leaders, clock and store", () => {
             assert.deepEqual(fired, wanted);
           }),
       ),
-      { numRuns: 30 },
+      { numRuns: 60 },
     );
   });
 });

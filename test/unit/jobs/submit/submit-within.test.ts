@@ -106,7 +106,7 @@ describe("submitting with a client of the caller", () => {
           assert.deepEqual(within.map(answered), own.map(answered));
         },
       ),
-      { numRuns: 15 },
+      { numRuns: 40 },
     );
   });
 
