@@ -20,16 +20,16 @@ export interface ClusterOptions {
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** Everything that is waited for when a node falls silent takes 1.5 s. Shorter, and a busy machine looks like a dead one. */
+/** Everything that is waited for when a node falls silent takes 3 s. Half of that, and a busy machine looks like a dead one. */
 export const QUICK: Readonly<Record<string, string>> = {
-  LEADER__LEASE: "1500ms",
-  LEADER__RENEW: "300ms",
-  LEADER__MARGIN: "400ms",
+  LEADER__LEASE: "3s",
+  LEADER__RENEW: "500ms",
+  LEADER__MARGIN: "500ms",
   LEADER__RETRY: "100ms",
   NODE__HEARTBEAT: "250ms",
-  NODE__DEAD_AFTER: "1500ms",
-  WORKER__LEASE: "1500ms",
-  WORKER__RENEW: "300ms",
+  NODE__DEAD_AFTER: "3s",
+  WORKER__LEASE: "3s",
+  WORKER__RENEW: "500ms",
 };
 
 export class TestCluster {

@@ -85,7 +85,7 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
     guarantees: node.guarantees,
     peers: fabricOf(settings) === "peers" ? peersText(settings) : null,
     warnings,
-    access: accessText(settings, node.guarantees, node.services.access!),
+    access: accessText(settings, node.guarantees, node.services.access),
     command: invocation(terminal),
   });
   trimMemoryWhenIdle(terminal.clock);

@@ -80,7 +80,7 @@ describe("any node answers for any job", () => {
 
   it("a job longer than its lease is renewed, and taken for nobody's", async () => {
     const { client } = cluster.node("ada");
-    const { job_id } = await client.submit({ task: "work", queue: "bob", payload: { ms: 2_200 } });
+    const { job_id } = await client.submit({ task: "work", queue: "bob", payload: { ms: 4_000 } });
     const { job } = await client.wait(job_id, { timeoutMs: 10_000 });
     assert.deepEqual([job.status, job.attempts, job.crashes, job.worker], ["completed", 1, 0, "bob"]);
   });

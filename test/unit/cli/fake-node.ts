@@ -163,6 +163,7 @@ export function nodeBody(over: Readonly<Record<string, unknown>> = {}): Record<s
     version: "0.1.0",
     started_at: "2026-01-01T00:00:00.000Z",
     load: { jobs: 3, connections: 1, cpu: 0.256, memory: 0.5, loop_lag_ms: 1.4 },
+    reach: [],
     ...over,
   };
 }
