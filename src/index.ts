@@ -2,7 +2,7 @@
  * The public API of the package: exports of this file are stable, everything else may change.
  *
  * It supports three uses of Baton: writing tasks (`defineTask`), running a node inside another program (`createNode`),
- * and calling nodes that run elsewhere (`BatonClient`, which `baton/client` exports without the server).
+ * and calling nodes that run elsewhere (`BatonClient`, which `batonjs/client` exports without the server).
  */
 
 // Tasks

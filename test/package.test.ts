@@ -113,8 +113,8 @@ describe("the package", () => {
     const file = join(directory, "user.js");
     writeFileSync(
       file,
-      `import { createNode, defineTask, loadSettings, isFinal } from "baton";
-       import { BatonClient } from "baton/client";
+      `import { createNode, defineTask, loadSettings, isFinal } from "batonjs";
+       import { BatonClient } from "batonjs/client";
        const shout = defineTask({ name: "shout", run: (text) => text.toUpperCase() });
        const { settings } = loadSettings({ environment: {}, flags: { store: "memory", "http.port": "0" } });
        await using node = await createNode({ settings, tasks: [shout] });
@@ -137,9 +137,9 @@ describe("the package", () => {
     writeFileSync(join(directory, "tsconfig.json"), JSON.stringify(config));
     writeFileSync(
       join(directory, "typed.ts"),
-      `import { createNode, defineTask } from "baton";
-       import type { TaskContext } from "baton";
-       import { BatonClient } from "baton/client";
+      `import { createNode, defineTask } from "batonjs";
+       import type { TaskContext } from "batonjs";
+       import { BatonClient } from "batonjs/client";
        import { z } from "zod";
        const double = defineTask({
          name: "double",

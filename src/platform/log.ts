@@ -2,8 +2,8 @@
 
 import type Pino from "pino";
 import type { DestinationStream } from "pino";
-import type Pretty from "pino-pretty";
 import { loadPackage } from "./load-package.ts";
+import { prettyStream } from "./pretty-log.ts";
 
 export type LogFields = Readonly<Record<string, unknown>>;
 
@@ -42,17 +42,8 @@ export function createLog(options: LogOptions): Log {
   const terminal = options.destination === undefined && process.stdout.isTTY;
   const pretty = options.format === "pretty" || (options.format === "auto" && terminal);
   // Both write synchronously: the line that tells why a process ended must not die with it.
-  const stream = pretty
-    ? loadPackage<typeof Pretty>("pino-pretty")({
-        colorize: terminal && !process.env["NO_COLOR"],
-        destination: options.destination ?? 1,
-        // A reader of this terminal knows them.
-        ignore: "node,role",
-        singleLine: true,
-        sync: true,
-        translateTime: "SYS:HH:MM:ss.l",
-      })
-    : (options.destination ?? pino.destination({ fd: 1, sync: true }));
+  const lines = options.destination ?? pino.destination({ fd: 1, sync: true });
+  const stream = pretty ? prettyStream(lines, terminal && !process.env["NO_COLOR"]) : lines;
   return pino(
     {
       level: options.level,

@@ -7,7 +7,8 @@
  */
 
 import type { Socket } from "node:net";
-import { Client, type Connection } from "pg";
+import type { Connection } from "pg";
+import { Client } from "./package.ts";
 import type { Clock } from "../../clock.ts";
 import { NoAnswer, translated } from "./errors.ts";
 

@@ -14,20 +14,13 @@
  */
 
 import type { Socket } from "node:net";
-import {
-  Pool,
-  types as pgTypes,
-  type ClientBase,
-  type Connection,
-  type CustomTypesConfig,
-  type PoolClient,
-  type QueryConfig,
-} from "pg";
+import type { ClientBase, Connection, CustomTypesConfig, PoolClient, QueryConfig } from "pg";
 import { BatonError } from "../../../core/errors.ts";
 import type { Clock } from "../../clock.ts";
 import { Lifecycle } from "../../service.ts";
 import { isAborted, isLost, translated, NoAnswer } from "./errors.ts";
 import { directly, type ConnectionMode, throughPooler } from "./connection-mode.ts";
+import { Pool, types as pgTypes } from "./package.ts";
 import type { PoolerCheck } from "./pooler-check.ts";
 
 export interface Statement {

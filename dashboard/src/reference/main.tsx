@@ -1,0 +1,7 @@
+import "../style.css";
+import "./reference.css";
+import "../shell/theme.ts";
+import { render } from "preact";
+import { Reference } from "./reference.tsx";
+
+render(<Reference />, document.getElementById("page")!);
