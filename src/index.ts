@@ -21,7 +21,7 @@ export { JobAborted } from "./jobs/run/job-run.ts";
 export { JobFailed, JobHandle } from "./jobs/submit/job-handle.ts";
 
 // A node in this process
-export { createNode } from "./node/baton-node.ts";
+export { createNode } from "./node/create-node.ts";
 export type { BatonNode, NodeOptions } from "./node/baton-node.ts";
 export { loadSettings } from "./config/load-settings.ts";
 export type { Loaded, LoadOptions } from "./config/load-settings.ts";
