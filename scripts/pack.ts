@@ -6,7 +6,7 @@
  *   dist/bin            the launcher, as it is here
  *   dist/dist           src as JavaScript with declarations and source maps, because Node strips no types below node_modules
  *   dist/dist/commonjs  the client once more, for those who cannot `require` a module
- *   dist/dist/vendor    the parts of zod that are used, with their declarations
+ *   dist/dist/vendor    the parts of zod and of Standard Schema that are used, with their declarations
  *   dist/dashboard      the built pages
  *   dist/docs, …        what people read
  *
@@ -30,8 +30,11 @@ const SHIPPED = ["bin", "dashboard/dist", "docs", "README.md", "CHANGELOG.md", "
 /** What is taken over as it is. Scripts and what only a checkout needs stay behind. */
 const OF_BOTH = ["version", "license", "type"];
 const OF_NODE = ["name", "description", "bin", "engines", "peerDependencies", "peerDependenciesMeta"];
-/** Copied into the package, so that it is no dependency of it. */
-const VENDORED = "zod";
+/** Copied into the package, so that they are no dependencies of it, with the module that stands for each. */
+const VENDORED: Readonly<Record<string, string>> = {
+  zod: "index.js",
+  "@standard-schema/spec": "dist/index.js",
+};
 /** Bundlers may leave out what a program does not use: nothing happens at import but in these. */
 const SIDE_EFFECTS = ["./dist/cli/main.js", "./dist/*/*-main.js", "./dist/*/*/*-main.js"];
 
@@ -60,7 +63,7 @@ export function manifestFor(root: Manifest): Manifest {
   return {
     ...taken(root, [...OF_BOTH, ...OF_NODE]),
     dependencies: Object.fromEntries(
-      Object.entries(root["dependencies"] as Manifest).filter(([name]) => name !== VENDORED),
+      Object.entries(root["dependencies"] as Manifest).filter(([name]) => !(name in VENDORED)),
     ),
     exports: Object.fromEntries(
       Object.entries(exportedFrom(root)).map(([name, file]) => [name, conditionsOf(file)]),
@@ -118,7 +121,7 @@ function build(out: string, exported: readonly string[], started: readonly strin
   mkdirSync(out, { recursive: true });
   const directory = join(out, "dist");
   compile("tsconfig.pack.json", directory);
-  vendor(directory);
+  for (const name of Object.keys(VENDORED)) vendor(directory, name);
   makeCommonJs(out);
   const modules = [...exported, ...started].map((file) => join(out, built(file, ".js")));
   keepReachable(directory, [...modules, join(out, COMMONJS_CLIENT)], ".js");
@@ -127,18 +130,22 @@ function build(out: string, exported: readonly string[], started: readonly strin
 }
 
 /** Its licence comes with it. What of it is not used is deleted with all else that no entry leads to. */
-function vendor(directory: string): void {
-  const copy = join(directory, "vendor", VENDORED);
-  cpSync(join(ROOT, "node_modules", VENDORED), copy, {
+function vendor(directory: string, name: string): void {
+  const vendored = join(directory, "vendor");
+  const copy = join(vendored, name);
+  cpSync(join(ROOT, "node_modules", name), copy, {
     recursive: true,
     filter: (source) =>
       /(?:^[^.]*|\.js|\.d\.ts|LICENSE)$/.test(basename(source)) && basename(source) !== "src",
   });
+  const specifier = new RegExp(`((?:from|import)[\\s(]*")${name}(/[^"]+)?"`, "g");
   for (const file of filesIn(directory)) {
-    if (!/\.(?:js|d\.ts)$/.test(file) || file.startsWith(copy)) continue;
+    if (!/\.(?:js|d\.ts)$/.test(file) || file.startsWith(vendored)) continue;
     const path = relative(dirname(file), copy);
-    const specifier = new RegExp(`((?:from|import)[\\s(]*")${VENDORED}(/[^"]+)?"`, "g");
-    rewrite(file, specifier, `$1${path.startsWith(".") ? path : `./${path}`}$2/index.js"`);
+    const from = path.startsWith(".") ? path : `./${path}`;
+    rewrite(file, specifier, (_, before: string, part?: string) =>
+      part === undefined ? `${before}${from}/${VENDORED[name]}"` : `${before}${from}${part}/index.js"`,
+    );
   }
 }
 
@@ -148,8 +155,12 @@ function filesIn(directory: string): string[] {
     .map((entry) => join(entry.parentPath, entry.name));
 }
 
-function rewrite(file: string, pattern: RegExp, replacement: string): void {
-  writeFileSync(file, readFileSync(file, "utf8").replaceAll(pattern, replacement));
+function rewrite(
+  file: string,
+  pattern: RegExp,
+  change: (match: string, ...groups: string[]) => string,
+): void {
+  writeFileSync(file, readFileSync(file, "utf8").replaceAll(pattern, change));
 }
 
 /** Its types are those of the module: two sets of classes with private fields would be two types to a compiler. */
@@ -195,7 +206,8 @@ function compile(project: string, outDir: string): void {
   run(args, "src could not be compiled; see above");
   // The compiler rewrites the extensions in JavaScript alone.
   for (const file of filesIn(outDir))
-    if (file.endsWith(".d.ts")) rewrite(file, /((?:from|import)[\s(]*"\.{1,2}\/[^"]+)\.ts"/g, '$1.js"');
+    if (file.endsWith(".d.ts"))
+      rewrite(file, /((?:from|import)[\s(]*"\.{1,2}\/[^"]+)\.ts"/g, (_, start) => `${start}.js"`);
 }
 
 function run(args: readonly string[], complaint: string): void {

@@ -36,7 +36,7 @@ export async function sendFile(
   const { directory, name, cacheControl } = file;
   const type = TYPES[extname(name)];
   if (!FILE_NAME.test(name) || type === undefined) return false;
-  const found = await readAccepted(join(directory, name), String(request.headers["accept-encoding"] ?? ""));
+  const found = await readAccepted(join(directory, name), request.headers["accept-encoding"] ?? "");
   if (found === null) return false;
   const etag = `"${createHash("sha256").update(found.content).digest("base64url")}"`;
   reply.headers({ etag, "cache-control": cacheControl, vary: "accept-encoding" });

@@ -4,9 +4,11 @@
  */
 
 import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
 import { BatonError } from "../core/errors.ts";
 
-const require = createRequire(import.meta.url);
+const SELF = fileURLToPath(import.meta.url);
+const require = createRequire(SELF);
 
 /** Optional peer dependencies: what each is for, and the range that package.json declares. */
 export const OPTIONAL_PACKAGES: Readonly<Record<string, { readonly use: string; readonly range: string }>> = {
@@ -28,10 +30,13 @@ export function loadPackage<Package>(name: string): Package {
 
 /** What to type, if the error says that an optional package is not installed; else null. */
 export function missingPackage(name: string, error: unknown): BatonError | null {
-  const { code, message } = error as NodeJS.ErrnoException;
+  const { code, requireStack } = error as {
+    readonly code?: string;
+    readonly requireStack?: readonly string[];
+  };
   const optional = OPTIONAL_PACKAGES[name];
   // One that is there and lacks a dependency of its own is another fault.
-  if (!optional || code !== "MODULE_NOT_FOUND" || !message.includes(`'${name}'`)) return null;
+  if (!optional || code !== "MODULE_NOT_FOUND" || requireStack?.[0] !== SELF) return null;
   const wanted = `${name}@${optional.range}`;
   return new BatonError(
     "BAD_CONFIG",

@@ -1,9 +1,8 @@
 /** Logs: JSON on stdout, readable lines on a terminal. All other code depends only on the small interface. */
 
 import type Pino from "pino";
-import type { DestinationStream } from "pino";
 import { loadPackage } from "./load-package.ts";
-import { prettyStream } from "./pretty-log.ts";
+import { prettyStream, type LineStream } from "./pretty-log.ts";
 
 export type LogFields = Readonly<Record<string, unknown>>;
 
@@ -21,7 +20,7 @@ export interface LogOptions {
   /** The node's name, in every line. */
   readonly name: string;
   /** Where lines go; stdout when left out. */
-  readonly destination?: DestinationStream;
+  readonly destination?: LineStream;
 }
 
 /** Wherever these stand, at the top of a line's fields or one level down, their values are not written. */

@@ -9,7 +9,6 @@
  */
 
 import { styleText } from "node:util";
-import type { DestinationStream } from "pino";
 
 const COLOURS = { error: "red", warn: "yellow", info: "green", debug: "blue" } as const;
 /** Where the serializer of errors puts what it knows (log.ts). */
@@ -20,7 +19,12 @@ const INDENT = "    ";
 // oxlint-disable-next-line no-control-regex
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
 
-export function prettyStream(destination: DestinationStream, coloured: boolean): DestinationStream {
+/** Takes whole lines with their ends. */
+export interface LineStream {
+  write(line: string): unknown;
+}
+
+export function prettyStream(destination: LineStream, coloured: boolean): LineStream {
   return { write: (line) => destination.write(prettyLine(line, coloured)) };
 }
 

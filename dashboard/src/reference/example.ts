@@ -24,6 +24,7 @@ export function exampleOf(given: DocumentSchema): unknown {
       return schema.minimum !== undefined && schema.minimum > 0 ? schema.minimum : 0;
     case "boolean":
       return false;
+    case undefined:
     default:
       return null;
   }

@@ -1,6 +1,5 @@
 import "../style.css";
 import "./reference.css";
-import "../shell/theme.ts";
 import { render } from "preact";
 import { Reference } from "./reference.tsx";
 

@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { TextField } from "../parts/schema-form.tsx";
+import { nextTheme, theme } from "../shell/theme.ts";
 import { API } from "./address.ts";
 import { operationsOf, schemaIn, type ApiDocument, type ListedOperation } from "./document.ts";
 import { RequestForm } from "./request-form.tsx";
@@ -37,7 +38,10 @@ export function Reference() {
           {described.info.title} {described.info.version}: API reference
         </h1>
         <p class="muted">
-          {described.info.description} <a href="../openapi.json">openapi.json</a>
+          {described.info.description} <a href="../openapi.json">openapi.json</a>{" "}
+          <button type="button" class="small" onClick={nextTheme}>
+            theme: {theme.value}
+          </button>
         </p>
       </header>
       <div class="reference-tools">

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
 import { BatonError } from "../../../src/core/errors.ts";
 import { loadPackage, missingPackage, OPTIONAL_PACKAGES } from "../../../src/platform/load-package.ts";
 
@@ -10,15 +12,21 @@ const manifest = JSON.parse(readFileSync(new URL("../../../package.json", import
   readonly peerDependenciesMeta: Readonly<Record<string, { readonly optional: boolean }>>;
 };
 
-function notFound(name: string): Error {
-  return Object.assign(new Error(`Cannot find module '${name}'\nRequire stack:\n- /x/pg/index.js`), {
-    code: "MODULE_NOT_FOUND",
-  });
+const LOADER = fileURLToPath(new URL("../../../src/platform/load-package.ts", import.meta.url));
+
+/** As Node says it of a package that is required from there. */
+function notFoundFrom(path: string): unknown {
+  try {
+    createRequire(path)("nosuch-package-of-baton");
+  } catch (error) {
+    return error;
+  }
+  throw new Error("there is such a package");
 }
 
 describe("an optional package", () => {
   it("that is not installed: one line says what it is for and what to type", () => {
-    const error = missingPackage("pg", notFound("pg"));
+    const error = missingPackage("pg", notFoundFrom(LOADER));
     assert.ok(error instanceof BatonError);
     assert.equal(error.code, "BAD_CONFIG");
     assert.equal(
@@ -28,8 +36,8 @@ describe("an optional package", () => {
   });
 
   it("that lacks a package of its own, and one that is not optional, fail as they do", () => {
-    assert.equal(missingPackage("pg", notFound("pg-protocol")), null);
-    assert.equal(missingPackage("nosuch", notFound("nosuch")), null);
+    assert.equal(missingPackage("pg", notFoundFrom("/x/node_modules/pg/index.js")), null);
+    assert.equal(missingPackage("nosuch", notFoundFrom(LOADER)), null);
     assert.throws(() => loadPackage("nosuch-package-of-baton"), { code: "MODULE_NOT_FOUND" });
   });
 

@@ -90,6 +90,6 @@ describe("the log", () => {
       '{"level":"warn","time":"2026-01-31T09:00:00.007Z","msg":"a \\u001b[2J b","text":"\\u001b[31m"}';
     const plain = prettyLine(json, false);
     assert.match(plain, /\.007\] WARN: a \\u001b\[2J b \{"text":"\\u001b\[31m"\}\n$/);
-    assert.match(prettyLine(json, true), /\u001b\[33mWARN\u001b\[39m/);
+    assert.ok(prettyLine(json, true).includes("\u001b[33mWARN\u001b[39m"));
   });
 });
