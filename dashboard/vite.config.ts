@@ -1,5 +1,9 @@
-/** One script, one style sheet and one worker: a page that is open while nodes are upgraded has all it needs already. */
+/**
+ * Two pages: the dashboard and the API reference. Each loads all it needs at once, so that a page that is open while nodes are
+ * upgraded lacks nothing.
+ */
 
+import { join } from "node:path";
 import { defineConfig } from "vite";
 
 export default defineConfig({
@@ -14,6 +18,9 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: false,
     reportCompressedSize: false,
+    rolldownOptions: {
+      input: ["index.html", "reference.html"].map((page) => join(import.meta.dirname, page)),
+    },
   },
   worker: { format: "es" },
 });

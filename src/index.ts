@@ -2,7 +2,7 @@
  * The public API of the package: exports of this file are stable, everything else may change.
  *
  * It supports three uses of Baton: writing tasks (`defineTask`), running a node inside another program (`createNode`),
- * and calling nodes that run elsewhere (`BatonClient`, which `baton/client` exports without the server).
+ * and calling nodes that run elsewhere (`BatonClient`, which `batonjs/client` exports without the server).
  */
 
 // Tasks
@@ -21,7 +21,7 @@ export { JobAborted } from "./jobs/run/job-run.ts";
 export { JobFailed, JobHandle } from "./jobs/submit/job-handle.ts";
 
 // A node in this process
-export { createNode } from "./node/baton-node.ts";
+export { createNode } from "./node/create-node.ts";
 export type { BatonNode, NodeOptions } from "./node/baton-node.ts";
 export { loadSettings } from "./config/load-settings.ts";
 export type { Loaded, LoadOptions } from "./config/load-settings.ts";

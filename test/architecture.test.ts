@@ -79,15 +79,26 @@ const UNEXPLAINED_LINES_MAX = 60;
 const FORWARD_ONLY = ["src/node", "src/peers/bully", "src/push/ownership"];
 
 const src = new Sources(read("src/**/*.ts"));
-const declared = new Set(
-  Object.keys(
-    (JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { dependencies: Record<string, string> })
-      .dependencies,
-  ),
-);
+const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+  readonly dependencies: Readonly<Record<string, string>>;
+  readonly peerDependencies: Readonly<Record<string, string>>;
+};
+const optional = Object.keys(manifest.peerDependencies);
+const declared = new Set([...Object.keys(manifest.dependencies), ...optional]);
 
 describe("the tree of src", () => {
   it("was found", () => assert.ok(src.files.length > 100, `${src.files.length} files`));
+
+  it("imports only types of optional packages: their values are loaded with an error that says what to type", () => {
+    const value = new RegExp(
+      `^import (?!type )[^;]*? from "(?:${optional.join("|")})";$|import\\("(?:${optional.join("|")})"\\)`,
+      "m",
+    );
+    assert.deepEqual(
+      src.files.filter(({ text }) => value.test(text)).map(({ path }) => path),
+      [],
+    );
+  });
 
   const rules: [string, () => string[]][] = [
     ["core imports only core", () => src.coreImportsOnlyCore()],
@@ -142,7 +153,7 @@ describe("the tree of the dashboard", () => {
       [...text.matchAll(/^import (?!type )[^;]*? from "(?:\.\.\/)+src\/([^"]+)";$/gm)]
         .filter(
           (match) =>
-            !/^(?:core\/|platform\/(?:clock|loop)\.ts$|client\/(?:route-request|client-error|streams\/resumable-stream)\.ts$)/.test(
+            !/^(?:core\/|platform\/(?:clock|loop)\.ts$|client\/(?:route-request|client-error|streams\/(?:resumable-stream|event-parser))\.ts$)/.test(
               match[1]!,
             ),
         )

@@ -198,9 +198,9 @@ describe("the documentation", () => {
       return name;
     });
     const paths = {
-      baton: [join(root, "src/index.ts")],
-      "baton/client": [join(root, "src/client/baton-client.ts")],
-      "baton/task": [join(root, "src/jobs/tasks/task.ts")],
+      batonjs: [join(root, "src/index.ts")],
+      "batonjs/client": [join(root, "src/client/baton-client.ts")],
+      "batonjs/task": [join(root, "src/jobs/tasks/task.ts")],
     };
     const compilerOptions = { allowImportingTsExtensions: true, paths };
     writeFileSync(

@@ -35,7 +35,7 @@ function manifestAt(path: string): Manifest {
  */
 describe("the package", () => {
   const directory = mkdtempSync(join(tmpdir(), "baton-package-"));
-  const installed = join(directory, "node_modules", "baton");
+  const installed = join(directory, "node_modules", "batonjs");
   const bin = join(installed, "bin", "baton.mjs");
   after(() => rmSync(directory, { recursive: true, force: true }));
 
@@ -109,12 +109,29 @@ describe("the package", () => {
     assert.equal((await node.stop()).code, 0);
   });
 
+  it("says in one line which driver to install, where a server is used without one", async () => {
+    const args = [
+      "start",
+      "--tasks",
+      directory,
+      "--store",
+      "postgres://nobody@127.0.0.1:1/none",
+      "--port",
+      "0",
+    ];
+    await using node = script(bin, args, { cwd: directory });
+    const { code, err } = await node.ended;
+    assert.equal(code, 78, err);
+    assert.match(err, /a store on PostgreSQL needs the package pg, .*type: npm install "pg@/);
+    assert.doesNotMatch(err, /\n\s+at /);
+  });
+
   it("can be imported, whole or only its client", async () => {
     const file = join(directory, "user.js");
     writeFileSync(
       file,
-      `import { createNode, defineTask, loadSettings, isFinal } from "baton";
-       import { BatonClient } from "baton/client";
+      `import { createNode, defineTask, loadSettings, isFinal } from "batonjs";
+       import { BatonClient } from "batonjs/client";
        const shout = defineTask({ name: "shout", run: (text) => text.toUpperCase() });
        const { settings } = loadSettings({ environment: {}, flags: { store: "memory", "http.port": "0" } });
        await using node = await createNode({ settings, tasks: [shout] });
@@ -131,15 +148,16 @@ describe("the package", () => {
 
   it("gives its types to those who compile against it", () => {
     link("@types/node");
+    link("zod");
     const options = { module: "nodenext", target: "es2024", lib: ["es2024", "esnext.disposable"] };
     const strict = { strict: true, noEmit: true, types: ["node"], skipLibCheck: false };
     const config = { compilerOptions: { ...options, ...strict }, files: ["typed.ts"] };
     writeFileSync(join(directory, "tsconfig.json"), JSON.stringify(config));
     writeFileSync(
       join(directory, "typed.ts"),
-      `import { createNode, defineTask } from "baton";
-       import type { TaskContext } from "baton";
-       import { BatonClient } from "baton/client";
+      `import { createNode, defineTask } from "batonjs";
+       import type { TaskContext } from "batonjs";
+       import { BatonClient } from "batonjs/client";
        import { z } from "zod";
        const double = defineTask({
          name: "double",

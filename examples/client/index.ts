@@ -9,7 +9,7 @@
  * The first line says which node to kill.
  */
 
-import { BatonClient } from "baton/client";
+import { BatonClient } from "batonjs/client";
 
 // Addresses from BATON_URL; of nodes that are not listed there it learns by itself.
 await using client = new BatonClient({ timeoutMs: 30_000 });

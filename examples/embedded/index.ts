@@ -4,7 +4,7 @@
  *     npx node examples/embedded/index.ts
  */
 
-import { createNode, defineTask, JobFailed, loadSettings, PermanentError } from "baton";
+import { createNode, defineTask, JobFailed, loadSettings, PermanentError } from "batonjs";
 import { z } from "zod";
 
 const invoice = defineTask({

@@ -6,7 +6,7 @@
  *     npx node examples/langid/submit.ts "Guten Tag" "Buenos días"
  */
 
-import { BatonClient } from "baton/client";
+import { BatonClient } from "batonjs/client";
 import type { Identified } from "./tasks/identify-language.ts";
 
 const SAMPLES = [

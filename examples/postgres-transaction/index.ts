@@ -5,7 +5,7 @@
  *     DATABASE_URL=postgres://user@host/database npx node examples/postgres-transaction/index.ts
  */
 
-import { createNode, defineTask, JobHandle, loadSettings, type JobId } from "baton";
+import { createNode, defineTask, JobHandle, loadSettings, type JobId } from "batonjs";
 import { Pool } from "pg";
 import { z } from "zod";
 

@@ -55,6 +55,9 @@ export type {
   ScheduleBody,
 } from "../api/bodies/schedule-body.ts";
 
+/** Not every runtime has a `process`. */
+const environment: Readonly<Record<string, string | undefined>> = globalThis.process?.env ?? {};
+
 const TIMEOUT_MS = 30_000;
 const GIVE_UP_AFTER_MS = 30_000;
 /** What the node's answer may take beyond the wait that was asked for. Smaller, and a busy node looks like a silent one. */
@@ -72,7 +75,7 @@ export class BatonClient implements AsyncDisposable {
 
   constructor(options: BatonClientOptions = {}) {
     const { clock = systemClock, random = systemRandom, discover = true, retry = true } = options;
-    const token = options.token ?? (process.env["BATON_TOKEN"] || undefined);
+    const token = options.token ?? (environment["BATON_TOKEN"] || undefined);
     this.#clock = clock;
     this.#random = random;
     this.#retry = retry;
@@ -80,7 +83,7 @@ export class BatonClient implements AsyncDisposable {
     this.#connection = new ClusterConnection(
       { clock, random },
       {
-        urls: addressesOf(options.urls ?? options.url ?? (process.env["BATON_URL"] || DEFAULT_URL)),
+        urls: addressesOf(options.urls ?? options.url ?? (environment["BATON_URL"] || DEFAULT_URL)),
         connect: options.connect ?? ((url) => new HttpConnection(url, clock, token)),
         discover: discover && retry,
         retry,
@@ -294,7 +297,7 @@ export class BatonClient implements AsyncDisposable {
   /** Without retries there is no second try that a key would be needed for. */
   #keyed(jobs: readonly JobRequestBody[]): JobRequestBody[] {
     if (!this.#retry) return [...jobs];
-    const batch = this.#random.timedUuid();
+    const batch = this.#random.uuid();
     return jobs.map((job, n) =>
       job.idempotency_key === undefined ? { ...job, idempotency_key: `client:${batch}:${n}` } : job,
     );

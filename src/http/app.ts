@@ -24,7 +24,8 @@ import type { DashboardOptions } from "./dashboard.ts";
 import { EventStreams } from "./event-streams.ts";
 import { OriginGuard } from "./origin-guard.ts";
 import { RateLimits } from "./rate-limits.ts";
-import { NO_COMPILERS, servePages } from "./pages.ts";
+import { NO_COMPILERS } from "./no-compilers.ts";
+import { servePages } from "./pages.ts";
 import {
   bindOperations,
   countRequests,
@@ -130,9 +131,7 @@ export async function buildApp(
     return streams.endAll();
   });
   app.setErrorHandler(failWith);
-  const onNotFound = (request: FastifyRequest, reply: FastifyReply): void =>
-    failWith(noSuchRoute(request), request, reply);
-  app.setNotFoundHandler(onNotFound);
+  app.setNotFoundHandler((request, reply) => failWith(noSuchRoute(request), request, reply));
 
   app.decorate("openStreams", () => streams.size + (peers?.streams ?? 0));
   bindOperations(app, {
@@ -150,8 +149,6 @@ export async function buildApp(
     version: services.version,
     operations: OPERATIONS,
     dashboard: options.dashboard ?? { enabled: false },
-    onError: failWith,
-    onNotFound,
   });
   if (prefix !== "") {
     checkPrefix(prefix, ["/docs", "/assets", ...OPERATIONS.map((operation) => operation.path)]);

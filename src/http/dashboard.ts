@@ -1,13 +1,12 @@
 /**
- * Serves the files of the dashboard, built by `npm run build:dashboard`, unchanged. They contain no data of the
- * cluster, so every caller that reaches the port may read them; the page reads its data from the API, as any caller.
+ * Serves the files of the pages (dashboard and API reference), built by `npm run build:dashboard`, unchanged. They contain
+ * no data of the cluster; a page reads its data from the API, as any caller.
  */
 
-import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import fastifyStatic from "@fastify/static";
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { sendFile } from "./static-files.ts";
 
 export interface DashboardOptions {
   readonly enabled: boolean;
@@ -16,7 +15,6 @@ export interface DashboardOptions {
 }
 
 const BUILT = fileURLToPath(new URL("../../dashboard/dist", import.meta.url));
-const YEAR_MS = 365 * 86_400_000;
 
 /**
  * Text that people put into jobs, logs and names is shown on this page. Should some of it ever become markup, it still runs
@@ -39,50 +37,43 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   "cross-origin-resource-policy": "same-origin",
 };
 
-export async function serveDashboard(app: FastifyInstance, options: DashboardOptions): Promise<void> {
-  const directory = options.directory ?? BUILT;
-  await app.register(async (scope) => {
-    scope.addHook("onRequest", (_request, reply, done) => {
-      reply.headers(PAGE_HEADERS);
-      done();
-    });
-    await scope.register(fastifyStatic, {
-      root: join(directory, "assets"),
-      prefix: "/assets/",
-      preCompressed: true,
-      // Their names change with their content.
-      immutable: true,
-      maxAge: YEAR_MS,
-      suppressWarning: true,
-    });
-    const page = file(directory, "index.html");
-    for (const path of ["/", "/index.html"]) scope.get(path, { schema: { hide: true } }, page);
-    scope.get("/favicon.svg", { schema: { hide: true } }, file(directory, "favicon.svg"));
-  });
+/** The page has one address, and its content changes: always asked for, mostly answered with 304. */
+const REVALIDATED = "no-cache";
+/** The names of assets change with their content. */
+const IMMUTABLE = "public, max-age=31536000, immutable";
+
+/** Looks for a page with every request: one that is built while the node runs is there at once. */
+export function builtPage(name: string, directory = BUILT) {
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    reply.headers(PAGE_HEADERS);
+    if (await sendFile(request, reply, { directory, name, cacheControl: REVALIDATED })) return reply;
+    return reply
+      .code(503)
+      .type("text/html; charset=utf-8")
+      .header("cache-control", "no-store")
+      .send(NOT_BUILT);
+  };
 }
 
-/** Looked for with every request: a page that is built while the node runs is there at once. */
-function file(directory: string, name: string) {
-  return (_request: FastifyRequest, reply: FastifyReply): FastifyReply => {
-    if (!existsSync(join(directory, name))) {
-      return reply
-        .code(503)
-        .type("text/html; charset=utf-8")
-        .header("cache-control", "no-store")
-        .send(NOT_BUILT);
-    }
-    // The name stays and the content does not: always asked for, mostly answered with 304.
-    return reply.header("cache-control", "no-cache").sendFile(name, directory, { cacheControl: false });
+/** Of all pages: scripts and styles. */
+export function builtAssets(directory = BUILT) {
+  const assets = join(directory, "assets");
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const { "*": name } = request.params as { readonly "*": string };
+    reply.headers(PAGE_HEADERS);
+    if (await sendFile(request, reply, { directory: assets, name, cacheControl: IMMUTABLE })) return reply;
+    reply.callNotFound();
+    return reply;
   };
 }
 
 const NOT_BUILT = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
-<title>Baton: the dashboard is not built</title>
-<h1>The dashboard is not built</h1>
+<title>Baton: this page is not built</title>
+<h1>This page is not built</h1>
 <p>This node runs, and its API answers; only the page is missing. In the checkout that it was started from, type:</p>
 <pre>npm run build:dashboard</pre>
-<p>and load this page again. The node need not be restarted. The API is shown at <a href="docs">docs</a>.</p>
+<p>and load this page again. The node need not be restarted. The API is described by <a href="/openapi.json">openapi.json</a>.</p>
 </html>
 `;

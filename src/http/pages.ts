@@ -1,66 +1,32 @@
-/**
- * The pages for people: the OpenAPI document, the page that shows it, and the dashboard. They have a Fastify instance of
- * their own, which the first request for one of them builds: its plugins would take a third of the start of a node.
- * The instance that listens authenticates these requests and passes them on.
- */
+/** The pages for people: the dashboard, and the API reference with the OpenAPI document that it shows. */
 
-import Fastify from "fastify";
-import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from "fastify";
+import type { FastifyInstance } from "fastify";
 import type { Operation } from "../api/operation.ts";
-import type { DashboardOptions } from "./dashboard.ts";
+import { builtAssets, builtPage, type DashboardOptions } from "./dashboard.ts";
+import { openApiDocument } from "./openapi.ts";
 
 export interface PagesOptions {
   readonly version: string;
   readonly operations: readonly Operation[];
   readonly dashboard: DashboardOptions;
-  readonly onError: (error: unknown, request: FastifyRequest, reply: FastifyReply) => void;
-  readonly onNotFound: (request: FastifyRequest, reply: FastifyReply) => void;
 }
 
-/** Requests and replies are checked and written by api/schema/operation-schema.ts; Fastify need not load its compilers. */
-export const NO_COMPILERS: Pick<FastifyServerOptions, "schemaController"> = {
-  schemaController: {
-    compilersFactory: {
-      buildValidator: (() => () => () => true) as never,
-      buildSerializer: (() => () => JSON.stringify) as never,
-    },
-  },
-};
-
-const DOCS = ["/openapi.json", "/docs", "/docs/*"];
-const DASHBOARD = ["/", "/index.html", "/favicon.svg", "/assets/*"];
-
-export function servePages(app: FastifyInstance, options: PagesOptions): void {
-  let pages: Promise<FastifyInstance> | null = null;
-  const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    const built = await (pages ??= buildPages(options));
-    const headers = reply.getHeaders();
-    reply.hijack();
-    for (const [name, value] of Object.entries(headers))
-      if (value !== undefined) reply.raw.setHeader(name, value);
-    built.routing(Object.assign(request.raw, { id: request.id }), reply.raw);
-  };
-  for (const url of DOCS) app.get(url, handler);
-  if (options.dashboard.enabled) {
-    for (const url of DASHBOARD) app.get(url, { config: { access: "public" } }, handler);
-  }
-  app.addHook("onClose", async () => (await pages)?.close());
-}
-
-async function buildPages(options: PagesOptions): Promise<FastifyInstance> {
-  const app = Fastify({
-    ...NO_COMPILERS,
-    logger: false,
-    genReqId: (request) => (request as unknown as { readonly id: string }).id,
+export function servePages(app: FastifyInstance, { version, operations, dashboard }: PagesOptions): void {
+  // Made by the first request for it: the schemas of all operations take a tenth of a second.
+  let document: string | null = null;
+  app.get("/openapi.json", (_request, reply) => {
+    document ??= JSON.stringify(openApiDocument(version, operations));
+    return reply.type("application/json; charset=utf-8").send(document);
   });
-  app.setErrorHandler(options.onError);
-  app.setNotFoundHandler(options.onNotFound);
-  const { serveDocs } = await import("./openapi.ts");
-  await serveDocs(app, options);
-  if (options.dashboard.enabled) {
-    const { serveDashboard } = await import("./dashboard.ts");
-    await serveDashboard(app, options.dashboard);
-  }
-  await app.ready();
-  return app;
+  // The addresses in the page are relative, so that they hold behind any prefix.
+  app.get("/docs", (_request, reply) => reply.redirect("docs/", 308));
+  app.get("/docs/", builtPage("reference.html"));
+  app.get("/docs/assets/*", builtAssets());
+  if (!dashboard.enabled) return;
+  // Whoever reaches the port may read the page. It has to load before anybody can sign in.
+  const config = { access: "public" } as const;
+  for (const url of ["/", "/index.html"])
+    app.get(url, { config }, builtPage("index.html", dashboard.directory));
+  app.get("/favicon.svg", { config }, builtPage("favicon.svg", dashboard.directory));
+  app.get("/assets/*", { config }, builtAssets(dashboard.directory));
 }

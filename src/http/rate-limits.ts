@@ -9,7 +9,7 @@ import Fastify from "fastify";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { principalText } from "../core/access/permissions.ts";
 import { BatonError } from "../core/errors.ts";
-import { NO_COMPILERS } from "./pages.ts";
+import { NO_COMPILERS } from "./no-compilers.ts";
 
 type Limit = (
   request: FastifyRequest,

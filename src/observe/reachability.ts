@@ -4,7 +4,8 @@
  * else would show.
  */
 
-import type { Agent } from "undici";
+import http from "node:http";
+import https from "node:https";
 import type { NodeInfo, Reach } from "../core/node.ts";
 import type { Clock } from "../platform/clock.ts";
 import { Deadline, Loop } from "../platform/loop.ts";
@@ -81,20 +82,14 @@ export interface Probe {
 }
 
 export function httpProbe(clock: Clock): Probe {
-  let agent: Agent | null = null;
+  // A connection for each address stays open between two looks, so that a look costs next to nothing.
+  const options = { keepAlive: true, maxSockets: 1 };
+  const agents = { "http:": new http.Agent(options), "https:": new https.Agent(options) };
   return {
     async ask(url, deadlineMs) {
-      // A connection for each address stays open between two looks, so that a look costs next to nothing.
-      const undici = await import("undici");
-      agent ??= new undici.Agent({
-        connections: 1,
-        keepAliveTimeout: 30_000,
-        connect: { timeout: deadlineMs },
-      });
       using late = new Deadline(clock, deadlineMs);
       try {
-        const answer = await undici.request(url, { dispatcher: agent, signal: late.signal });
-        await answer.body.dump();
+        await answered(url, agents, late.signal);
         return null;
       } catch (error) {
         const { code, message } = error as { code?: string; message?: string };
@@ -102,8 +97,32 @@ export function httpProbe(clock: Clock): Probe {
       }
     },
     async close() {
-      await agent?.destroy();
-      agent = null;
+      for (const agent of Object.values(agents)) agent.destroy();
     },
   };
+}
+
+interface Agents {
+  readonly "http:": http.Agent;
+  readonly "https:": https.Agent;
+}
+
+async function answered(url: string, agents: Agents, signal: AbortSignal): Promise<void> {
+  const isSecure = url.startsWith("https:");
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const request = isSecure
+    ? https.get(url, { agent: agents["https:"], signal })
+    : http.get(url, { agent: agents["http:"], signal });
+  request.once("error", reject);
+  request.once("response", (reply) => {
+    reply.once("end", resolve).once("error", reject).resume();
+  });
+  try {
+    await promise;
+  } catch (error) {
+    // The server closed it while it was idle, before it could know of this request.
+    const isStale = request.reusedSocket && (error as NodeJS.ErrnoException).code === "ECONNRESET";
+    if (!isStale) throw error;
+    await answered(url, agents, signal);
+  }
 }

@@ -1,9 +1,8 @@
 /** Logs: JSON on stdout, readable lines on a terminal. All other code depends only on the small interface. */
 
 import type Pino from "pino";
-import type { DestinationStream } from "pino";
-import type Pretty from "pino-pretty";
 import { loadPackage } from "./load-package.ts";
+import { prettyStream, type LineStream } from "./pretty-log.ts";
 
 export type LogFields = Readonly<Record<string, unknown>>;
 
@@ -21,7 +20,7 @@ export interface LogOptions {
   /** The node's name, in every line. */
   readonly name: string;
   /** Where lines go; stdout when left out. */
-  readonly destination?: DestinationStream;
+  readonly destination?: LineStream;
 }
 
 /** Wherever these stand, at the top of a line's fields or one level down, their values are not written. */
@@ -42,17 +41,8 @@ export function createLog(options: LogOptions): Log {
   const terminal = options.destination === undefined && process.stdout.isTTY;
   const pretty = options.format === "pretty" || (options.format === "auto" && terminal);
   // Both write synchronously: the line that tells why a process ended must not die with it.
-  const stream = pretty
-    ? loadPackage<typeof Pretty>("pino-pretty")({
-        colorize: terminal && !process.env["NO_COLOR"],
-        destination: options.destination ?? 1,
-        // A reader of this terminal knows them.
-        ignore: "node,role",
-        singleLine: true,
-        sync: true,
-        translateTime: "SYS:HH:MM:ss.l",
-      })
-    : (options.destination ?? pino.destination({ fd: 1, sync: true }));
+  const lines = options.destination ?? pino.destination({ fd: 1, sync: true });
+  const stream = pretty ? prettyStream(lines, terminal && !process.env["NO_COLOR"]) : lines;
   return pino(
     {
       level: options.level,

@@ -173,16 +173,16 @@ async function earliest(
   onBegin: (end: () => void) => void,
 ): Promise<undefined> {
   if (signal?.aborted) return;
-  const { promise, resolve } = Promise.withResolvers<undefined>();
-  const end = (): void => {
-    cancel();
-    signal?.removeEventListener("abort", end);
-    resolve(undefined);
-  };
-  const cancel = clock.after(ms, end);
-  signal?.addEventListener("abort", end, { once: true });
-  onBegin(end);
-  await promise;
+  await new Promise<void>((resolve) => {
+    const end = (): void => {
+      cancel();
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const cancel = clock.after(ms, end);
+    signal?.addEventListener("abort", end, { once: true });
+    onBegin(end);
+  });
 }
 
 /** A signal that is aborted after `ms`, or with one of the others. Dispose of it (`using`) to release the timer. */
@@ -216,16 +216,15 @@ export class Deadline {
  * ignored.
  */
 export async function doneBefore(work: Promise<void>, signal: AbortSignal): Promise<boolean> {
-  const { promise: aborted, resolve } = Promise.withResolvers<boolean>();
-  const abort = (): void => resolve(false);
-  signal.addEventListener("abort", abort, { once: true });
-  if (signal.aborted) abort();
-  work.catch(() => {});
-  try {
-    return await Promise.race([aborted, work.then(() => true)]);
-  } finally {
-    signal.removeEventListener("abort", abort);
+  if (signal.aborted) {
+    work.catch(() => {});
+    return false;
   }
+  return new Promise((resolve, reject) => {
+    const abort = (): void => resolve(false);
+    signal.addEventListener("abort", abort, { once: true });
+    work.then(() => resolve(true), reject).finally(() => signal.removeEventListener("abort", abort));
+  });
 }
 
 /** Does something with each of them, so many at a time. Rejects with the first failure. */

@@ -1,4 +1,9 @@
-import { randomBytes, randomUUID, randomUUIDv7 } from "node:crypto";
+/**
+ * Chance. Loaded by the client too, which runs where Node's own crypto is older or missing: only those parts import it
+ * that are for nodes.
+ */
+
+import type * as NodeCrypto from "node:crypto";
 
 /** Chance is passed in like time, so that a test can repeat it. */
 export interface Random {
@@ -11,11 +16,16 @@ export interface Random {
 
 export const systemRandom: Random = {
   chance: () => Math.random(),
-  timedUuid: () => randomUUIDv7(),
-  uuid: () => randomUUID(),
+  timedUuid: () => nodeCrypto().randomUUIDv7(),
+  uuid: () => crypto.randomUUID(),
 };
+
+let loaded: typeof NodeCrypto | null = null;
+function nodeCrypto(): typeof NodeCrypto {
+  return (loaded ??= process.getBuiltinModule("node:crypto"));
+}
 
 /** 256 bits that cannot be guessed, as text for a file or a variable. Not of `Random`: no test may want it repeatable. */
 export function newSecret(): string {
-  return randomBytes(32).toString("base64url");
+  return nodeCrypto().randomBytes(32).toString("base64url");
 }

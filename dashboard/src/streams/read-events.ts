@@ -6,7 +6,7 @@
  * from time to time when it has no connection left to stream it.
  */
 
-import { createParser } from "eventsource-parser";
+import { EventParser } from "../../../src/client/streams/event-parser.ts";
 import { problemIn } from "../api/problem.ts";
 
 export interface StreamEvent {
@@ -41,21 +41,19 @@ export async function readEvents(url: string, options: ReadOptions): Promise<voi
   }).finally(() => clearTimeout(timer));
   if (!reply.ok || !reply.body) throw problemIn(reply.status, await reply.json().catch(() => null));
   options.onOpen?.();
-  let come: StreamEvent[] = [];
-  const parser = createParser({
-    onEvent: ({ event, id, data }) =>
-      void come.push({ event: event ?? "message", id: id ?? null, data: JSON.parse(data) as unknown }),
-  });
+  const parser = new EventParser();
   const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
   try {
     for (;;) {
       timer = setTimeout(() => silent.abort(), SILENCE_MS);
       const { done, value } = await reader.read().finally(() => clearTimeout(timer));
       if (done) return;
-      parser.feed(value);
-      if (come.length === 0) continue;
-      options.onEvents(come);
-      come = [];
+      const come = parser.feed(value).map(({ event = "message", id = null, data }) => ({
+        event,
+        id,
+        data: JSON.parse(data) as unknown,
+      }));
+      if (come.length > 0) options.onEvents(come);
     }
   } finally {
     void reader.cancel().catch(() => {});

@@ -5,7 +5,7 @@
  */
 
 import { setImmediate } from "node:timers/promises";
-import { defineTask } from "baton/task";
+import { defineTask } from "batonjs/task";
 import { eld } from "eld/medium";
 import { z } from "zod";
 

@@ -4,7 +4,7 @@
  *     baton submit crunch '{"below":3000000}' --wait
  */
 
-import type { TaskContext } from "baton/task";
+import type { TaskContext } from "batonjs/task";
 
 /** Without it, a node would answer nobody and renew no lease until the last prime was found. */
 export const isolation = "thread";

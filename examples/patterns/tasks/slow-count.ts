@@ -7,7 +7,7 @@
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import type { TaskContext } from "baton/task";
+import type { TaskContext } from "batonjs/task";
 
 export default async function slowCount(
   payload: { readonly to?: number; readonly everyMs?: number } | null,

@@ -1,7 +1,7 @@
 /** A long task to watch: progress, a log line for every page, and it stops between two pages when it is told to. */
 
 import { setTimeout } from "node:timers/promises";
-import { defineTask } from "baton/task";
+import { defineTask } from "batonjs/task";
 import { z } from "zod";
 
 export default defineTask({

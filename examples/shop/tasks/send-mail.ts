@@ -1,7 +1,7 @@
 /** A task that fails for a reason: addresses that end in `.invalid` do not exist, today or tomorrow. */
 
 import { setTimeout } from "node:timers/promises";
-import { defineTask } from "baton/task";
+import { defineTask } from "batonjs/task";
 import { z } from "zod";
 
 export default defineTask({

@@ -46,11 +46,10 @@ export function askEtcd(question: Question): Promise<EtcdMember[]> {
 }
 
 async function askMember(endpoint: string, { clock, deadlineMs }: Question): Promise<EtcdMember> {
-  const { request } = await import("undici");
   using late = new Deadline(clock, deadlineMs);
   const get = async (path: string): Promise<unknown> => {
-    const { body } = await request(`${endpoint}${path}`, { signal: late.signal });
-    return JSON.parse(await body.text());
+    const reply = await fetch(`${endpoint}${path}`, { signal: late.signal });
+    return reply.json();
   };
   try {
     const [version, health] = await Promise.all([get("/version"), get("/health")]);
@@ -63,7 +62,7 @@ async function askMember(endpoint: string, { clock, deadlineMs }: Question): Pro
       reason: well === "true" ? null : `is not healthy${reason ? `: ${reason}` : ""}`,
     };
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
+    const { code, message } = ((error as Error).cause ?? error) as NodeJS.ErrnoException;
     const why = late.expired ? "not in time" : (code ?? message);
     return { endpoint, version: null, healthy: false, reason: `does not answer (${why})` };
   }

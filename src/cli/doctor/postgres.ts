@@ -243,7 +243,7 @@ export async function askPostgres(
 ): Promise<Answer<PostgresFacts>> {
   // Loaded here: the drivers take longer to load than all the rest.
   const [{ Client }, { PoolerCheck }] = await Promise.all([
-    import("pg"),
+    import("../../platform/drivers/postgres/package.ts"),
     import("../../platform/drivers/postgres/pooler-check.ts"),
   ]);
   const client = new Client({

@@ -4,8 +4,8 @@
  * The libraries that count are loaded with the first text that is not plain ASCII or too long.
  */
 
-import type stringWidth from "string-width";
-import type wrapAnsi from "wrap-ansi";
+import type stringWidth from "fast-string-width";
+import type { wrapAnsi } from "fast-wrap-ansi";
 import { loadPackage } from "../../platform/load-package.ts";
 
 /** CSI with its parameters, OSC up to its end, and other escapes of two characters. */
@@ -41,11 +41,13 @@ const NARROW = /^[ -~¡-¬®-ɏ–…←-↓▁-█░✓]*$/;
 /** How many columns it takes, without its colours. */
 export function columnsOf(text: string): number {
   if (NARROW.test(text)) return text.length;
-  return loadPackage<{ default: typeof stringWidth }>("string-width").default(text);
+  return loadPackage<{ default: typeof stringWidth }>("fast-string-width").default(text);
 }
 
 function wrap(text: string, width: number, options: Parameters<typeof wrapAnsi>[2]): string[] {
-  return loadPackage<{ default: typeof wrapAnsi }>("wrap-ansi").default(text, width, options).split("\n");
+  return loadPackage<{ wrapAnsi: typeof wrapAnsi }>("fast-wrap-ansi")
+    .wrapAnsi(text, width, options)
+    .split("\n");
 }
 
 /** Exactly so many columns: filled up, or cut with an ellipsis. */

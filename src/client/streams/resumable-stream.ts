@@ -4,13 +4,12 @@
  * one. Client and command line read all their streams with it. It knows nothing of Node.
  */
 
-import { createParser } from "eventsource-parser";
-import type { EventSourceMessage } from "eventsource-parser";
 import type { Clock } from "../../platform/clock.ts";
 import { Backoff } from "../../platform/loop.ts";
 import { BatonClientError } from "../client-error.ts";
+import { EventParser, type EventSourceMessage } from "./event-parser.ts";
 
-export type { EventSourceMessage } from "eventsource-parser";
+export type { EventSourceMessage } from "./event-parser.ts";
 
 export interface Resumable<Event> {
   /** Opens it behind what was read; rejects with what the node said. */
@@ -83,12 +82,6 @@ export function mayPass(error: unknown): error is BatonClientError {
 }
 
 async function* messages(chunks: AsyncIterable<string>): AsyncGenerator<EventSourceMessage> {
-  let ready: EventSourceMessage[] = [];
-  const parser = createParser({ onEvent: (message) => ready.push(message) });
-  for await (const chunk of chunks) {
-    parser.feed(chunk);
-    const batch = ready;
-    ready = [];
-    yield* batch;
-  }
+  const parser = new EventParser();
+  for await (const chunk of chunks) yield* parser.feed(chunk);
 }

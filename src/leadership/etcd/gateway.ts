@@ -6,12 +6,15 @@
  * use the next member.
  */
 
-import { Pool, type Dispatcher } from "undici";
+import type * as Undici from "undici";
 import { BatonError } from "../../core/errors.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { parseEtcdUrl, type EtcdAddress } from "../../platform/drivers/server-url.ts";
+import { loadPackage } from "../../platform/load-package.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import { EtcdRefusal, GRPC, refusalIn, translated, unavailable } from "./gateway-errors.ts";
+
+const { Pool } = loadPackage<typeof Undici>("undici");
 
 interface GatewayOptions {
   /** Of one member, or of several with commas between them. */
@@ -35,7 +38,7 @@ const VERSION_MIN = [3, 4] as const;
 export class Gateway extends Lifecycle {
   readonly #o: GatewayOptions;
   readonly #address: EtcdAddress;
-  #pools: readonly Pool[] = [];
+  #pools: readonly Undici.Pool[] = [];
   #current = 0;
   #token: Promise<string | null> | null = null;
   readonly #failures = new Map<string, string>();
@@ -263,13 +266,13 @@ type CallEnd =
  * been sent. `connectMs`, within the deadline: an address that does not answer is given up after this, and nothing was
  * sent there.
  */
-class GatewayCall implements Dispatcher.DispatchHandler {
+class GatewayCall implements Undici.Dispatcher.DispatchHandler {
   readonly end: Promise<CallEnd>;
   readonly #resolve: (end: CallEnd) => void;
   readonly #callOffs: readonly (() => void)[];
   #over = false;
   /** There as soon as the first byte may have left. */
-  #controller: Dispatcher.DispatchController | null = null;
+  #controller: Undici.Dispatcher.DispatchController | null = null;
   #status = 0;
   readonly #chunks: Buffer[] = [];
 
@@ -285,17 +288,17 @@ class GatewayCall implements Dispatcher.DispatchHandler {
     ];
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
+  onRequestStart(controller: Undici.Dispatcher.DispatchController): void {
     // Given up while it waited for a connection: this keeps it from being written after all.
     if (this.#over) controller.abort(new Error("given up before it was sent"));
     else this.#controller = controller;
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number): void {
+  onResponseStart(_controller: Undici.Dispatcher.DispatchController, status: number): void {
     this.#status = status;
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(_controller: Undici.Dispatcher.DispatchController, chunk: Buffer): void {
     this.#chunks.push(chunk);
   }
 
@@ -303,7 +306,7 @@ class GatewayCall implements Dispatcher.DispatchHandler {
     this.#end({ ended: "reply", status: this.#status, body: Buffer.concat(this.#chunks).toString("utf8") });
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+  onResponseError(_controller: Undici.Dispatcher.DispatchController, error: Error): void {
     this.#fail((error as NodeJS.ErrnoException).code ?? error.message);
   }
 

@@ -3,9 +3,6 @@
  * plain numbers, which are read at each scrape.
  */
 
-import type * as Prometheus from "@prometheus-io/client";
-import type { Metric, Registry } from "@prometheus-io/client";
-import { loadPackage } from "../../platform/load-package.ts";
 import { HISTOGRAMS, METRICS } from "./metric-table.ts";
 
 export type Labels = Readonly<Record<string, string>>;
@@ -22,8 +19,7 @@ export class Instruments<
 > {
   readonly contentType = "text/plain; version=0.0.4; charset=utf-8";
   readonly #help: Readonly<Record<string, string>>;
-  readonly #metrics: Metric<string>[] = [];
-  #registry: Registry | null = null;
+  readonly #families: Family[] = [];
 
   /** With other names than those of a node, in tests. */
   constructor(
@@ -33,14 +29,9 @@ export class Instruments<
     this.#help = { ...metrics, ...histograms };
   }
 
-  /** All of them as text. The library is loaded by the first scrape: it takes a tenth of a second, and few nodes are scraped. */
-  text(): Promise<string> {
-    if (this.#registry === null) {
-      const { Registry } = loadPackage<typeof Prometheus>("@prometheus-io/client");
-      this.#registry = new Registry();
-    }
-    for (const metric of this.#metrics.splice(0)) this.#registry.registerMetric(metric);
-    return this.#registry.metrics();
+  /** All of them as text. */
+  async text(): Promise<string> {
+    return this.#families.map(familyText).join("");
   }
 
   register(readings: Readings<Name, Read>): void {
@@ -53,19 +44,40 @@ export class Instruments<
       this.#add(name, "histogram", () => bucketsOf(name, read!()));
   }
 
-  #add(name: string, type: string, values: () => Sample[]): void {
-    const help = this.#help[name]!;
-    const metric = {
-      name,
-      help,
-      type,
-      aggregator: "sum",
-      get: async () => ({ name, help, type, aggregator: "sum", values: values() }),
-      reset: () => {},
-    };
-    // All that a registry asks of a metric; its type names the library's own classes.
-    this.#metrics.push(metric as unknown as Metric<string>);
+  #add(name: string, type: Family["type"], values: Family["values"]): void {
+    this.#families.push({ name, help: this.#help[name]!, type, values });
   }
+}
+
+interface Family {
+  readonly name: string;
+  readonly help: string;
+  readonly type: "counter" | "gauge" | "histogram";
+  readonly values: () => readonly Sample[];
+}
+
+/** In the text format of Prometheus, version 0.0.4. */
+function familyText({ name, help, type, values }: Family): string {
+  const lines = values().map(
+    ({ metricName = name, labels, value }) => `${metricName}${labelsText(labels)} ${numberText(value)}\n`,
+  );
+  return `# HELP ${name} ${escaped(help)}\n# TYPE ${name} ${type}\n${lines.join("")}`;
+}
+
+function labelsText(labels: Sample["labels"]): string {
+  const pairs = Object.entries(labels).map(
+    ([label, value]) => `${label}="${escaped(String(value)).replaceAll('"', '\\"')}"`,
+  );
+  return pairs.length === 0 ? "" : `{${pairs.join(",")}}`;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
+}
+
+function numberText(value: number): string {
+  if (Number.isFinite(value) || Number.isNaN(value)) return String(value);
+  return value > 0 ? "+Inf" : "-Inf";
 }
 
 /** Numbers by the value of one label. */

@@ -1,4 +1,4 @@
-import { defineTask } from "baton/task";
+import { defineTask } from "batonjs/task";
 import { z } from "zod";
 
 /** For the form: a field of each kind. */

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { TaskContext } from "baton/task";
+import type { TaskContext } from "batonjs/task";
 
 interface Narrate {
   readonly lines: number;

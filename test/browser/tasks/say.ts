@@ -1,4 +1,4 @@
-import type { TaskContext } from "baton/task";
+import type { TaskContext } from "batonjs/task";
 
 /** Logs what it is given, word for word, and gives it back. */
 export default function say(

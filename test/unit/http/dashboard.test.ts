@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
@@ -66,6 +66,32 @@ describe("the dashboard of a node", () => {
     assert.equal(small.headers["content-encoding"], "br");
     assert.equal(small.headers["vary"], "accept-encoding");
     assert.ok(small.rawPayload.length < SCRIPT.length / 5);
+    for (const refused of ["br;q=0", "br; q=0.0, identity", "deflate", "brotli"]) {
+      const headers = { "accept-encoding": refused };
+      const { headers: answered, body } = await app.inject({ url: "/assets/index-abc.js", headers });
+      assert.equal(answered["content-encoding"], undefined, refused);
+      assert.equal(body, SCRIPT, refused);
+    }
+    const head = await app.inject({ method: "HEAD", url: "/assets/index-abc.js" });
+    assert.equal(head.headers["content-length"], String(SCRIPT.length));
+    assert.equal(head.body, "");
+  });
+
+  it("answers with 304 to whoever has the content, however its tag is written, and to nobody else", async (t) => {
+    const home = built("tags");
+    const app = await appWith(t, { dashboard: { enabled: true, directory: home } });
+    const { headers } = await app.inject("/");
+    const etag = String(headers["etag"]);
+    const ask = async (tag: string): Promise<number> =>
+      (await app.inject({ url: "/", headers: { "if-none-match": tag } })).statusCode;
+    for (const tag of [etag, `W/${etag}`, `"other", ${etag}`, "*"]) assert.equal(await ask(tag), 304, tag);
+    assert.equal(await ask('"other"'), 200);
+    // As an upgrade of the package leaves it: another page of the same size and the same time.
+    const page = join(home, "index.html");
+    const { atime, mtime } = statSync(page);
+    writeFileSync(page, "<!doctype html><title>baton</title>");
+    utimesSync(page, atime, mtime);
+    assert.equal(await ask(etag), 200);
   });
 
   it("gives no file that is not one of the page's", async (t) => {
@@ -74,6 +100,11 @@ describe("the dashboard of a node", () => {
       "/assets/none.js",
       "/assets/..%2findex.html",
       "/assets/%2e%2e%2f%2e%2e%2fpackage.json",
+      "/assets/..%5cindex.html",
+      "/assets/.hidden.js",
+      "/assets/index-abc.js%00.svg",
+      "/assets/index-abc.js.br",
+      "/docs/assets/..%2findex.html",
       "/assets/",
       "/src",
     ]) {

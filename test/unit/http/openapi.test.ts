@@ -93,8 +93,11 @@ describe("the OpenAPI document", () => {
 
 describe("the docs", () => {
   it("are a page whose files all come from this node", async () => {
+    const moved = await app.inject("/docs");
+    assert.deepEqual([moved.statusCode, moved.headers["location"]], [308, "docs/"]);
     const page = await app.inject("/docs/");
     assert.equal(page.statusCode, 200);
+    assert.match(String(page.headers["content-security-policy"]), /require-trusted-types-for/);
     assert.match(String(page.headers["content-type"]), /text\/html/);
     const links = [...page.body.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1]!);
     assert.ok(links.length > 0);

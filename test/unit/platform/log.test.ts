@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { PassThrough } from "node:stream";
 import { describe, it } from "node:test";
 import { createLog, withFields } from "../../../src/platform/log.ts";
 import type { LogOptions } from "../../../src/platform/log.ts";
+import { prettyLine } from "../../../src/platform/pretty-log.ts";
 
 function lines(options: Partial<LogOptions>, write: (log: ReturnType<typeof createLog>) => void): string[] {
   const written: string[] = [];
@@ -67,11 +66,30 @@ describe("the log", () => {
     );
   });
 
-  it("is for people where they ask for it", async () => {
-    const destination = new PassThrough();
-    const written = once(destination, "data");
-    const log = createLog({ level: "info", format: "pretty", name: "node-1", destination });
-    log.info({ role: "LEADER", jobId: "j" }, "started");
-    assert.match(String(await written), /INFO.*: started \{"jobId":"j"\}/);
+  it("is for people where they ask for it", () => {
+    const written = lines({ format: "pretty", level: "debug" }, (log) => {
+      log.info({ role: "LEADER", jobId: "j" }, "started");
+      log.debug({}, "with nothing else");
+    });
+    assert.match(written[0]!, /^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: started \{"jobId":"j"\}\n$/);
+    assert.match(written[1]!, /DEBUG: with nothing else\n$/);
+  });
+
+  it("shows people the stack of an error, its cause and its other fields", () => {
+    const error = Object.assign(new Error("broken", { cause: new Error("the disk is full") }), {
+      code: "ENOSPC",
+    });
+    const [line] = lines({ format: "pretty" }, (log) => log.error({ error, path: "/jobs" }, "failed"));
+    assert.match(line!, /^\[[^\]]+\] ERROR: failed \{"error":\{"code":"ENOSPC"\},"path":"\/jobs"\}\n/);
+    assert.match(line!, /\n {4}error: Error: broken\n {8}at .*log\.test\.ts/);
+    assert.match(line!, /caused by: Error: the disk is full/);
+  });
+
+  it("writes nothing that a terminal would obey, and colours only where they are wanted", () => {
+    const json =
+      '{"level":"warn","time":"2026-01-31T09:00:00.007Z","msg":"a \\u001b[2J b","text":"\\u001b[31m"}';
+    const plain = prettyLine(json, false);
+    assert.match(plain, /\.007\] WARN: a \\u001b\[2J b \{"text":"\\u001b\[31m"\}\n$/);
+    assert.ok(prettyLine(json, true).includes("\u001b[33mWARN\u001b[39m"));
   });
 });

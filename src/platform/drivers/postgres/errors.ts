@@ -1,7 +1,7 @@
 /** Classifies the errors of statements: rolled back, outcome unknown, refused permanently, or a bug in Baton. */
 
-import { DatabaseError } from "pg";
 import { BatonError } from "../../../core/errors.ts";
+import { DatabaseError } from "./package.ts";
 
 function sqlState(error: unknown): string | null {
   return error instanceof DatabaseError ? (error.code ?? null) : null;

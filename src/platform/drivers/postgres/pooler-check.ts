@@ -6,7 +6,7 @@
  * session.
  */
 
-import { Client } from "pg";
+import { Client } from "./package.ts";
 import type { Clock } from "../../clock.ts";
 import { socketOf } from "./connection-mode.ts";
 import { NoAnswer, translated } from "./errors.ts";

@@ -13,19 +13,13 @@
  * All of this also works behind a transaction pooler, more slowly: see connection-mode.ts.
  */
 
-import {
-  Pool,
-  types as pgTypes,
-  type ClientBase,
-  type CustomTypesConfig,
-  type PoolClient,
-  type QueryConfig,
-} from "pg";
+import type { ClientBase, CustomTypesConfig, PoolClient, QueryConfig } from "pg";
 import { BatonError } from "../../../core/errors.ts";
 import type { Clock } from "../../clock.ts";
 import { Lifecycle } from "../../service.ts";
 import { isAborted, isLost, translated, NoAnswer } from "./errors.ts";
 import { directly, socketOf, type ConnectionMode, throughPooler } from "./connection-mode.ts";
+import { Pool, types as pgTypes } from "./package.ts";
 import type { PoolerCheck } from "./pooler-check.ts";
 
 export interface Statement {

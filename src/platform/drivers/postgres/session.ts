@@ -11,7 +11,6 @@
  * another session, and locks and LISTEN must not be used.
  */
 
-import { Client } from "pg";
 import { BatonError } from "../../../core/errors.ts";
 import type { NodeIdentity } from "../../../core/node.ts";
 import { within } from "../../loop.ts";
@@ -19,6 +18,7 @@ import type { Platform } from "../../platform.ts";
 import { ReconnectingSession, type SessionEvents } from "../reconnecting-session.ts";
 import { inSchema, plainSchema, queryOf, type Queryable, type Statement, types, write } from "./postgres.ts";
 import { isLost, translated } from "./errors.ts";
+import { Client } from "./package.ts";
 import { directly, socketOf, type ConnectionMode, throughPooler } from "./connection-mode.ts";
 import type { PoolerCheck } from "./pooler-check.ts";
 

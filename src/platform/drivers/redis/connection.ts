@@ -7,10 +7,11 @@
  * rejected here at once, whether or not the library reports it. Answers that arrive afterwards are ignored.
  */
 
-import { createClient, type RedisArgument } from "@redis/client";
+import type { RedisArgument } from "@redis/client";
 import type { Clock } from "../../clock.ts";
 import { isElsewhere, translated, type RedisOutcome } from "./errors.ts";
 import type { RedisAddress } from "../server-url.ts";
+import { createClient } from "./package.ts";
 
 export interface RedisConnectionOptions {
   readonly address: RedisAddress;

@@ -1,7 +1,7 @@
 /** Classifies the errors of commands: refused by the server, not sent, or outcome unknown. */
 
-import { ErrorReply } from "@redis/client";
 import { BatonError } from "../../../core/errors.ts";
+import { ErrorReply } from "./package.ts";
 
 /** `not_done`: the server has not carried it out. `unknown`: it may have. */
 export type RedisOutcome = "not_done" | "unknown";

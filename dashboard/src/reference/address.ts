@@ -1,0 +1,2 @@
+/** Where the API is: above this page, whatever the prefix. */
+export const API = new URL("../", document.baseURI).href;
