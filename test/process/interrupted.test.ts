@@ -78,13 +78,13 @@ it("a node that stood still for longer than its lease takes a new term; no job i
   const data = await dataDirectory(t);
   const ledger = join(data, "ledger");
   const settings = {
-    LEADER__LEASE: "1s",
-    LEADER__RENEW: "200ms",
-    LEADER__MARGIN: "300ms",
+    LEADER__LEASE: "3s",
+    LEADER__RENEW: "500ms",
+    LEADER__MARGIN: "500ms",
     LEADER__RETRY: "100ms",
     WORKER__CONCURRENCY: "5",
-    WORKER__LEASE: "500ms",
-    WORKER__RENEW: "100ms",
+    WORKER__LEASE: "3s",
+    WORKER__RENEW: "500ms",
   };
   const node = await NodeProcess.start(t, { data, settings });
   await node.client.putSchedule({ name: "tick", task: "tick", every_ms: 1_000, missed: "run_all" });
@@ -98,7 +98,7 @@ it("a node that stood still for longer than its lease takes a new term; no job i
   });
   node.signal("SIGSTOP");
   const during = node.client.submit({ task: "work", payload: { ms: 0, ledger } });
-  await systemClock.sleep(2_500);
+  await systemClock.sleep(4_000);
   node.signal("SIGCONT");
   submitted.push(await during);
 
