@@ -10,10 +10,10 @@ import { dataDirectory, NodeProcess } from "../../support/process-node.ts";
 import { eventually } from "../../support/wait.ts";
 
 const DRAIN_MS = 1_000;
+const WORKER_LEASE_MS = 3_000;
 const SETTINGS = {
   ...SHORT_LEASES,
-  WORKER__LEASE: "1s",
-  WORKER__RENEW: "300ms",
+  WORKER__LEASE: `${WORKER_LEASE_MS}ms`,
   DRAIN__TIMEOUT: `${DRAIN_MS}ms`,
   DRAIN__CLEANUP: "400ms",
 };
@@ -38,16 +38,15 @@ it("nodes stop, wait and start while their database is away, or was never there"
         await node.processing(job_id);
         const goesAt = Date.now();
         await away();
-        const goneAt = Date.now();
         const [lost] = await eventually("the end of the lease", async () => {
           const lines = logged(node, /the lease on running jobs is lost/);
           return lines.length > 0 ? lines : null;
         });
         const lostAt = Date.parse(lost!.time);
-        t.diagnostic(`${name} went on with its job for ${lostAt - goesAt} ms of a lease of 1000 ms`);
-        // The last renewal that was answered is up to a few hundred ms old.
-        assert.ok(lostAt - goesAt > 400, "it gave up before its lease did");
-        assert.ok(lostAt - goneAt < 5_000, `it went on for ${lostAt - goneAt} ms`);
+        t.diagnostic(`${name} went on with its job for ${lostAt - goesAt} ms of a lease of ${WORKER_LEASE_MS} ms`);
+        // The last renewal that was answered may be as old as half of the lease on a busy machine.
+        assert.ok(lostAt - goesAt > WORKER_LEASE_MS / 4, "it gave up before its lease did");
+        assert.ok(lostAt - goesAt < 3 * WORKER_LEASE_MS, `it went on for ${lostAt - goesAt} ms`);
         const { code, tookMs } = await node.terminate();
         cluster.forget(name);
         t.diagnostic(`stopped within ${tookMs.toFixed(0)} ms`);
