@@ -45,7 +45,7 @@ const TEMPLATES = 1_000;
 /** Finished jobs until there are so many: copies of those that ran, whatever columns they have. */
 export async function multiplyHistory(url: string, count: number): Promise<void> {
   await withClient(url, async (client) => {
-    const had = await client.query<{ n: number }>("SELECT count(*)::int AS n FROM baton.done");
+    const had = await client.query<{ n: number }>("SELECT coalesce(sum(n), 0)::int AS n FROM baton.done");
     const missing = count - had.rows[0]!.n;
     await client.query(
       `CREATE TEMP TABLE old_done AS SELECT * FROM baton.done ORDER BY seq LIMIT ${TEMPLATES};
@@ -78,7 +78,8 @@ async function copies(client: Client, table: "job" | "done"): Promise<string> {
     [table],
   );
   const names = rows.map(({ name }) => name);
-  const values = names.map((name) => (name === "seq" || name === "id" ? `fresh.${name}` : `old.${name}`));
+  const single: Readonly<Record<string, string>> = { seq: "fresh.seq", id: "fresh.id", n: "1" };
+  const values = names.map((name) => single[name] ?? `old.${name}`);
   return `INSERT INTO baton.${table} (${names.join(", ")})
     SELECT ${values.join(", ")} FROM fresh JOIN old_${table} AS old ON old.seq = fresh.template ORDER BY fresh.seq`;
 }

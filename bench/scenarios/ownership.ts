@@ -127,7 +127,7 @@ async function owned(cluster: TestCluster, name: string): Promise<number> {
 /** Jobs that are still in their first run. */
 async function undisturbed(cluster: TestCluster): Promise<number> {
   const [found] = await cluster.sql(
-    "SELECT count(*)::int AS n FROM baton.live WHERE running AND job_epoch = 1",
+    "SELECT count(*)::int AS n FROM baton.live WHERE started_at IS NOT NULL AND job_epoch = 1",
   );
   return found!["n"] as number;
 }

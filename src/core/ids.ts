@@ -57,6 +57,30 @@ export function uuidAt(first: string, index: number): string {
   return `${text.slice(0, 8)}-${text.slice(8)}-${first[14]}${rest}${first.slice(18)}`;
 }
 
+/** One uuid after the other, as `uuidAt` counts them. */
+export class Uuids {
+  readonly #first: string;
+  #index = 0;
+  #head = "";
+  #count = 0xfff;
+  readonly #tail: string;
+
+  constructor(first: string) {
+    this.#first = first;
+    this.#tail = first.slice(18);
+  }
+
+  next(): string {
+    const index = this.#index++;
+    if (++this.#count <= 0xfff)
+      return `${this.#head}${this.#count.toString(16).padStart(3, "0")}${this.#tail}`;
+    const uuid = uuidAt(this.#first, index);
+    this.#head = uuid.slice(0, 15);
+    this.#count = Number.parseInt(uuid.slice(15, 18), 16);
+    return uuid;
+  }
+}
+
 export function isUuid(text: string): boolean {
   return UUID.test(text);
 }

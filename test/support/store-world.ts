@@ -9,7 +9,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { JobId, LeaseId, NodeName } from "../../src/core/ids.ts";
-import { jobId } from "../../src/core/ids.ts";
+import { jobId, uuidAt } from "../../src/core/ids.ts";
 import type { Budgets, Job, JobError, JobStatus } from "../../src/core/jobs/job.ts";
 import { DEFAULT_BUDGETS } from "../../src/core/jobs/job.ts";
 import type { ScheduleDefinition } from "../../src/core/schedules/schedule.ts";
@@ -137,13 +137,21 @@ export class StoreWorld {
     };
   }
 
+  /** With the ids of one batch, which a store may keep as a range. */
+  newBatch(count: number, fields: Partial<NewJob> = {}): NewJob[] {
+    const first = this.#random.timedUuid();
+    return Array.from({ length: count }, (_, at) =>
+      this.newJob({ id: jobId(NODE, uuidAt(first, at)), ...fields }),
+    );
+  }
+
   async submit(fields: Partial<NewJob> = {}): Promise<JobId> {
     const [answer] = await this.store.jobs.submit([this.newJob(fields)], AUTHOR);
     return answer!.id;
   }
 
   async submitMany(count: number, fields: Partial<NewJob> = {}): Promise<JobId[]> {
-    const jobs = Array.from({ length: count }, () => this.newJob(fields));
+    const jobs = this.newBatch(count, fields);
     await this.store.jobs.submit(jobs, AUTHOR);
     return jobs.map((job) => job.id);
   }

@@ -24,6 +24,7 @@ export class ClaimBuffer {
   readonly #giveBack: (job: ClaimedJob) => void;
   #jobs: ClaimedJob[] = [];
   #next = 0;
+  #askAt = 0;
   #finishedInWindow = 0;
   #windowFrom = 0;
   #lastWindow = 0;
@@ -48,6 +49,11 @@ export class ClaimBuffer {
     return this.#recentlyFinished();
   }
 
+  /** Whether half of what is held has just gone: the time to ask for more, so that the answer comes before the rest is gone. */
+  get halfGone(): boolean {
+    return this.size === this.#askAt;
+  }
+
   /** How many more to claim now. Asks only when half of what may be held is gone, to ask for many at once. */
   wanted(running: number): number {
     const { concurrency, prefetchMax } = this.#settings;
@@ -64,6 +70,7 @@ export class ClaimBuffer {
   add(jobs: readonly ClaimedJob[]): void {
     this.#jobs = this.size === 0 ? [...jobs] : [...this.#jobs.slice(this.#next), ...jobs];
     this.#next = 0;
+    this.#askAt = Math.floor((this.size - this.#settings.concurrency) / 2);
     this.#lookLater();
   }
 

@@ -58,7 +58,11 @@ export function outcomeOf(
 /** More is data for a file or a database; a result is kept with its job and sent whole to each caller. */
 export const RESULT_LENGTH_MAX = 8 * 1_048_576;
 
+/** Most handlers return nothing. */
+const COMPLETED: Outcome = Object.freeze({ kind: "completed", result: "null" });
+
 function completed(result: unknown): Outcome {
+  if (result === undefined) return COMPLETED;
   try {
     return { kind: "completed", result: resultText(result) };
   } catch (error) {

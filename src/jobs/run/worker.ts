@@ -287,6 +287,7 @@ export class Worker extends Lifecycle {
       const job = this.#buffer.take();
       if (!job) break;
       void this.#run(job);
+      if (this.#buffer.halfGone && !this.#claiming && this.#wanted() > 0) this.wake();
     }
     this.#starting = false;
   }

@@ -5,7 +5,7 @@
  */
 
 import { BatonError, nearest } from "../../core/errors.ts";
-import { jobId, THING_NAME, type JobId } from "../../core/ids.ts";
+import { jobId, THING_NAME, type JobId, Uuids } from "../../core/ids.ts";
 import { mistakeIn, rareIn, type JobInput } from "../../core/jobs/job-fields.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import { Batcher, byTerm, type UnderTerm } from "../../platform/batcher.ts";
@@ -45,6 +45,9 @@ export interface SubmitterOptions {
   readonly onStored: (jobs: readonly NewJob[], notified: boolean) => void;
 }
 
+/** So far behind may the time in an id be. */
+const SAME_TIME_MS = 10;
+
 type SubmitterPlatform = Pick<Platform, "identity" | "clock" | "random" | "events">;
 
 export class Submitter {
@@ -52,6 +55,8 @@ export class Submitter {
   readonly #batcher: Batcher<NewJob, Submitted>;
   /** Jobs that were handed in and are not stored yet. */
   #unstored = 0;
+  #uuids: Uuids | null = null;
+  #uuidsUntil = -Infinity;
   /** Of a leader, whose term goes along and is compared. */
   readonly #fenced: Batcher<UnderTerm<NewJob, Term>, Submitted>;
 
@@ -179,9 +184,9 @@ export class Submitter {
   }
 
   #newJob(request: SubmitRequest, task: Task | undefined, at: string, trace: string | null): NewJob {
-    const { defaults, identity, random } = this.#options;
+    const { defaults, identity } = this.#options;
     const job: NewJob = {
-      id: request.id ?? jobId(identity.name, random.timedUuid()),
+      id: request.id ?? jobId(identity.name, this.#newUuid()),
       task: request.task,
       queue: request.queue ?? task?.queue ?? "default",
       priority: request.priority ?? task?.priority ?? 0,
@@ -195,6 +200,17 @@ export class Submitter {
     };
     const rare = rareIn(request);
     return rare ? { ...job, ...rare } : job;
+  }
+
+  /** Jobs that are submitted at the same time have consecutive ids: a store may keep them as a range. */
+  #newUuid(): string {
+    const { clock, random } = this.#options;
+    const now = clock.monotonic();
+    if (now >= this.#uuidsUntil) {
+      this.#uuids = new Uuids(random.timedUuid());
+      this.#uuidsUntil = now + SAME_TIME_MS;
+    }
+    return this.#uuids!.next();
   }
 
   /** An unknown task may be submitted: it waits for a node that knows it. */

@@ -3,12 +3,13 @@
 import { write } from "../../platform/drivers/postgres/postgres.ts";
 import { fireSchedule, type ScheduleStore } from "../schedules.ts";
 import { type StoreCache, uuidOf } from "./jobs/store-cache.ts";
+import { covering } from "./jobs/ranges.ts";
 import type { Submit } from "./jobs/submit.ts";
 import type { PostgresScripts } from "./scripts.ts";
 
 const UNFINISHED = write(
   "schedule-unfinished",
-  "SELECT FROM baton.job j JOIN baton.live l ON l.seq = j.seq WHERE j.id = $1",
+  `SELECT FROM baton.job j CROSS JOIN LATERAL (${covering("live", "j.seq")}) AS l WHERE j.id = $1`,
 );
 
 export function fire(parts: {

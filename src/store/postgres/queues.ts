@@ -20,8 +20,8 @@ const LIST = read(
   "queue-list",
   `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
    unfinished AS (
-     SELECT kind, count(*) AS n, count(*) FILTER (WHERE running) AS running,
-       count(*) FILTER (WHERE NOT running AND run_at > (SELECT now FROM clock)) AS later
+     SELECT kind, sum(n) AS n, coalesce(sum(n) FILTER (WHERE started_at IS NOT NULL), 0) AS running,
+       coalesce(sum(n) FILTER (WHERE started_at IS NULL AND run_at > (SELECT now FROM clock)), 0) AS later
      FROM baton.live GROUP BY kind
    )
    SELECT q.name, bool_or(q.paused) AS paused, c.status, coalesce(max(c.n), 0) AS n
@@ -53,10 +53,10 @@ const WAITING_SINCE = read(
    )
    SELECT k.queue, min(w.run_at) AS since FROM (
      SELECT line.kind, head.run_at FROM line CROSS JOIN LATERAL (
-       SELECT l.run_at FROM baton.live l WHERE l.kind = line.kind AND l.priority = line.priority AND ${IN_LINE} AND NOT l.running
+       SELECT l.run_at FROM baton.live l WHERE l.kind = line.kind AND l.priority = line.priority AND ${IN_LINE} AND l.started_at IS NULL
        ORDER BY l.run_at, l.seq LIMIT 1
      ) AS head
-     UNION ALL (SELECT kind, run_at FROM baton.live WHERE suspect AND NOT later AND NOT running LIMIT ${DUE_MAX})
+     UNION ALL (SELECT kind, run_at FROM baton.live WHERE suspect AND NOT later AND started_at IS NULL LIMIT ${DUE_MAX})
      UNION ALL (
        SELECT kind, run_at FROM baton.live WHERE later AND run_at <= (SELECT now FROM clock) ORDER BY run_at, seq LIMIT ${DUE_MAX}
      )

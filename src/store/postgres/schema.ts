@@ -5,9 +5,10 @@
  *   live   the state of a job that is not finished: the only hot table, narrow and small
  *   done   how a job ended
  *
- * Every job has a row in `job` and one in either `live` or `done`. So an index of `job` makes ids and idempotency keys
- * unique, and the payload is never copied. Lists walk `live` and `done` by `seq`, the order of arrival; `job` itself is
- * read by id only, which saves an index in the path of every submit.
+ * Every job has a row in `job`, and one row of either `live` or `done` is about it, which may stand for a whole range of
+ * jobs (jobs/ranges.ts). So an index of `job` makes ids and idempotency keys unique, and the payload is never copied.
+ * Lists walk `live` and `done` by `seq`, the order of arrival; `job` itself is read by id only, which saves an index in
+ * the path of every submit.
  *
  * A claim is a HOT update: no index of `live` contains a column that a claim changes, not even in its predicate (+53 %
  * measured). So a running job stays in the index of its line and is skipped there. The jobs that run under a lease, or
@@ -25,7 +26,8 @@
  */
 
 import { PAST_RUNS_SCHEMA } from "./jobs/past-runs.ts";
-import { SUBMIT_FUNCTIONS, SUBMIT_TRACED, TAGS } from "./jobs/submit-function.ts";
+import { ID_AT, RANGE_MAX } from "./jobs/ranges.ts";
+import { SUBMIT_FUNCTIONS, SUBMIT_RANGED, SUBMIT_TRACED, TAGS } from "./jobs/submit-function.ts";
 
 interface Migration {
   readonly up: readonly string[];
@@ -58,6 +60,20 @@ const TAKE_LOCK = `
   EXCEPTION WHEN lock_not_available THEN
     RETURN NULL;
   END $$`;
+
+/**
+ * A row may stand for several jobs (jobs/ranges.ts). What runs has a `started_at`, so `running` said nothing more; without
+ * the column, every statement of a version that takes a range for a single job fails, on nodes that still run too.
+ */
+const RANGES = [
+  `ALTER SEQUENCE baton.job_seq INCREMENT BY ${RANGE_MAX}`,
+  // The wider row would leave a page too small for three versions of each row: those of a submit, a mark and a claim.
+  "ALTER TABLE baton.live ADD COLUMN n smallint NOT NULL DEFAULT 1, DROP COLUMN running, SET (fillfactor = 40)",
+  "ALTER TABLE baton.done ADD COLUMN n smallint NOT NULL DEFAULT 1",
+  ID_AT,
+  "REVOKE ALL ON FUNCTION baton.id_at(uuid, int) FROM PUBLIC",
+  SUBMIT_RANGED,
+];
 
 /** Numbered from 1; each runs in its own transaction together with the record that it ran. Never edit one that was released. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -341,4 +357,5 @@ export const MIGRATIONS: readonly Migration[] = [
   // A version before this one takes messages by their key, also from queues that are exclusive now.
   { compatibleFrom: 11, up: [MESSAGES_BY_ID] },
   { compatibleFrom: 11, up: [TAKE_LOCK] },
+  { compatibleFrom: 13, up: RANGES },
 ];

@@ -134,7 +134,7 @@ const WRITES: Readonly<Record<string, Write>> = {
         write: () => leader.jobs.claim(request(fence, "a")),
       };
     },
-    trace: "SELECT FROM baton.live WHERE running",
+    trace: "SELECT FROM baton.live WHERE started_at IS NOT NULL",
   },
   "a claim under a lease that is held": {
     async prepare({ leader, fence, running }) {
@@ -146,10 +146,10 @@ const WRITES: Readonly<Record<string, Write>> = {
         write: () => leader.jobs.claim(request(fence, "a")),
       };
     },
-    trace: "SELECT FROM baton.live WHERE running",
+    trace: "SELECT FROM baton.live WHERE started_at IS NOT NULL",
   },
   "a result": settling(COMPLETED, "SELECT FROM baton.done"),
-  "a failure": settling(RETRY, "SELECT FROM baton.live WHERE NOT running"),
+  "a failure": settling(RETRY, "SELECT FROM baton.live WHERE started_at IS NULL"),
   "a report": {
     async prepare({ leader, fence, running }) {
       const run = await running("a");

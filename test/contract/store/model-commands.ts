@@ -10,6 +10,8 @@ const TASKS = ["x", "y"] as const;
 export type Command =
   | {
       do: "submit";
+      /** Jobs in one call, with consecutive ids; a job with a key is alone. */
+      count: number;
       priority: number;
       queue: string;
       task: string;
@@ -27,9 +29,12 @@ export type Command =
       suspect: boolean;
       lease: string;
       opens: boolean;
+      /** Whether the answer gets lost: the claimant does not know of its runs. */
+      lost: boolean;
     }
-  | { do: "settle"; which: number; outcome: Outcome }
-  | { do: "cancel" | "retry" | "remove"; which: number }
+  /** So many runs at once, each with one of the outcomes; `foreign` ones come without what the store keeps with a run. */
+  | { do: "settle"; which: number; outcomes: Outcome[]; foreign: boolean }
+  | { do: "cancel" | "retry" | "remove" | "report"; which: number }
   | { do: "pause"; queue: string; paused: boolean }
   | { do: "renew"; lease: string }
   | { do: "recover" | "overdue" | "off" }
@@ -41,6 +46,8 @@ const leaseName = fc.constantFrom("node-a/1", "node-a/2/0", "agent:x/r/1");
 const lives = fc.constantFrom<string[]>(["1", "2"], ["1", "2"], ["1"], ["2"], ["3"]);
 const which = fc.nat(30);
 const outcome = fc.constantFrom<Outcome>(
+  { kind: "completed", result: "null" },
+  { kind: "completed", result: "null" },
   { kind: "completed", result: "1" },
   { kind: "retry", error: ERROR, delayMs: 0 },
   { kind: "retry", error: ERROR, delayMs: 40 },
@@ -55,6 +62,7 @@ export const COMMANDS = fc.array(
       weight: 5,
       arbitrary: fc.record({
         do: fc.constant("submit" as const),
+        count: fc.constantFrom(1, 1, 2, 5),
         priority: fc.integer({ min: -1, max: 1 }),
         queue,
         task: fc.constantFrom(...TASKS),
@@ -68,21 +76,41 @@ export const COMMANDS = fc.array(
       weight: 5,
       arbitrary: fc.record({
         do: fc.constant("claim" as const),
-        limit: fc.integer({ min: 0, max: 4 }),
+        limit: fc.integer({ min: 0, max: 5 }),
         tasks: fc.constantFrom<string[]>([...TASKS], [...TASKS], ["x"], ["y"], []),
         queue: fc.option(queue),
         except: fc.constantFrom(null, null, ...QUEUES),
         suspect: fc.constantFrom(true, true, false),
         lease: leaseName,
         opens: fc.constantFrom(true, true, true, false),
+        lost: fc.constantFrom(false, false, false, false, false, true),
       }),
     },
-    { weight: 6, arbitrary: fc.record({ do: fc.constant("settle" as const), which, outcome }) },
-    { weight: 2, arbitrary: fc.record({ do: fc.constantFrom("cancel" as const, "retry" as const), which }) },
+    {
+      weight: 6,
+      arbitrary: fc.record({
+        do: fc.constant("settle" as const),
+        which,
+        outcomes: fc.oneof(
+          fc.array(outcome, { minLength: 1, maxLength: 4 }),
+          fc
+            .constantFrom(1, 2, 3, 5)
+            .map((n) => Array.from({ length: n }, (): Outcome => ({ kind: "completed", result: "null" }))),
+        ),
+        foreign: fc.constantFrom(false, false, false, true),
+      }),
+    },
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        do: fc.constantFrom("cancel" as const, "retry" as const, "report" as const),
+        which,
+      }),
+    },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("remove" as const), which }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("pause" as const), queue, paused: fc.boolean() }) },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant("renew" as const), lease: leaseName }) },
-    { weight: 4, arbitrary: fc.record({ do: fc.constantFrom("recover" as const, "overdue" as const) }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant("renew" as const), lease: leaseName }) },
+    { weight: 5, arbitrary: fc.record({ do: fc.constantFrom("recover" as const, "overdue" as const) }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("off" as const) }) },
     { weight: 3, arbitrary: fc.record({ do: fc.constant("crash" as const), lives }) },
     {

@@ -8,9 +8,9 @@ import * as fc from "../../support/fast-check.ts";
 import type { JobId } from "../../../src/core/ids.ts";
 import type { JobStatus, Spent } from "../../../src/core/jobs/job.ts";
 import { DEFAULT_BUDGETS, isFinal, JOB_STATUSES } from "../../../src/core/jobs/job.ts";
-import type { Abandoned, ClaimedJob, Recovered, Verdict } from "../../../src/store/store.ts";
+import type { Abandoned, ClaimedJob, Outcome, Recovered, Run, Verdict } from "../../../src/store/store.ts";
 import type { Promises, StoreWorld } from "../../support/store-world.ts";
-import { AUTHOR, lease } from "../../support/store-world.ts";
+import { AUTHOR, lease, settleRuns } from "../../support/store-world.ts";
 import type { Command } from "./model-commands.ts";
 import { COMMANDS } from "./model-commands.ts";
 
@@ -76,6 +76,8 @@ class Model {
         return this.#retry(command.which);
       case "remove":
         return this.#remove(command.which);
+      case "report":
+        return this.#report(command.which);
       case "pause":
         if (command.paused) this.#paused.add(command.queue);
         else this.#paused.delete(command.queue);
@@ -107,10 +109,11 @@ class Model {
       listed.map((job) => [job.id, job.status, job.jobEpoch, ...spentOf(job), job.runAt]),
       newestFirst.map((job) => [job.id, job.status, job.epoch, ...spentOf(job), job.dueAt]),
     );
-    for (const { id, status, attempts, finishedAt } of listed) {
+    const results = await Promise.all(listed.map(({ id }) => store.jobs.result(id)));
+    for (const [at, { id, status, attempts, finishedAt }] of listed.entries()) {
       assert.equal(finishedAt !== null, isFinal(status), `${id} is ${status} and finished at ${finishedAt}`);
       assert.ok(attempts >= 0);
-      assert.equal((await store.jobs.result(id)) !== null, status === "completed");
+      assert.equal(results[at] !== null, status === "completed");
     }
     const totals = Object.fromEntries(JOB_STATUSES.map((status) => [status, 0])) as Record<JobStatus, number>;
     for (const { counts } of await store.queues.list()) {
@@ -126,31 +129,33 @@ class Model {
   }
 
   async #submit(command: Command & { do: "submit" }): Promise<void> {
-    const { priority, queue, task, delayMs, timeoutMs, maxAttempts, key } = command;
-    const fields = { priority, queue, task, delayMs, timeoutMs, maxAttempts };
-    const wanted = this.#world.newJob({ ...fields, idempotencyKey: key });
-    const [answer] = await this.#world.store.jobs.submit([wanted], AUTHOR);
+    const { count, priority, queue, task, delayMs, timeoutMs, maxAttempts, key } = command;
+    const fields = { priority, queue, task, delayMs, timeoutMs, maxAttempts, idempotencyKey: key };
+    const wanted = this.#world.newBatch(key === null ? count : 1, fields);
+    const answers = await this.#world.store.jobs.submit(wanted, AUTHOR);
     const there = key === null ? undefined : this.#jobs.get(this.#keys.get(key)!);
-    if (there) return assert.deepEqual(answer, { id: there.id, status: there.status, existed: true });
+    if (there) return assert.deepEqual(answers, [{ id: there.id, status: there.status, existed: true }]);
 
     const status = delayMs > 0 ? "scheduled" : "queued";
-    assert.deepEqual(answer, { id: wanted.id, status, existed: false });
     const dueAt = this.#world.clock.now() + delayMs;
     const fresh = { startedAt: 0, epoch: 0, ...UNSPENT, wish: false, lease: null };
-    this.#jobs.set(wanted.id, {
-      id: wanted.id,
-      arrival: this.#arrivals++,
-      priority,
-      queue,
-      task,
-      timeoutMs,
-      maxAttempts,
-      status,
-      dueAt,
-      ...fresh,
-    });
-    this.#ids.push(wanted.id);
-    if (key !== null) this.#keys.set(key, wanted.id);
+    for (const [at, { id }] of wanted.entries()) {
+      assert.deepEqual(answers[at], { id, status, existed: false });
+      const job = {
+        id,
+        arrival: this.#arrivals++,
+        priority,
+        queue,
+        task,
+        timeoutMs,
+        maxAttempts,
+        status,
+        dueAt,
+      };
+      this.#jobs.set(id, { ...job, ...fresh } as Expected);
+      this.#ids.push(id);
+      if (key !== null) this.#keys.set(key, id);
+    }
   }
 
   async #claim(command: Command & { do: "claim" }): Promise<void> {
@@ -201,44 +206,62 @@ class Model {
         lease: command.lease,
         startedAt: now,
       });
-      this.#runs.push(run);
+      if (!command.lost) this.#runs.push(run);
     }
   }
 
-  async #settle({ which, outcome }: Command & { do: "settle" }): Promise<void> {
+  async #settle({ which, outcomes, foreign }: Command & { do: "settle" }): Promise<void> {
+    const ended = outcomes.slice(0, this.#runs.length).map((outcome, at) => {
+      const { ref, ...known } = pick(this.#runs, which + at)!;
+      return { run: foreign ? known : { ...known, ref }, outcome };
+    });
+    const verdicts = await settleRuns(this.#world.store, ended);
+    for (const [at, { run, outcome }] of ended.entries()) {
+      const expected = this.#verdict(run);
+      assert.equal(verdicts[at], expected);
+      if (expected === "accepted") await this.#ended(this.#jobs.get(run.id)!, outcome);
+    }
+  }
+
+  #verdict(run: Run): Verdict {
+    const job = this.#jobs.get(run.id);
+    if (!job) return "missing";
+    if (job.epoch !== run.jobEpoch || job.lease !== run.lease) return "stale";
+    return job.status === "processing" ? "accepted" : "replayed";
+  }
+
+  async #report(which: number): Promise<void> {
     const run = pick(this.#runs, which);
     if (!run) return;
-    const job = this.#jobs.get(run.id);
-    let expected: Verdict = "stale";
-    if (!job) expected = "missing";
-    else if (job.epoch === run.jobEpoch && job.lease === run.lease) {
-      expected = job.status === "processing" ? "accepted" : "replayed";
-    }
-    assert.equal(await this.#world.settle(run, outcome), expected);
-    if (expected !== "accepted") return;
+    const expected = this.#verdict(run);
+    const said = await this.#world.log(run, `of epoch ${run.jobEpoch}`);
+    assert.equal(said, expected === "replayed" ? "stale" : expected);
+  }
+
+  async #ended(job: Expected, outcome: Outcome): Promise<void> {
     const now = this.#world.clock.now();
     switch (outcome.kind) {
       case "retry":
-        job!.status = outcome.delayMs > 0 ? "scheduled" : "queued";
-        job!.failures++;
-        if (!job!.wish) job!.dueAt = now + outcome.delayMs;
+        job.status = outcome.delayMs > 0 ? "scheduled" : "queued";
+        job.failures++;
+        if (!job.wish) job.dueAt = now + outcome.delayMs;
         break;
       case "interrupted":
       case "released":
-        job!.status = "queued";
-        job!.interruptions += outcome.kind === "interrupted" ? 1 : 0;
+        job.status = "queued";
+        job.interruptions += outcome.kind === "interrupted" ? 1 : 0;
         break;
       case "completed":
       case "failed":
       case "cancelled":
-        job!.status = outcome.kind;
-        job!.failures += outcome.kind === "failed" ? 1 : 0;
+        job.status = outcome.kind;
+        job.failures += outcome.kind === "failed" ? 1 : 0;
     }
-    if (!job!.wish || isFinal(job!.status)) return;
-    job!.status = "cancelled";
+    if (!job.wish || isFinal(job.status)) return;
+    job.status = "cancelled";
     // Whether a run that nobody wants to see again is charged is up to the keeper.
-    const { failures, interruptions } = await this.#world.job(run.id);
-    Object.assign(job!, { failures, interruptions });
+    const { failures, interruptions } = await this.#world.job(job.id);
+    Object.assign(job, { failures, interruptions });
   }
 
   async #cancel(which: number): Promise<void> {

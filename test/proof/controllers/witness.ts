@@ -33,15 +33,15 @@ const WATCH = `
   CREATE TRIGGER noted AFTER INSERT OR UPDATE ON baton.term FOR EACH ROW EXECUTE FUNCTION audit.note_grant();
   CREATE FUNCTION audit.note_run() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     INSERT INTO audit.wrote (what, seq, job_epoch, lease, leader_epoch)
-    SELECT TG_ARGV[0], NEW.seq, NEW.job_epoch, (SELECT name FROM baton.lease WHERE id = NEW.lease), a.leader_epoch
-    FROM baton.author a WHERE a.id = NEW.author;
+    SELECT TG_ARGV[0], NEW.seq + place, NEW.job_epoch, (SELECT name FROM baton.lease WHERE id = NEW.lease), a.leader_epoch
+    FROM baton.author a, generate_series(0, NEW.n - 1) AS place WHERE a.id = NEW.author;
     RETURN NULL;
   END $$;
-  CREATE TRIGGER claimed AFTER UPDATE ON baton.live FOR EACH ROW WHEN (NEW.running AND NOT OLD.running)
+  CREATE TRIGGER claimed AFTER UPDATE ON baton.live FOR EACH ROW WHEN (NEW.started_at IS NOT NULL AND OLD.started_at IS NULL)
     EXECUTE FUNCTION audit.note_run('claimed');
   CREATE TRIGGER claimed_twice AFTER UPDATE ON baton.live FOR EACH ROW
-    WHEN (NEW.running AND OLD.running AND NEW.job_epoch <> OLD.job_epoch) EXECUTE FUNCTION audit.note_run('stolen');
-  CREATE TRIGGER returned AFTER UPDATE ON baton.live FOR EACH ROW WHEN (OLD.running AND NOT NEW.running)
+    WHEN (NEW.started_at IS NOT NULL AND OLD.started_at IS NOT NULL AND NEW.job_epoch <> OLD.job_epoch) EXECUTE FUNCTION audit.note_run('stolen');
+  CREATE TRIGGER returned AFTER UPDATE ON baton.live FOR EACH ROW WHEN (OLD.started_at IS NOT NULL AND NEW.started_at IS NULL)
     EXECUTE FUNCTION audit.note_run('returned');
   CREATE TRIGGER ended AFTER INSERT OR UPDATE ON baton.done FOR EACH ROW EXECUTE FUNCTION audit.note_run('ended');
   CREATE FUNCTION audit.note_agent() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -152,9 +152,9 @@ export class Witness {
 
   async counts(): Promise<{ readonly waiting: number; readonly running: number; readonly ended: number }> {
     const [row] = await this.sql<{ waiting: number; running: number; ended: number }>(`
-      SELECT (SELECT count(*)::int FROM baton.live WHERE NOT running) AS waiting,
-        (SELECT count(*)::int FROM baton.live WHERE running) AS running,
-        (SELECT count(*)::int FROM baton.done) AS ended`);
+      SELECT (SELECT coalesce(sum(n), 0)::int FROM baton.live WHERE started_at IS NULL) AS waiting,
+        (SELECT coalesce(sum(n), 0)::int FROM baton.live WHERE started_at IS NOT NULL) AS running,
+        (SELECT coalesce(sum(n), 0)::int FROM baton.done) AS ended`);
     return row!;
   }
 

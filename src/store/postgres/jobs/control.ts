@@ -9,6 +9,7 @@ import { cancelledWaiting } from "../../../core/jobs/run-end.ts";
 import { type Queryable, write } from "../../../platform/drivers/postgres/postgres.ts";
 import type { CancelAnswer } from "../../store.ts";
 import { applyChanges } from "./run-endings.ts";
+import { covering, takeApart } from "./ranges.ts";
 import { birthplaceOf, type StoreCache, NOW, uuidOf, withoutNul } from "./store-cache.ts";
 import { STATUS, statusName } from "../../job-row.ts";
 
@@ -26,10 +27,10 @@ const HOLD = write(
 /** `live` first: a result may move the job to `done` meanwhile, and only a change under this lock moves it back. */
 const IN_LIVE = write(
   "control-in-live",
-  `SELECT CASE WHEN running THEN 2 WHEN run_at > ${NOW} THEN 0 ELSE 1 END AS status
-   FROM baton.live WHERE seq = $2 FOR UPDATE`,
+  `SELECT CASE WHEN started_at IS NOT NULL THEN 2 WHEN run_at > ${NOW} THEN 0 ELSE 1 END AS status
+   FROM baton.live WHERE seq = $2 AND n = 1 FOR UPDATE`,
 );
-const IN_DONE = write("control-in-done", "SELECT status FROM baton.done WHERE seq = $1 FOR UPDATE");
+const IN_DONE = write("control-in-done", covering("done", "$1::bigint", "FOR UPDATE"));
 const REQUEST_CANCEL = write(
   "control-cancel",
   `UPDATE baton.live SET cancel_requested = true, cancel_reason = $3, updated_at = ${NOW}
@@ -104,6 +105,7 @@ export class Control {
   remove(id: JobId): Promise<"removed" | "running" | "missing"> {
     return this.#change<"removed" | "running" | "missing">(id, "missing", async (tx, { seq, status }) => {
       if (status === "processing") return "running";
+      await takeApart(tx, [seq], "done");
       await tx.query(REMOVE, [seq, uuidOf(id)]);
       return "removed";
     });
@@ -113,6 +115,7 @@ export class Control {
     return this.#cache.db.transaction(async (tx) => {
       const [job] = await tx.query<{ seq: number }>(HOLD, [uuidOf(id), birthplaceOf(id)]);
       if (!job) return missing;
+      await takeApart(tx, [job.seq]);
       const [live] = await tx.query<{ status: number }>(IN_LIVE, [this.#cache.now(), job.seq]);
       const [found] = live ? [live] : await tx.query<{ status: number }>(IN_DONE, [job.seq]);
       return found ? work(tx, { seq: job.seq, status: statusName(found.status) }) : missing;

@@ -3,7 +3,7 @@
 import { hasCode } from "../../../core/errors.ts";
 import type { Postgres } from "../../../platform/drivers/postgres/postgres.ts";
 import type { JobStore } from "../../jobs.ts";
-import { Claim } from "./claim.ts";
+import { Claim } from "./claim/claim.ts";
 import type { StoreCache } from "./store-cache.ts";
 import { List } from "./list.ts";
 import { PastRuns } from "./past-runs.ts";

@@ -21,6 +21,7 @@ import { type JobRow, STATUS } from "../../job-row.ts";
 import { runAwaited } from "../../script.ts";
 import type { BriefJob, JobPage, JobQuery } from "../../store.ts";
 import type { StoreCache } from "./store-cache.ts";
+import { RANGE_MAX, STATE_OF_JOB } from "./ranges.ts";
 import { briefOf, COLUMNS, JOINED, jobOf, STATUS_NOW, WAITING_OR_RUNNING } from "./read.ts";
 
 /** Rows in the first piece of a page. */
@@ -36,30 +37,42 @@ const ROW = "seq, id, kind, error";
 const BY_SEQ = "ORDER BY seq DESC LIMIT $9::int";
 const IN_LINE = "NOT later AND NOT suspect";
 
+/** Only completed jobs are in ranges. */
 const finished = (status: number): string =>
   `SELECT ${ROW} FROM baton.done WHERE status = ${status} AND ${BETWEEN} ${BY_SEQ}`;
 
+/** The newest jobs of a table, also those in ranges. The first row may be one that the page before has begun. */
+const newest = (table: "live" | "done", columns: string): string =>
+  `SELECT seq + place AS seq, baton.id_at(id, place) AS id, ${columns} FROM (
+     SELECT *, sum(n) OVER (ORDER BY seq DESC) - n AS before FROM (
+       SELECT seq, id, n, ${columns} FROM baton.${table} WHERE seq < $2 AND seq > $10::bigint - ${RANGE_MAX} ${BY_SEQ}
+     ) AS newest_rows
+   ) AS rows CROSS JOIN LATERAL generate_series(0, n - 1) AS place
+   WHERE before < $9::int + ${RANGE_MAX} AND seq + place < $2 AND seq + place > $10 ORDER BY 1 DESC LIMIT $9::int`;
+
 const ofLine = (columns: string, limit: string | number): string =>
   `SELECT ${columns} FROM baton.live WHERE kind = line.kind AND priority = line.priority AND ${IN_LINE} ORDER BY run_at, seq LIMIT ${limit}`;
+
+const RUNNING = "started_at IS NOT NULL";
 
 /** Rows to walk; `fits` is the part of the filter that applies to their own columns. */
 const WALKS = {
   // Each has its own limit: otherwise the planner would sort all rows of both.
   any: `SELECT ${ROW} FROM (
-      (SELECT ${ROW} FROM baton.live WHERE ${BETWEEN} ${BY_SEQ}) UNION ALL (SELECT ${ROW} FROM baton.done WHERE ${BETWEEN} ${BY_SEQ})
+      (${newest("live", "kind, error")}) UNION ALL (${newest("done", "kind, error")})
     ) AS both_places ${BY_SEQ}`,
-  waiting: `SELECT ${ROW}, running, run_at FROM baton.live WHERE ${BETWEEN} ${BY_SEQ}`,
-  scheduled: `SELECT ${ROW}, running, run_at FROM (
-      SELECT ${ROW}, running, run_at FROM baton.live WHERE later ORDER BY run_at, seq LIMIT ${SCHEDULED_FEW + 1}
+  waiting: newest("live", "kind, error, started_at, run_at"),
+  scheduled: `SELECT ${ROW}, started_at, run_at FROM (
+      SELECT ${ROW}, started_at, run_at FROM baton.live WHERE later ORDER BY run_at, seq LIMIT ${SCHEDULED_FEW + 1}
     ) AS later WHERE ${BETWEEN} ${BY_SEQ}`,
   processing: `SELECT ${ROW} FROM (
-      SELECT l.seq, l.id, l.kind, l.error FROM line CROSS JOIN LATERAL (
-        ${ofLine(`${ROW}, running`, `CASE WHEN EXISTS (SELECT FROM (${ofLine("running", LINE_FIRST)}) AS first WHERE running) THEN ${LINE_MAX} ELSE 0 END`)}
-      ) AS l WHERE l.running
-      UNION ALL SELECT ${ROW} FROM baton.live WHERE suspect AND NOT later AND running
+      SELECT l.seq + place AS seq, baton.id_at(l.id, place) AS id, l.kind, l.error FROM line CROSS JOIN LATERAL (
+        ${ofLine(`${ROW}, n, started_at`, `CASE WHEN EXISTS (SELECT FROM (${ofLine("started_at", LINE_FIRST)}) AS first WHERE ${RUNNING}) THEN ${LINE_MAX} ELSE 0 END`)}
+      ) AS l CROSS JOIN LATERAL generate_series(0, l.n - 1) AS place WHERE l.${RUNNING}
+      UNION ALL SELECT ${ROW} FROM baton.live WHERE suspect AND NOT later AND ${RUNNING}
     ) AS running WHERE ${BETWEEN} ${BY_SEQ}`,
   // Nearly all finished jobs have completed.
-  completed: `SELECT ${ROW}, status FROM baton.done WHERE ${BETWEEN} ${BY_SEQ}`,
+  completed: newest("done", "kind, error, status"),
   failed: finished(STATUS.failed),
   cancelled: finished(STATUS.cancelled),
   // A filter on a list field walks its side table (core/jobs/job-fields.ts), in the order of the jobs.
@@ -93,7 +106,7 @@ const FITS: { readonly [walk: string]: string } = {
 const BRIEF = `j.seq, b.name || '-' || j.id::text AS id, k.queue, k.task, j.created_at AS "createdAt", d.finished_at AS "finishedAt",
   ${STATUS_NOW} AS status, coalesce(d.error, l.error) AS error`;
 const BRIEF_JOINED = `JOIN baton.kind k ON k.id = j.kind JOIN baton.name b ON b.id = j.birthplace
-  LEFT JOIN baton.live l ON l.seq = j.seq LEFT JOIN baton.done d ON d.seq = j.seq`;
+  ${STATE_OF_JOB}`;
 
 /**
  * With the last row that was read, if there may be more after it; also if nothing matches. `OFFSET 0` keeps the planner

@@ -6,34 +6,42 @@
 import type { Term } from "../../../core/leadership/term.ts";
 import { write } from "../../../platform/drivers/postgres/postgres.ts";
 import { occurrencesKeptMs, type Retention } from "../../../core/jobs/job.ts";
+import { jobsOf } from "./ranges.ts";
 import { type StoreCache, NOW } from "./store-cache.ts";
 import type { PostgresTerms } from "../terms.ts";
 
-/** Finished jobs that one purge examines, about 10 ms: jobs with a long retention are between those with a short one. */
+/** Rows of finished jobs that one purge examines, about 10 ms: jobs with a long retention are between those with a short one. */
 const PIECE = 10_000;
 
 const KEPT_MS = "CASE status WHEN 3 THEN $2::bigint WHEN 4 THEN $3::bigint ELSE $4::bigint END";
 
-/** `>=` as in `isOver`. Locks both rows of a job or skips it: a concurrent change locks them in the other order. */
+/**
+ * `>=` as in `isOver`. Locks both rows of a job or skips it: a concurrent change locks them in the other order. A range is
+ * removed as a whole, so its rows of `job` must all be free.
+ */
 const PURGE = write(
   "purge",
   `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
    piece AS MATERIALIZED (
-     SELECT seq, (SELECT now FROM clock) - finished_at AS age_ms, ${KEPT_MS} AS kept_ms
+     SELECT seq, n, (SELECT now FROM clock) - finished_at AS age_ms, ${KEPT_MS} AS kept_ms
      FROM baton.done WHERE seq > $6::bigint ORDER BY seq LIMIT ${PIECE}
    ),
-   chosen AS MATERIALIZED (SELECT seq FROM piece WHERE age_ms >= kept_ms ORDER BY seq LIMIT $5::int),
-   old AS MATERIALIZED (
-     SELECT d.seq FROM baton.done d JOIN baton.job j ON j.id = d.id
+   chosen AS MATERIALIZED (
+     SELECT seq FROM (SELECT seq, sum(n) OVER (ORDER BY seq) - n AS before FROM piece WHERE age_ms >= kept_ms) AS old_ones
+     WHERE before < $5::int
+   ),
+   free AS MATERIALIZED (
+     SELECT d.seq, d.n FROM baton.done d JOIN baton.job j ON ${jobsOf("d")}
      WHERE d.seq = ANY (ARRAY(SELECT seq FROM chosen)) FOR UPDATE OF d, j SKIP LOCKED
    ),
-   done AS (DELETE FROM baton.done d USING old WHERE d.seq = old.seq RETURNING d.id, d.status),
+   old AS MATERIALIZED (SELECT seq, n FROM free GROUP BY seq, n HAVING count(*) = n),
+   done AS (DELETE FROM baton.done d USING old WHERE d.seq = old.seq RETURNING d.seq, d.id, d.n, d.status),
    logs AS (DELETE FROM baton.log g USING old WHERE g.seq = old.seq),
    past AS (DELETE FROM baton.past_run p USING old WHERE p.seq = old.seq),
-   job AS (DELETE FROM baton.job j USING done WHERE j.id = done.id RETURNING j.kind, done.status),
+   job AS (DELETE FROM baton.job j USING done WHERE ${jobsOf("done")} RETURNING j.kind, done.status),
    tally AS (INSERT INTO baton.tally (kind, status, n) SELECT kind, status, -count(*) FROM job GROUP BY kind, status)
-   SELECT (SELECT count(*) FROM old) AS removed,
-     (SELECT max(seq) FROM chosen HAVING count(*) = $5::int) AS last_chosen,
+   SELECT (SELECT coalesce(sum(n), 0) FROM old) AS removed,
+     (SELECT max(seq) FROM chosen WHERE (SELECT sum(n) FROM piece WHERE age_ms >= kept_ms) >= $5::int) AS last_chosen,
      (SELECT max(seq) FROM piece HAVING count(*) = ${PIECE} AND max(age_ms) >= least($2::bigint, $3::bigint, $4::bigint)) AS last`,
 );
 const FORGET_OCCURRENCES = write(

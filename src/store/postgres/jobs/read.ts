@@ -8,11 +8,12 @@ import type { Job } from "../../../core/jobs/job.ts";
 import { read } from "../../../platform/drivers/postgres/postgres.ts";
 import { jobColumns, type JobRow, toBrief, toJob, statusName } from "../../job-row.ts";
 import type { BriefJob, JobTiming, LogLine } from "../../store.ts";
+import { covering, STATE_OF_JOB } from "./ranges.ts";
 import { birthplaceOf, type StoreCache, NOW, uuidOf } from "./store-cache.ts";
 
 /** A scheduled job that is due counts as queued, even if no claim has promoted it yet. */
 export const WAITING_OR_RUNNING = (live: string): string =>
-  `CASE WHEN ${live}.running THEN 2 WHEN ${live}.run_at > ${NOW} THEN 0 ELSE 1 END`;
+  `CASE WHEN ${live}.started_at IS NOT NULL THEN 2 WHEN ${live}.run_at > ${NOW} THEN 0 ELSE 1 END`;
 export const STATUS_NOW = `coalesce(d.status, ${WAITING_OR_RUNNING("l")})`;
 
 export const COLUMNS = `j.seq, b.name || '-' || j.id::text AS id, k.queue, k.task, w.name AS worker, a.leader_epoch AS "leaderEpoch",
@@ -20,7 +21,7 @@ export const COLUMNS = `j.seq, b.name || '-' || j.id::text AS id, k.queue, k.tas
   CASE WHEN o.owner IS NULL THEN coalesce(d.owner_epoch, a.owner_epoch) ELSE o.owner_epoch END AS "ownerEpoch",
   ${STATUS_NOW} AS status, coalesce(d.finished_at, l.updated_at) AS "updatedAt", ${jobColumns()}`;
 export const JOINED = `JOIN baton.kind k ON k.id = j.kind JOIN baton.name b ON b.id = j.birthplace
-  LEFT JOIN baton.live l ON l.seq = j.seq LEFT JOIN baton.done d ON d.seq = j.seq
+  ${STATE_OF_JOB}
   JOIN baton.author a ON a.id = coalesce(d.author, l.author) LEFT JOIN baton.name w ON w.id = coalesce(d.worker, l.worker)
   LEFT JOIN baton.assignment o ON o.id = l.assignment AND o.owner IS NOT NULL LEFT JOIN baton.name f ON f.id = d.owner`;
 
@@ -28,13 +29,16 @@ const ONE = read("job-get", `SELECT ${COLUMNS} FROM baton.job j ${JOINED} WHERE 
 const RESULT = read(
   "job-result",
   `SELECT coalesce(d.result, 'null') AS result
-   FROM baton.job j JOIN baton.name b ON b.id = j.birthplace JOIN baton.done d ON d.seq = j.seq
+   FROM baton.job j JOIN baton.name b ON b.id = j.birthplace CROSS JOIN LATERAL (${covering("done", "j.seq")}) AS d
    WHERE j.id = $1 AND b.name = $2 AND d.status = 3`,
 );
 const TIMINGS = read(
   "job-timings",
   `SELECT started_at - run_at AS "waitMs", finished_at - started_at AS "runMs"
-   FROM (SELECT run_at, started_at, finished_at FROM baton.done ORDER BY seq DESC LIMIT $2) AS newest
+   FROM (
+     SELECT run_at, started_at, finished_at FROM (SELECT * FROM baton.done ORDER BY seq DESC LIMIT $2) AS newest_rows
+     CROSS JOIN generate_series(1, n) ORDER BY seq DESC LIMIT $2
+   ) AS newest
    WHERE started_at IS NOT NULL AND finished_at >= ${NOW} - $3::bigint`,
 );
 const LOGS = read(

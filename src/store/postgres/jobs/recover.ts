@@ -26,6 +26,7 @@ import {
 } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
 import type { Author, Renewal } from "../../store.ts";
+import { takeApart } from "./ranges.ts";
 import { type Applied, applyChanges } from "./run-endings.ts";
 import { type StoreCache, NOW } from "./store-cache.ts";
 import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
@@ -53,7 +54,7 @@ const UNWANTED = read(
   "lease-unwanted",
   `SELECT b.name || '-' || j.id AS id, l.job_epoch AS "jobEpoch", l.cancel_reason AS reason
    FROM baton.live l JOIN baton.job j ON j.id = l.id JOIN baton.name b ON b.id = j.birthplace
-   WHERE l.cancel_requested AND l.running AND l.lease = $1 ORDER BY l.seq`,
+   WHERE l.cancel_requested AND l.started_at IS NOT NULL AND l.lease = $1 ORDER BY l.seq`,
 );
 
 /** Waits for claims that have locked the lease (FOR KEY SHARE), and skips a lease that they have extended. */
@@ -78,12 +79,15 @@ const END_OF_HOLDERS = write(
 );
 const RUNNING_UNDER = read(
   "recover-running-under",
-  "SELECT seq FROM baton.live WHERE running AND lease = ANY ($1::int[])",
+  "SELECT seq, n FROM baton.live WHERE started_at IS NOT NULL AND lease = ANY ($1::int[])",
 );
 const LONG_RUNNING = read(
   "recover-long-running",
   `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now)
-   SELECT seq FROM baton.live WHERE running AND started_at <= (SELECT now FROM clock) - $2::bigint`,
+   SELECT l.seq, l.n FROM baton.live l
+   CROSS JOIN LATERAL (SELECT timeout_ms FROM baton.job WHERE id = l.id OFFSET 0) AS j
+   WHERE l.started_at <= (SELECT now FROM clock) - $2::bigint
+     AND l.started_at + j.timeout_ms <= (SELECT now FROM clock) - $2::bigint`,
 );
 
 /** Checked again under a lock: a run may have ended, and another one started, since it was found. */
@@ -94,13 +98,18 @@ const lost = (name: string, which: string) =>
        l.interruptions, l.crashes, l.cancel_requested, l.cancel_reason, j.max_attempts, j.timeout_ms
      FROM baton.live l JOIN baton.job j ON j.id = l.id JOIN baton.name b ON b.id = j.birthplace
      JOIN baton.author a ON a.id = l.author LEFT JOIN baton.name w ON w.id = l.worker
-     WHERE l.running AND ${which} ORDER BY l.seq FOR UPDATE OF l`,
+     WHERE l.started_at IS NOT NULL AND l.n = 1 AND ${which} ORDER BY l.seq FOR UPDATE OF l`,
   );
 const LOST = lost("recover-lost", "l.seq = ANY ($1::bigint[]) AND l.lease = ANY ($2::int[])");
 const OVERDUE = lost(
   "recover-overdue",
   `l.seq = ANY ($3::bigint[]) AND l.started_at + j.timeout_ms <= ${NOW} - $2::bigint`,
 );
+
+interface FoundRow {
+  readonly seq: number;
+  readonly n: number;
+}
 
 interface Lost {
   readonly seq: number;
@@ -165,8 +174,9 @@ export class Recover {
       if (ended.length === 0) return [];
       const leases = int4s(ended.map(({ id }) => id));
       const spared = new Set(ended.filter(({ name }) => wasInterrupted(name, which)).map(({ id }) => id));
-      const found = (await scanTable<{ seq: number }>(tx, RUNNING_UNDER, [leases])).map(({ seq }) => seq);
+      const found = numbers(await scanTable<FoundRow>(tx, RUNNING_UNDER, [leases]));
       if (found.length === 0) return [];
+      await takeApart(tx, found);
       const jobs = await tx.query<Lost>(LOST, [int8s(found), leases]);
       const how = (job: Lost): Loss => (spared.has(job.lease) ? "interrupted" : "crashed");
       return this.#putBack(tx, jobs, how, budgets, fence.epoch);
@@ -177,11 +187,13 @@ export class Recover {
   async #overdue(graceMs: number, budgets: Budgets, fence: Term): Promise<readonly Recovered[]> {
     const { db } = this.#cache;
     const now = this.#cache.now();
-    const long = await db.transaction((tx) => scanTable<{ seq: number }>(tx, LONG_RUNNING, [now, graceMs]));
-    const found = long.map(({ seq }) => seq);
+    const found = numbers(
+      await db.transaction((tx) => scanTable<FoundRow>(tx, LONG_RUNNING, [now, graceMs])),
+    );
     return db.transaction(async (tx) => {
       await this.#terms.hold(tx, fence);
       if (found.length === 0) return [];
+      await takeApart(tx, found);
       const jobs = await tx.query<Lost>(OVERDUE, [now, graceMs, int8s(found)]);
       return this.#putBack(tx, jobs, () => "overdue", budgets, fence.epoch);
     });
@@ -228,6 +240,10 @@ export class Recover {
     await applyChanges(tx, changes, this.#cache.now());
     return recovered;
   }
+}
+
+function numbers(rows: readonly FoundRow[]): number[] {
+  return rows.flatMap(({ seq, n }) => Array.from({ length: n }, (_, place) => seq + place));
 }
 
 function lostRun(job: Lost): LostRun {

@@ -10,7 +10,8 @@ import type { AssignmentId } from "../../ownership.ts";
 import { LOG_LIMIT_REACHED, LOG_LINES_MAX } from "../../store.ts";
 import type { NewLogLine, Recorded, Report as RunReport, Run, RunBatch, Verdict } from "../../store.ts";
 import { type StoreCache, NOW, withoutNul } from "./store-cache.ts";
-import { type Fenced, type Settle, underItsLease } from "./settle.ts";
+import { takeApart } from "./ranges.ts";
+import { type Fenced, inRanges, type Settle } from "./settle.ts";
 import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
 
 /** $4: the lease or the assignment that holds each run. */
@@ -22,7 +23,7 @@ const report = (holder: "lease" | "assignment", fenced = false): string =>
      FROM unnest($2::bigint[], $3::int[], $4::${holder === "lease" ? "text" : "bigint"}[], $5::int[], $6::float8[], $7::text[]${fenced ? ", $13::int[]" : ""})
        WITH ORDINALITY AS a (seq, job_epoch, holder, lines, progress, message${fenced ? ", author" : ""}, place)
      ${holder === "lease" ? "JOIN baton.lease e ON e.name = a.holder" : ""}
-     JOIN baton.live l ON l.seq = a.seq AND l.running AND l.job_epoch = a.job_epoch
+     JOIN baton.live l ON l.seq = a.seq AND l.n = 1 AND l.started_at IS NOT NULL AND l.job_epoch = a.job_epoch
        AND ${holder === "lease" ? "l.lease = e.id" : "l.assignment = a.holder"}
      ${fenced ? "WHERE EXISTS (SELECT FROM fence)" : ""}
      ORDER BY l.seq FOR UPDATE OF l
@@ -90,7 +91,7 @@ export class Report {
       if (fence) await this.#terms.hold(tx, fence);
       return [
         await this.write(tx, reports, said.seqs, said),
-        await this.#settle.within(tx, settlements, ended.seqs, underItsLease, ended),
+        await this.#settle.underLeases(tx, settlements, ended.seqs, ended.fenced),
       ];
     });
     return {
@@ -115,6 +116,7 @@ export class Report {
     seqs: readonly (number | null)[],
     { assignments, fenced }: WrittenUnder,
   ): Promise<(Verdict | null)[]> {
+    await takeApart(db, inRanges(reports, seqs));
     const keys = reports.map(
       ({ run }, at) => `${seqs[at]} ${run.jobEpoch} ${assignments ? assignments[at] : run.lease}`,
     );

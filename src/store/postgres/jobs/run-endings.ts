@@ -1,4 +1,4 @@
-/** How jobs leave `live`: into `done`, or back into their queue. Each is one statement for a whole batch. */
+/** How single jobs leave `live`: into `done`, or back into their queue. Each is one statement for a whole batch. */
 
 import { type Queryable, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
@@ -20,7 +20,7 @@ export interface Applied {
 }
 
 /** Columns of `done` that are copied from `live`. */
-export const KEPT = "run_at, started_at, worker, lease, logs, progress, progress_message";
+const KEPT = "run_at, started_at, worker, lease, logs, progress, progress_message";
 
 const END = write(
   "runs-end",
@@ -49,7 +49,7 @@ const RETURN = write(
   "runs-return",
   `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
    ${keepRuns("baton.live l JOIN unnest($2::bigint[], $4::text[], $13::text[]) AS a (seq, error, outcome) ON l.seq = a.seq WHERE true")}
-   UPDATE baton.live l SET running = false, worker = NULL, started_at = NULL, assignment = NULL, updated_at = (SELECT now FROM clock),
+   UPDATE baton.live l SET worker = NULL, started_at = NULL, assignment = NULL, updated_at = (SELECT now FROM clock),
      run_at = coalesce((SELECT now FROM clock) + a.delay_ms, l.run_at), later = coalesce(a.delay_ms > 0, false),
      job_epoch = l.job_epoch + a.taken, attempts = l.attempts + a.attempts, failures = l.failures + a.failures,
      interruptions = l.interruptions + a.interruptions, crashes = l.crashes + a.crashes,

@@ -1,6 +1,6 @@
 /**
  * Ends runs in PostgreSQL, with a verdict for each run: it is refused unless the run still holds its job. A batch of
- * completed runs under one lease is one statement; any other batch is a transaction.
+ * completed runs under one lease is one statement (complete.ts); any other batch is a transaction.
  */
 
 import type { LeaseId, NodeName } from "../../../core/ids.ts";
@@ -9,87 +9,38 @@ import type { Term } from "../../../core/leadership/term.ts";
 import { type Queryable, read, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s, texts, uuids } from "../../../platform/drivers/postgres/arrays.ts";
 import type { Outcome, Run, Settlement, Verdict } from "../../store.ts";
-import { type Applied, applyChanges, KEPT } from "./run-endings.ts";
-import { type StoreCache, NOW, uuidOf } from "./store-cache.ts";
-import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
+import {
+  COMPLETE,
+  COMPLETE_ALIKE,
+  COMPLETE_PIECES,
+  COMPLETE_PIECES_FENCED,
+  completedPieces,
+  type CompletedRuns,
+  pieceValues,
+} from "./complete.ts";
+import { covering, type Ref, rowOf, seqOf, STATE_OF_JOB, takeApart } from "./ranges.ts";
+import { type Applied, applyChanges } from "./run-endings.ts";
+import { type StoreCache, uuidOf } from "./store-cache.ts";
+import { type PostgresTerms, termValues } from "../terms.ts";
 
-const OWNED = ", owner, owner_epoch, assignment";
-
-/**
- * `gone` are the completed runs, with a `result`. Returns those that were accepted, unless it is all $4 of them, and what
- * the caller adds. `before`: CTEs that come first.
- */
-export const complete = (parts: {
-  readonly before?: string;
-  readonly gone: string;
-  readonly result: string;
-  readonly author?: string;
-  /** The owners of `gone`: columns with these values. */
-  readonly owner?: { readonly owner: string; readonly owner_epoch: string };
-  readonly answer?: string;
-}): string => `
-  WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
-  ${parts.before ?? ""}
-  gone AS (
-    ${parts.gone}
-    RETURNING l.seq, l.id, l.kind, l.run_at, l.started_at, l.worker, l.lease, l.logs, l.progress, l.progress_message,
-      l.cancel_requested, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes, l.killed, ${parts.author ?? "l.author"}, ${parts.result} AS result${parts.owner ? `, ${parts.owner.owner} AS owner, ${parts.owner.owner_epoch} AS owner_epoch, l.assignment` : ""}
-  ),
-  kept AS (
-    INSERT INTO baton.done (seq, id, finished_at, status, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, kind, ${KEPT}${parts.owner ? OWNED : ""})
-    SELECT seq, id, (SELECT now FROM clock), 3, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, kind, ${KEPT}${parts.owner ? OWNED : ""}
-    FROM gone
-  ),
-  counted AS (INSERT INTO baton.tally (kind, status, n) SELECT kind, 3, count(*) FROM gone GROUP BY kind)
-  SELECT CASE WHEN (SELECT count(*) FROM gone) < $4::int THEN ARRAY(SELECT seq::text FROM gone) END AS accepted${parts.answer ?? ""}`;
-const MINE = "l.running AND l.lease = (SELECT id FROM baton.lease WHERE name = $2)";
-
-const COMPLETE = write(
-  "settle-complete",
-  complete({
-    gone: `DELETE FROM baton.live l USING unnest($3::bigint[], $5::int[], $6::text[]) AS a (seq, job_epoch, result)
-     WHERE l.seq = a.seq AND l.job_epoch = a.job_epoch AND ${MINE}`,
-    result: "a.result",
-  }),
-);
-/** The most common batch: first runs without a result. Comparing with an array of keys takes a third less time than a join. */
-const COMPLETE_ALIKE = write(
-  "settle-complete-alike",
-  complete({
-    gone: `DELETE FROM baton.live l WHERE l.seq = ANY ($3::bigint[]) AND l.job_epoch = $5::int AND ${MINE}`,
-    result: "NULL::text",
-  }),
-);
-/** The whole transaction, which also records the epoch under which the runs have ended. */
-const COMPLETE_FENCED = write(
-  "settle-complete-fenced",
-  complete({
-    before: `${fenceFrom(8)},`,
-    gone: `DELETE FROM baton.live l USING unnest($3::bigint[], $5::int[], $6::text[], $7::int[]) AS a (seq, job_epoch, result, author)
-     WHERE l.seq = a.seq AND l.job_epoch = a.job_epoch AND ${MINE} AND EXISTS (SELECT FROM fence)`,
-    result: "a.result",
-    author: "coalesce(a.author, l.author) AS author",
-    answer: ", EXISTS (SELECT FROM fence) AS fenced",
-  }),
-);
 const LOCK = write(
   "settle-lock",
   `SELECT l.seq, l.job_epoch, l.cancel_requested, l.cancel_reason, l.assignment, e.name AS lease
    FROM baton.live l LEFT JOIN baton.lease e ON e.id = l.lease
-   WHERE l.seq = ANY ($1::bigint[]) AND l.running ORDER BY l.seq FOR UPDATE OF l`,
+   WHERE l.seq = ANY ($1::bigint[]) AND l.n = 1 AND l.started_at IS NOT NULL ORDER BY l.seq FOR UPDATE OF l`,
 );
 const SEQS = read("settle-seqs", "SELECT id AS uuid, seq FROM baton.job WHERE id = ANY ($1::uuid[])");
 /** With the author of the run: it has the same node and owner epoch until the run has ended. */
 const WRITTEN_BY = read(
   "settle-written-by",
   `SELECT j.id AS uuid, j.seq, a.node, a.owner_epoch AS "ownerEpoch"
-   FROM baton.job j LEFT JOIN baton.live l ON l.seq = j.seq LEFT JOIN baton.author a ON a.id = l.author
+   FROM baton.job j LEFT JOIN LATERAL (${covering("live", "j.seq")}) AS l ON true LEFT JOIN baton.author a ON a.id = l.author
    WHERE j.id = ANY ($1::uuid[])`,
 );
 const SETTLED = read(
   "settle-settled",
-  `SELECT j.id AS uuid, coalesce(d.job_epoch, l.job_epoch) AS job_epoch, e.name AS lease, coalesce(l.running, false) AS running
-   FROM baton.job j LEFT JOIN baton.live l ON l.seq = j.seq LEFT JOIN baton.done d ON d.seq = j.seq
+  `SELECT j.id AS uuid, coalesce(d.job_epoch, l.job_epoch) AS job_epoch, e.name AS lease, l.started_at IS NOT NULL AS running
+   FROM baton.job j ${STATE_OF_JOB}
    LEFT JOIN baton.lease e ON e.id = coalesce(d.lease, l.lease)
    WHERE j.id = ANY ($1::uuid[])`,
 );
@@ -107,6 +58,10 @@ export interface Holder {
 interface Completed {
   /** Null for all. */
   readonly accepted: readonly string[] | null;
+}
+
+interface CompletedFenced extends Completed {
+  readonly fenced: boolean;
 }
 
 interface Settled {
@@ -144,20 +99,18 @@ export class Settle {
       await this.#terms.check(fence);
       return [];
     }
-    const settlements = given.map(({ run, outcome }) => ({ run, outcome }));
-    const runs = settlements.map(({ run }) => run);
+    const runs = given.map(({ run }) => run);
     const { seqs, fenced } = await this.known(runs, fence);
-    const { lease } = runs[0]!;
-    const completed = settlements.every(
-      ({ run, outcome }) => outcome.kind === "completed" && run.lease === lease,
-    );
-    const verdicts = completed
-      ? await this.#complete(settlements, seqs, lease, fenced)
-      : await this.#cache.db.transaction(async (tx) => {
-          if (fence) await this.#terms.hold(tx, fence);
-          return this.within(tx, settlements, seqs, underItsLease, { fenced });
-        });
-    return this.withRefusals(runs, verdicts);
+    const verdicts = await this.#inOneStatement(given, seqs, fenced);
+    const open = [...verdicts.keys()].filter((at) => verdicts[at] === "open");
+    if (open.length > 0) {
+      const left = await this.#cache.db.transaction(async (tx) => {
+        if (fence) await this.#terms.hold(tx, fence);
+        return this.underLeases(tx, pick(given, open), pick(seqs, open), picked(fenced, open));
+      });
+      for (const [n, at] of open.entries()) verdicts[at] = left[n]!;
+    }
+    return this.withRefusals(runs, verdicts as (Verdict | null)[]);
   }
 
   /** The numbers of the runs' jobs, and the values that a write under this term records. */
@@ -183,12 +136,12 @@ export class Settle {
   /** The number of each run's job: its `ref`, or looked up. Null if there is no such job. */
   async seqs(runs: readonly Pick<Run, "id" | "ref">[]): Promise<(number | null)[]> {
     const foreign = runs.filter((run) => run.ref === undefined || run.ref === null);
-    if (foreign.length === 0) return runs.map((run) => run.ref as number);
+    if (foreign.length === 0) return runs.map((run) => seqOf(run.ref as Ref));
     const rows = await this.#cache.db.query<{ uuid: string; seq: number }>(SEQS, [
       uuids(foreign.map((run) => uuidOf(run.id))),
     ]);
     const found = new Map(rows.map((row) => [row.uuid, row.seq]));
-    return runs.map((run) => (run.ref as number | null) ?? found.get(uuidOf(run.id)) ?? null);
+    return runs.map(({ id, ref }) => (ref ? seqOf(ref as Ref) : (found.get(uuidOf(id)) ?? null)));
   }
 
   /** Why runs were not accepted: one with an equal epoch that no longer runs was settled before. */
@@ -203,28 +156,85 @@ export class Settle {
     return verdicts.map((verdict, at) => verdict ?? refusal(runs[at]!, found.get(uuidOf(runs[at]!.id))));
   }
 
-  async #complete(
+  /** What one statement can settle. Everything else is open: a transaction decides. */
+  async #inOneStatement(
     settlements: readonly Settlement[],
     seqs: readonly (number | null)[],
-    lease: LeaseId,
     fenced: Fenced | undefined,
-  ): Promise<(Verdict | null)[]> {
+  ): Promise<(Verdict | "open" | null)[]> {
+    const { lease } = settlements[0]!.run;
+    if (!settlements.every(({ run, outcome }) => outcome.kind === "completed" && run.lease === lease))
+      return settlements.map(() => "open");
+    if (fenced || settlements.some(({ run }) => typeof run.ref !== "number"))
+      return this.#pieces(this.#cache.db, settlements, seqs, lease, fenced);
     const results = settlements.map(({ outcome }) => resultOf(outcome));
     const { jobEpoch } = settlements[0]!.run;
     const alike = settlements.every(({ run }, at) => run.jobEpoch === jobEpoch && results[at] === null);
     const common = [this.#cache.now(), lease, int8s(seqs), settlements.length];
-    const each = () => [...common, int4s(settlements.map(({ run }) => run.jobEpoch)), texts(results)];
     const { db } = this.#cache;
-    if (fenced) {
-      const values = [...each(), int4s(fenced.authors), ...termValues(fenced.fence)];
-      const [row] = await db.query<Completed & { fenced: boolean }>(COMPLETE_FENCED, values);
-      if (!row!.fenced) throw await this.#terms.refusal(fenced.fence);
-      return completedVerdicts(seqs, row!.accepted);
-    }
     const [row] = alike
       ? await db.query<Completed>(COMPLETE_ALIKE, [...common, jobEpoch])
-      : await db.query<Completed>(COMPLETE, each());
+      : await db.query<Completed>(COMPLETE, [
+          ...common,
+          int4s(settlements.map(({ run }) => run.jobEpoch)),
+          texts(results),
+        ]);
     return completedVerdicts(seqs, row!.accepted);
+  }
+
+  /** Completed runs under one lease, cut out of their rows. Those in a range that was cut meanwhile are open. */
+  async #pieces(
+    db: Queryable,
+    settlements: readonly Settlement[],
+    seqs: readonly (number | null)[],
+    lease: LeaseId,
+    fenced: Fenced | undefined,
+  ): Promise<(Verdict | "open")[]> {
+    const runs: CompletedRuns = {
+      seqs,
+      rows: settlements.map(({ run }) => rowOf(run.ref as Ref | null | undefined)),
+      epochs: settlements.map(({ run }) => run.jobEpoch),
+      results: settlements.map(({ outcome }) => resultOf(outcome)),
+      authors: fenced?.authors ?? [],
+    };
+    const pieces = completedPieces(runs);
+    const values = [this.#cache.now(), lease, ...pieceValues(pieces, runs)];
+    const [row] = fenced
+      ? await db.query<CompletedFenced>(COMPLETE_PIECES_FENCED, [...values, ...termValues(fenced.fence)])
+      : await db.query<Completed>(COMPLETE_PIECES, values);
+    if (fenced && !(row as CompletedFenced).fenced) throw await this.#terms.refusal(fenced.fence);
+    const accepted = row!.accepted && new Set(row!.accepted.map(Number));
+    const verdicts: (Verdict | "open")[] = settlements.map(() => "open");
+    for (const { seq, places } of pieces) {
+      if (accepted?.has(seq) !== false) for (const at of places) verdicts[at] = "accepted";
+    }
+    return verdicts;
+  }
+
+  /** In a transaction of the caller. What has completed is cut out of its range first, so that less of it is taken apart. */
+  async underLeases(
+    tx: Queryable,
+    settlements: readonly Settlement[],
+    seqs: readonly (number | null)[],
+    fenced: Fenced | undefined,
+  ): Promise<(Verdict | null)[]> {
+    const others = new Set(seqs.filter((_, at) => settlements[at]!.outcome.kind !== "completed"));
+    const inRange = [...settlements.keys()].filter(
+      (at) => typeof settlements[at]!.run.ref === "object" && !others.has(seqs[at]!),
+    );
+    const verdicts: (Verdict | "open" | null)[] = settlements.map(() => "open");
+    if (inRange.length > 0) {
+      const completed = pick(settlements, inRange);
+      const { lease } = completed[0]!.run;
+      const cut = await this.#pieces(tx, completed, pick(seqs, inRange), lease, picked(fenced, inRange));
+      for (const [n, at] of inRange.entries()) verdicts[at] = cut[n]!;
+    }
+    const open = [...verdicts.keys()].filter((at) => verdicts[at] === "open");
+    const left = await this.within(tx, pick(settlements, open), pick(seqs, open), underItsLease, {
+      fenced: picked(fenced, open),
+    });
+    for (const [n, at] of open.entries()) verdicts[at] = left[n]!;
+    return verdicts as (Verdict | null)[];
   }
 
   /** In a transaction of the caller, which also decides whether a running row is the run of a settlement. */
@@ -236,8 +246,9 @@ export class Settle {
     {
       fenced,
       ownerOf,
-    }: { readonly fenced?: Fenced; readonly ownerOf?: (settlement: T) => Applied["owner"] } = {},
+    }: { readonly fenced?: Fenced | undefined; readonly ownerOf?: (settlement: T) => Applied["owner"] } = {},
   ): Promise<(Verdict | null)[]> {
+    await takeApart(tx, inRanges(settlements, seqs));
     const rows = await tx.query<Holder>(LOCK, [int8s(seqs.filter((seq) => seq !== null))]);
     const holders = new Map(rows.map((row) => [row.seq, row]));
     const changes: Applied[] = [];
@@ -264,6 +275,22 @@ export class Settle {
 
 export function underItsLease(holder: Holder, { run }: Settlement): boolean {
   return holder.lease === run.lease;
+}
+
+/** The numbers of runs whose job may be in a range. */
+export function inRanges(
+  all: readonly { readonly run: Run }[],
+  seqs: readonly (number | null)[],
+): readonly number[] {
+  return seqs.filter((seq, at): seq is number => seq !== null && typeof all[at]!.run.ref !== "number");
+}
+
+function picked(fenced: Fenced | undefined, places: readonly number[]): Fenced | undefined {
+  return fenced && { fence: fenced.fence, authors: pick(fenced.authors, places) };
+}
+
+function pick<T>(all: readonly T[], places: readonly number[]): T[] {
+  return places.map((at) => all[at]!);
 }
 
 /** Null for refused runs. */

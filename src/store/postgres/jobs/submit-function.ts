@@ -16,6 +16,8 @@
  * compare the two fail until then.
  */
 
+import { STATE_OF_JOB } from "./ranges.ts";
+
 const RIGHTS = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp";
 
 /**
@@ -137,6 +139,12 @@ const TAGS_OF_JOB = `,
 
 const each = (names: readonly string[], text: (name: string) => string): string => names.map(text).join("");
 
+/** The state of a job `j`, before one row could stand for several jobs. */
+const ONE_ROW_EACH = {
+  running: "l.running",
+  joined: "LEFT JOIN baton.live l ON l.seq = j.seq LEFT JOIN baton.done d ON d.seq = j.seq",
+};
+
 /** How often a job is tried again when the one that stood in its way is removed before it is looked at. */
 const TRIES = 5;
 
@@ -144,7 +152,7 @@ const TRIES = 5;
  * `author`: the node that submits, null for the birthplace. `cluster`: whose jobs they are meant to be (see Cluster in
  * submit-in-transaction.ts); null for the owner of this schema. `at`: the instant, null for the database's clock.
  */
-const submitPrepared = (create: string, more: readonly string[]) => String.raw`
+const submitPrepared = (create: string, more: readonly string[], state = ONE_ROW_EACH) => String.raw`
 ${create} baton.submit_prepared(
   jobs jsonb, author text DEFAULT NULL, owner_epoch bigint DEFAULT 0, leader_epoch bigint DEFAULT 0,
   cluster text DEFAULT NULL, at bigint DEFAULT NULL
@@ -252,12 +260,12 @@ BEGIN
       END IF;
       -- The job that was there first. Without a row it has gone since, and there is room.
       SELECT b.name || '-' || j.id AS id,
-        CASE coalesce(d.status, CASE WHEN l.running THEN 2 WHEN l.run_at > now_ms THEN 0 ELSE 1 END)
+        CASE coalesce(d.status, CASE WHEN ${state.running} THEN 2 WHEN l.run_at > now_ms THEN 0 ELSE 1 END)
           WHEN 0 THEN 'scheduled' WHEN 1 THEN 'queued' WHEN 2 THEN 'processing'
           WHEN 3 THEN 'completed' WHEN 4 THEN 'failed' ELSE 'cancelled' END AS status
       INTO earlier
       FROM baton.job j JOIN baton.name b ON b.id = j.birthplace
-        LEFT JOIN baton.live l ON l.seq = j.seq LEFT JOIN baton.done d ON d.seq = j.seq
+        ${state.joined}
       WHERE j.id = coalesce((SELECT k.id FROM baton.job k WHERE k.idempotency_key = one.key), one.id);
       IF FOUND THEN
         answer_ids[one.n] := earlier.id;
@@ -353,3 +361,9 @@ export const TAGS: readonly string[] = [
   checkedJob("CREATE OR REPLACE FUNCTION", true),
   submitPrepared("CREATE OR REPLACE FUNCTION", ["trace", "tags"]),
 ];
+
+/** Looks for the job that was there first in ranges as well. */
+export const SUBMIT_RANGED = submitPrepared("CREATE OR REPLACE FUNCTION", ["trace", "tags"], {
+  running: "l.started_at IS NOT NULL",
+  joined: STATE_OF_JOB,
+});

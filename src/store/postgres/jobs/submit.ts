@@ -15,31 +15,45 @@ import type { Author, NewJob, Submitted } from "../../store.ts";
 import { birthplaceOf, type StoreCache, NOW, sameBirthplace, uuidOf } from "./store-cache.ts";
 import { WAKE } from "./submit-function.ts";
 import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
+import { RANGE_MAX, RangeBuilder, STATE_OF_JOB } from "./ranges.ts";
+import { STATUS_NOW } from "./read.ts";
 import { statusName } from "../../job-row.ts";
 
 /**
- * The common batch: jobs that differ only in id and payload, due at once, without keys. Two arrays instead of ten, no
+ * The common batch: jobs that differ only in id, payload and trace, due at once, without keys. Two arrays instead of ten, no
  * result, and no ON CONFLICT, which makes a row a third more expensive: if an id exists already, the batch is sent again
- * with the other statement. For a single job even the arrays would be a fifth of the cost.
+ * with the other statement. Jobs with consecutive ids wait as ranges. For a single job even the arrays would be a fifth of
+ * the cost.
  */
-const alike = (name: string, asked: string, wakes: boolean): Statement => {
-  const rows = `
-  WITH fresh AS (
-    INSERT INTO baton.job (created_at, author, birthplace, timeout_ms, kind, max_attempts, priority, seq, id, payload, trace)
-    ${asked}
-    RETURNING seq, id, created_at
-  )`;
-  const waiting = `
-  INSERT INTO baton.live (seq, id, run_at, updated_at, kind, author, priority, later)
-  SELECT seq, id, created_at, created_at, $5::int, $2::int, $7::int, false FROM fresh`;
-  return write(name, wakes ? `${rows}, waiting AS (${waiting}) SELECT ${WAKE}::text` : rows + waiting);
-};
-const SAME = `${NOW}, $2::int, $3::int, $4::bigint, $5::int, $6::int, $7::int, nextval('baton.job_seq')`;
+const alike = (name: string, [jobs, waiting]: readonly [string, string], wakes: boolean): Statement =>
+  write(name, wakes ? `${jobs}, waiting AS (${waiting}) SELECT ${WAKE}::text` : jobs + waiting);
 /** The first parameter of any other batch that contains the values of a column. */
 const FIRST_COLUMN = 12;
-/** If no job has a trace, one null stands for all: `unnest` extends it to the length of the longer arrays. */
-const MANY = `SELECT ${SAME}, a.id, a.payload, a.trace FROM unnest($8::uuid[], $9::text[], $10::text[]) AS a (id, payload, trace)`;
-const ONE = `VALUES (${SAME}, $8::uuid, $9::text, $10::text)`;
+const JOB =
+  "created_at, author, birthplace, timeout_ms, kind, max_attempts, priority, seq, id, payload, trace";
+const SAME = "$2::int, $3::int, $4::bigint, $5::int, $6::int, $7::int";
+const STATE = "run_at, updated_at, kind, author, priority, later";
+const SAME_STATE = "$5::int, $2::int, $7::int, false";
+/** A place is that of the range and that in the range. If no job has a trace, one null stands for all: `unnest` extends it. */
+const MANY = [
+  `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
+  number AS MATERIALIZED (SELECT ARRAY(SELECT nextval('baton.job_seq') FROM generate_series(1, $11::int)) AS first),
+  fresh AS (
+    INSERT INTO baton.job (${JOB})
+    SELECT now, ${SAME}, number.first[a.place / ${RANGE_MAX} + 1] + a.place % ${RANGE_MAX}, a.id, a.payload, a.trace
+    FROM clock, number, unnest($8::uuid[], $9::text[], $10::text[], $12::int[]) AS a (id, payload, trace, place)
+  )`,
+  `INSERT INTO baton.live (seq, id, n, ${STATE})
+  SELECT number.first[r.at], r.id, r.n, now, now, ${SAME_STATE}
+  FROM clock, number, unnest($13::uuid[], $14::int[]) WITH ORDINALITY AS r (id, n, at)`,
+] as const;
+const ONE = [
+  `WITH fresh AS (
+    INSERT INTO baton.job (${JOB})
+    VALUES (${NOW}, ${SAME}, nextval('baton.job_seq'), $8::uuid, $9::text, $10::text) RETURNING seq, id, created_at
+  )`,
+  `INSERT INTO baton.live (seq, id, ${STATE}) SELECT seq, id, created_at, created_at, ${SAME_STATE} FROM fresh`,
+] as const;
 const SUBMIT_ALIKE = alike("submit-alike", MANY, false);
 const SUBMIT_ALIKE_WAKE = alike("submit-alike-wake", MANY, true);
 const SUBMIT_ONE = alike("submit-one", ONE, false);
@@ -85,13 +99,12 @@ const SUBMIT_FENCED = write("submit-fenced", any(true));
 const EXISTING = read(
   "submit-existing",
   `SELECT j.id AS uuid, n.name AS birthplace, j.idempotency_key AS key,
-     coalesce(d.status, CASE WHEN l.running THEN 2 WHEN l.run_at > ${NOW} THEN 0 ELSE 1 END) AS status
+     ${STATUS_NOW} AS status
    FROM (
      SELECT id FROM baton.job WHERE id = ANY ($2::uuid[])
      UNION SELECT id FROM baton.job WHERE idempotency_key = ANY ($3::text[])
    ) AS found
-   JOIN baton.job j USING (id) JOIN baton.name n ON n.id = j.birthplace
-   LEFT JOIN baton.live l ON l.seq = j.seq LEFT JOIN baton.done d ON d.seq = j.seq`,
+   JOIN baton.job j USING (id) JOIN baton.name n ON n.id = j.birthplace ${STATE_OF_JOB}`,
 );
 
 interface Inserted {
@@ -232,9 +245,7 @@ export class Submit {
     const single = jobs.length === 1;
     const one = wakes ? SUBMIT_ONE_WAKE : SUBMIT_ONE;
     const many = wakes ? SUBMIT_ALIKE_WAKE : SUBMIT_ALIKE;
-    const own = single
-      ? [uuidOf(first.id), first.payload, first.trace ?? null]
-      : [uuids(jobs.map((job) => uuidOf(job.id))), texts(jobs.map((job) => job.payload)), traces(jobs)];
+    const own = single ? [uuidOf(first.id), first.payload, first.trace ?? null] : inRanges(jobs);
     try {
       await db.query(single ? one : many, [...same, ...own]);
       return true;
@@ -284,6 +295,26 @@ export class Submit {
       });
     }
   }
+}
+
+/** The values of a batch: of its jobs, and of the ranges in which they wait. */
+function inRanges(jobs: readonly NewJob[]): unknown[] {
+  const ids = jobs.map((job) => uuidOf(job.id));
+  const firsts: string[] = [];
+  const sizes: number[] = [];
+  const places: number[] = [];
+  let range: RangeBuilder | null = null;
+  for (const [at, { payload, trace = null }] of jobs.entries()) {
+    if (!range?.takes(ids[at]!, payload, trace)) {
+      if (range) sizes.push(range.size);
+      range = new RangeBuilder(ids[at]!, payload, trace);
+      firsts.push(ids[at]!);
+    }
+    places.push((firsts.length - 1) * RANGE_MAX + range.size - 1);
+  }
+  sizes.push(range!.size);
+  const payloads = texts(jobs.map((job) => job.payload));
+  return [uuids(ids), payloads, traces(jobs), firsts.length, int4s(places), uuids(firsts), int4s(sizes)];
 }
 
 function traces(jobs: readonly NewJob[]): ReturnType<typeof texts> | null {

@@ -6,7 +6,7 @@
 import { write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s } from "../../../platform/drivers/postgres/arrays.ts";
 import type { Accepted, AcceptRequest } from "../../ownership.ts";
-import { makeLease, openLease, PROLONG_LEASE, startRun } from "../jobs/leases.ts";
+import { makeLease, openLease, PROLONG_LEASE, startRun } from "../jobs/claim/leases.ts";
 import { type StoreCache, NOW } from "../jobs/store-cache.ts";
 import type { Settle } from "../jobs/settle.ts";
 
@@ -22,7 +22,7 @@ const ACCEPT = write(
    taken AS (
      UPDATE baton.live l SET ${startRun("$4", "$5")}
      FROM held CROSS JOIN unnest($7::bigint[], $8::int[], $9::bigint[]) AS a (seq, job_epoch, assignment)
-     WHERE l.seq = a.seq AND l.job_epoch = a.job_epoch - 1 AND l.assignment = a.assignment AND NOT l.running
+     WHERE l.seq = a.seq AND l.job_epoch = a.job_epoch - 1 AND l.assignment = a.assignment AND l.n = 1 AND l.started_at IS NULL
      RETURNING l.seq
    ),
    ${PROLONG_LEASE}

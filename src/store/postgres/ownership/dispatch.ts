@@ -12,13 +12,13 @@ import type {
   Undispatched,
 } from "../../ownership.ts";
 import { type StoreCache, NOW } from "../jobs/store-cache.ts";
-import { heads, IN_ORDER, kinds, PROMOTE } from "../jobs/queue-order.ts";
-import { type Row, ClaimedRows, claimedRows } from "../jobs/claimed-rows.ts";
+import { heads, IN_ORDER, kinds, lines, picked, PROMOTE, REST, suspects } from "../jobs/claim/queue-order.ts";
+import { NO_JOB, type Row, ClaimedRows, claimedRows } from "../jobs/claim/claimed-rows.ts";
 import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
 import { scanTable } from "../jobs/table-scan.ts";
 
 /**
- * One statement is the whole transaction and locks the term. Suspects are numbered separately, so that each has its own
+ * One statement is the whole transaction and locks the term. Each job that is marked gets a row of its own. Suspects are numbered separately, so that each has its own
  * assignment.
  */
 const DISPATCH: Statement = {
@@ -29,23 +29,32 @@ const DISPATCH: Statement = {
   WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
   ${fenceFrom(2)},
   ${kinds("$6", "$7", "$8", "EXISTS (SELECT FROM fence)")},
-  line AS MATERIALIZED (
-    SELECT at, suspect, row_number() OVER (PARTITION BY suspect ${IN_ORDER}) - 1 AS n FROM (
-      (${heads(false, "$9::int", "l.assignment IS NULL")})
-      UNION ALL (${heads(true, "CASE WHEN $10::boolean THEN 1 ELSE 0 END", "l.assignment IS NULL")} ${IN_ORDER} LIMIT 1)
-      ${IN_ORDER} LIMIT $9::int
-    ) AS merged
+  ${lines("l.assignment IS NULL", "$9::int")},
+  ${picked(`(${heads("$9::int", "l.assignment IS NULL")}) UNION ALL (${suspects("CASE WHEN $10::boolean THEN 1 ELSE 0 END", "l.assignment IS NULL")})`, "$9::int")},
+  job AS MATERIALIZED (
+    SELECT at, place, suspect, row_number() OVER (PARTITION BY suspect ${IN_ORDER}, place) - 1 AS nth
+    FROM picked CROSS JOIN LATERAL generate_series(0, n - 1) AS place
   ),
-  picked AS MATERIALIZED (
-    SELECT at, max(made) OVER (PARTITION BY suspect, n / $11::int) AS assignment FROM (
-      SELECT at, suspect, n, CASE WHEN n % $11::int = 0 THEN nextval('baton.assignment_seq') END AS made FROM line
+  marked AS MATERIALIZED (
+    SELECT at, place, max(made) OVER (PARTITION BY suspect, nth / $11::int) AS assignment FROM (
+      SELECT at, place, suspect, nth, CASE WHEN nth % $11::int = 0 THEN nextval('baton.assignment_seq') END AS made FROM job
     ) AS numbered
   ),
-  taken AS (
-    UPDATE baton.live l SET assignment = picked.assignment FROM picked WHERE l.ctid = picked.at
-    RETURNING l.seq, l.id, l.run_at, l.job_epoch + 1 AS job_epoch, l.attempts + 1 AS attempts, l.failures, l.interruptions,
-      l.crashes, l.assignment
+  first_ones AS (
+    UPDATE baton.live l SET assignment = marked.assignment, n = 1 FROM marked WHERE l.ctid = marked.at AND marked.place = 0
+    RETURNING l.seq, l.id, l.n, l.run_at, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes, l.assignment
   ),
+  others AS (
+    INSERT INTO baton.live (seq, id, run_at, updated_at, kind, author, priority, later, assignment)
+    SELECT l.seq + place, baton.id_at(l.id, place), l.run_at, l.updated_at, l.kind, l.author, l.priority, false, marked.assignment
+    FROM marked JOIN baton.live l ON l.ctid = marked.at WHERE place > 0 AND l.seq IN (SELECT seq FROM first_ones)
+    RETURNING seq, id, n, run_at, job_epoch, attempts, failures, interruptions, crashes, assignment
+  ),
+  taken AS MATERIALIZED (
+    SELECT seq, id, n, run_at, job_epoch + 1 AS job_epoch, attempts + 1 AS attempts, failures, interruptions, crashes, assignment
+    FROM (SELECT * FROM first_ones UNION ALL SELECT * FROM others) AS both_kinds
+  ),
+  ${REST},
   parts AS MATERIALIZED (SELECT assignment, array_agg(seq) AS jobs FROM taken GROUP BY assignment),
   made AS (
     INSERT INTO baton.assignment (id, leader_epoch, created_at, unowned_since, state, jobs)
@@ -53,9 +62,9 @@ const DISPATCH: Statement = {
   )
   ${claimedRows(12, "NULL::bigint, NULL::boolean")}
   UNION ALL
-  SELECT NULL, NULL, array_to_string(jobs, ' '), NULL, NULL, NULL, NULL, assignment, NULL FROM parts
+  SELECT NULL, NULL, array_to_string(jobs, ' '), NULL, NULL, NULL, NULL, NULL, assignment, NULL FROM parts
   UNION ALL
-  SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, true WHERE NOT EXISTS (SELECT FROM fence)`,
+  SELECT ${NO_JOB}, NULL, true WHERE NOT EXISTS (SELECT FROM fence)`,
 };
 
 type DispatchRow = [
@@ -67,7 +76,7 @@ type DispatchRow = [
 
 /** The jobs `l` of an assignment `s` that no worker has accepted. `OFFSET 0` keeps the planner from reversing the join. */
 const MARKED = `baton.assignment s CROSS JOIN LATERAL unnest(s.jobs) AS j (seq) CROSS JOIN LATERAL (
-    SELECT seq, kind FROM baton.live WHERE seq = j.seq AND assignment = s.id AND NOT running OFFSET 0
+    SELECT seq, kind FROM baton.live WHERE seq = j.seq AND assignment = s.id AND started_at IS NULL OFFSET 0
   ) AS l`;
 const OLD = read(
   "undispatch-old",
@@ -77,13 +86,13 @@ const OLD = read(
 const ASTRAY = read(
   "undispatch-astray",
   `SELECT l.seq, l.assignment FROM baton.live l
-   WHERE l.assignment IS NOT NULL AND NOT l.running AND NOT EXISTS (SELECT FROM baton.assignment s WHERE s.id = l.assignment)`,
+   WHERE l.assignment IS NOT NULL AND l.started_at IS NULL AND NOT EXISTS (SELECT FROM baton.assignment s WHERE s.id = l.assignment)`,
 );
 /** Checked again: a job may have been accepted, or marked again, since it was found. */
 const UNDISPATCH = write(
   "undispatch",
   `UPDATE baton.live l SET assignment = NULL FROM unnest($1::bigint[], $2::bigint[]) AS a (seq, assignment)
-   WHERE l.seq = a.seq AND l.assignment = a.assignment AND NOT l.running RETURNING l.kind`,
+   WHERE l.seq = a.seq AND l.assignment = a.assignment AND l.started_at IS NULL RETURNING l.kind`,
 );
 const OUTSTANDING = read("outstanding", `SELECT l.kind, count(*) AS jobs FROM ${MARKED} GROUP BY l.kind`);
 
@@ -131,7 +140,7 @@ export class Dispatch {
         ],
       ],
     );
-    if (rows[0]?.[8]) throw await this.#terms.refusal(fence);
+    if (rows[0]?.[9]) throw await this.#terms.refusal(fence);
     const jobs = await this.#rows.jobs(rows, expected, {});
     return { assignments: inParts(rows, jobs), nextDueInMs: due?.[0]?.next_due_in_ms ?? null };
   }
@@ -184,7 +193,7 @@ export class Dispatch {
 /** Each assignment with its jobs, in the order of the first of them. */
 function inParts(rows: readonly DispatchRow[], jobs: readonly DispatchedJob[]): DispatchedAssignment[] {
   const assignmentOf = new Map<number, number>();
-  for (const [, , seqs, , , , , assignment] of rows) {
+  for (const [, , seqs, , , , , , assignment] of rows) {
     if (assignment !== null) for (const seq of seqs.split(" ")) assignmentOf.set(Number(seq), assignment);
   }
   const parts = new Map<number, DispatchedJob[]>();

@@ -7,7 +7,8 @@ import type { AssignmentId, Held, OwnedBatch } from "../../ownership.ts";
 import type { Recorded, Report as RunReport, Run, Settlement, Verdict } from "../../store.ts";
 import type { StoreCache } from "../jobs/store-cache.ts";
 import type { Report } from "../jobs/report.ts";
-import { complete, completedVerdicts, resultOf, type Settle } from "../jobs/settle.ts";
+import { complete } from "../jobs/complete.ts";
+import { completedVerdicts, resultOf, type Settle } from "../jobs/settle.ts";
 
 /**
  * The positions of the assignments that the caller owns under the given epochs. Locks them as a leader's write locks its
@@ -28,7 +29,7 @@ const COMPLETE = write(
     gone: `DELETE FROM baton.live l
       USING unnest($3::bigint[], $7::int[], $8::bigint[], $9::text[], $10::int[], $12::int[])
         AS a (seq, job_epoch, assignment, result, place, owner_epoch)
-      WHERE l.seq = a.seq AND l.job_epoch = a.job_epoch AND l.assignment = a.assignment AND l.running
+      WHERE l.seq = a.seq AND l.job_epoch = a.job_epoch AND l.assignment = a.assignment AND l.started_at IS NOT NULL
         AND (a.place IN (SELECT place FROM held)) IS TRUE`,
     result: "a.result",
     owner: { owner: "$11::int", owner_epoch: "a.owner_epoch" },

@@ -23,6 +23,14 @@ describe("jobs that were claimed ahead", () => {
     assert.equal(buffer.size, 0);
   });
 
+  it("are half gone once, while as many are left as run and wait then", () => {
+    const { buffer } = bufferOf(2);
+    buffer.add(jobs("a", "b", "c", "d", "e", "f"));
+    const half: boolean[] = [];
+    while (buffer.take()) half.push(buffer.halfGone);
+    assert.deepEqual(half, [false, false, false, true, false, false]);
+  });
+
   it("stay as long as so many end in a short while", async () => {
     const { clock, buffer, back } = bufferOf(10);
     buffer.add(jobs("a", "b", "c", "d"));

@@ -1,8 +1,8 @@
 /** SQL for the lease of a run: shared by claims and accepts. */
 
-import type { LeaseId } from "../../../core/ids.ts";
-import { read, write } from "../../../platform/drivers/postgres/postgres.ts";
-import { type StoreCache, NOW } from "./store-cache.ts";
+import type { LeaseId } from "../../../../core/ids.ts";
+import { read, write } from "../../../../platform/drivers/postgres/postgres.ts";
+import { type StoreCache, NOW } from "../store-cache.ts";
 
 /** A lease is extended by this part more than requested, so that most claims need not write its row. */
 const LEASE_SURPLUS = 32;
@@ -12,7 +12,7 @@ export const openLease = (opens: string): string => `
   open AS MATERIALIZED (
     SELECT e.id FROM baton.lease e
     WHERE e.name = $2 AND (e.expires_at > (SELECT now FROM clock)
-      OR ${opens}::boolean AND NOT EXISTS (SELECT FROM baton.live l WHERE l.running AND l.lease = e.id))
+      OR ${opens}::boolean AND NOT EXISTS (SELECT FROM baton.live l WHERE l.started_at IS NOT NULL AND l.lease = e.id))
   )`;
 
 export const prolongLease = (only?: string): string => `
@@ -24,7 +24,7 @@ export const PROLONG_LEASE = prolongLease();
 
 /** The change that a claim makes to a job, for the parameters of worker and author. */
 export const startRun = (worker: string, author: string): string => `
-  running = true, lease = held.id, job_epoch = l.job_epoch + 1, attempts = l.attempts + 1,
+  lease = held.id, job_epoch = l.job_epoch + 1, attempts = l.attempts + 1,
   updated_at = (SELECT now FROM clock), started_at = (SELECT now FROM clock), worker = ${worker}, author = ${author},
   progress = NULL, progress_message = NULL`;
 

@@ -1,8 +1,9 @@
 /** The rows with which claims and dispatches return jobs, and their conversion to jobs. */
 
-import type { JobId } from "../../../core/ids.ts";
-import type { DispatchedJob } from "../../ownership.ts";
-import type { StoreCache } from "./store-cache.ts";
+import { type JobId, Uuids } from "../../../../core/ids.ts";
+import type { DispatchedJob } from "../../../ownership.ts";
+import { jobsOf, PAYLOAD_END, type Ref, seqOf } from "../ranges.ts";
+import type { StoreCache } from "../store-cache.ts";
 
 /** Of a job `j`. The trace is appended for the few jobs that have one: a separate column would cost all of them. */
 export const SHAPE =
@@ -12,7 +13,8 @@ export const COUNTERS = "concat_ws(' ', t.job_epoch, t.attempts, t.failures, t.i
 
 /**
  * Each column costs half a microsecond for each row on the server and as much here, so repeated values are null: jobs of
- * one shape tend to be next to each other. A job that ran before has a second row with its due time and counters.
+ * one shape tend to be next to each other. A range is one row, with the payloads of all its jobs. A job that ran before has
+ * a second row with its due time and counters.
  */
 export type Row = [
   seq: number | null,
@@ -23,19 +25,34 @@ export type Row = [
   /** Null for the expected shape. */
   shape: string | null,
   counters: string | null,
+  /** Jobs of a range; null for a single job. */
+  n: number | null,
 ];
+/** In a row that stands for no job, before what it says. */
+export const NO_JOB = "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL";
+
+/** The ranges of `taken`; `others` are more columns. Ids are in the order of the jobs. */
+export const claimedRanges = (shape: string, others: string): string => `
+  SELECT t.seq, t.id, all_of_it.payloads, j.created_at, t.run_at, ${shape}, NULL::text, t.n, ${others}
+  FROM taken t JOIN baton.job j ON j.id = t.id CROSS JOIN LATERAL (
+    SELECT string_agg(payload, '${PAYLOAD_END}') AS payloads
+    FROM (SELECT j.payload FROM baton.job j WHERE ${jobsOf("t")} ORDER BY j.id) AS in_order
+  ) AS all_of_it
+  WHERE t.n > 1`;
 
 /** The rows of `taken`. The parameters from this number on are the expected shape; `others` are more columns. */
-export const claimedRows = (shape: number, others: string): string => `
-  SELECT j.seq, j.id, j.payload, j.created_at, j.run_at,
-    CASE WHEN (j.kind, j.priority, j.birthplace, j.max_attempts)
+export const claimedRows = (shape: number, others: string): string => {
+  const unexpected = `CASE WHEN (j.kind, j.priority, j.birthplace, j.max_attempts)
           = ($${shape}::int, $${shape + 1}::int, $${shape + 2}::int, $${shape + 3}::int)
-        AND coalesce(j.timeout_ms, 0) = $${shape + 4}::bigint AND j.trace IS NULL THEN NULL ELSE ${SHAPE} END,
-    NULL::text, ${others}
-  FROM baton.job j WHERE j.id = ANY (ARRAY(SELECT id FROM taken))
+        AND coalesce(j.timeout_ms, 0) = $${shape + 4}::bigint AND j.trace IS NULL THEN NULL ELSE ${SHAPE} END`;
+  return `
+  SELECT j.seq, j.id, j.payload, j.created_at, j.run_at, ${unexpected}, NULL::text, NULL::smallint, ${others}
+  FROM baton.job j WHERE j.id = ANY (ARRAY(SELECT id FROM taken WHERE n = 1))
+  UNION ALL ${claimedRanges(unexpected, others)}
   UNION ALL
-  SELECT t.seq, NULL, NULL, NULL, t.run_at, NULL, ${COUNTERS}, ${others}
+  SELECT t.seq, NULL, NULL, NULL, t.run_at, NULL, ${COUNTERS}, NULL, ${others}
   FROM taken t WHERE t.job_epoch > 1 OR t.interruptions > 0`;
+};
 
 /** The values that similar jobs share. A timeout of 0 stands for none. */
 export type Shape = readonly [
@@ -86,32 +103,44 @@ export class ClaimedRows {
     const earlier = new Map<number, readonly [...Row, ...unknown[]]>();
     for (const row of rows) if (row[6] !== null) earlier.set(row[0]!, row);
     const jobs: (DispatchedJob & T)[] = [];
-    for (const [seq, uuid, payload, createdAt, runAt, given] of rows) {
+    for (const [seq, uuid, payload, createdAt, runAt, given, , n] of rows) {
       if (uuid === null) continue;
-      const before = earlier.get(seq!);
+      const before = n === null ? earlier.get(seq!) : undefined;
       const { shape, trace } = shapes.get(given)!;
       const [kind, priority, birthplace, maxAttempts, timeoutMs] = (this.#shape = shape);
       const { queue, task } = cache.kind(kind);
       const [jobEpoch, attempts, failures, interruptions, crashes] = before ? numbers(before[6]!) : FIRST_RUN;
-      jobs.push({
-        id: `${cache.name(birthplace)}-${uuid}` as JobId,
-        jobEpoch,
-        ref: seq,
-        task,
-        queue,
-        priority,
-        payload,
-        attempts,
-        failures,
-        interruptions,
-        crashes,
-        maxAttempts,
-        timeoutMs: timeoutMs === 0 ? null : timeoutMs,
-        createdAt,
-        runAt: before ? before[4]! : (runAt ?? createdAt),
-        trace,
-        ...common,
-      });
+      const born = cache.name(birthplace);
+      const dueAt = before ? before[4]! : (runAt ?? createdAt);
+      const add = (id: string, text: string, ref: Ref): void => {
+        jobs.push({
+          id: `${born}-${id}` as JobId,
+          jobEpoch,
+          ref,
+          task,
+          queue,
+          priority,
+          payload: text,
+          attempts,
+          failures,
+          interruptions,
+          crashes,
+          maxAttempts,
+          timeoutMs: timeoutMs === 0 ? null : timeoutMs,
+          createdAt,
+          runAt: dueAt,
+          trace,
+          ...common,
+        });
+      };
+      if (n === null) {
+        add(uuid, payload, seq!);
+        continue;
+      }
+      const uuids = new Uuids(uuid);
+      for (const [place, each] of payload.split(PAYLOAD_END).entries()) {
+        add(uuids.next(), each, { row: seq!, seq: seq! + place });
+      }
     }
     return jobs.sort(inOrder);
   }
@@ -128,5 +157,5 @@ function numbers(text: string): readonly [number, number, number, number, number
 }
 
 function inOrder(a: DispatchedJob, b: DispatchedJob): number {
-  return b.priority - a.priority || a.runAt - b.runAt || (a.ref as number) - (b.ref as number);
+  return b.priority - a.priority || a.runAt - b.runAt || seqOf(a.ref as Ref) - seqOf(b.ref as Ref);
 }

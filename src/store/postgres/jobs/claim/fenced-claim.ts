@@ -3,16 +3,27 @@
  * same statement, and only if there is a job to hold. A claim that finds no job writes nothing and waits for no disk.
  */
 
-import type { Term } from "../../../core/leadership/term.ts";
-import type { Statement } from "../../../platform/drivers/postgres/postgres.ts";
-import { texts } from "../../../platform/drivers/postgres/arrays.ts";
-import { authorUnder } from "../../jobs.ts";
-import type { Claimed, ClaimRequest } from "../../store.ts";
+import type { Term } from "../../../../core/leadership/term.ts";
+import type { Statement } from "../../../../platform/drivers/postgres/postgres.ts";
+import { texts } from "../../../../platform/drivers/postgres/arrays.ts";
+import { authorUnder } from "../../../jobs.ts";
+import type { Claimed, ClaimRequest } from "../../../store.ts";
 import { openLease, prolongLease, startRun } from "./leases.ts";
-import { type StoreCache, NOW } from "./store-cache.ts";
-import { heads, IN_ORDER, kinds, PROMOTE } from "./queue-order.ts";
-import { type Row, type Shape, ClaimedRows, claimedRows } from "./claimed-rows.ts";
-import { newest, type PostgresTerms, termValues } from "../terms.ts";
+import { type StoreCache, NOW } from "../store-cache.ts";
+import {
+  CONTENDED,
+  CONTENDED_TRIES,
+  heads,
+  kinds,
+  lines,
+  picked,
+  PROMOTE,
+  REST,
+  SLICE,
+  suspects,
+} from "./queue-order.ts";
+import { NO_JOB, type Row, type Shape, ClaimedRows, claimedRows } from "./claimed-rows.ts";
+import { newest, type PostgresTerms, termValues } from "../../terms.ts";
 
 /**
  * As CLAIM, but for `fence`, which is held from before anything is written, and `made`. Who has picked jobs and could not take them
@@ -30,12 +41,8 @@ const CLAIM_FENCED: Statement = {
     UNION ALL SELECT true WHERE $10::boolean AND NOT EXISTS (SELECT FROM baton.lease e WHERE e.name = $2)
   ),
   ${kinds("$4", "$5", "$11", "EXISTS (SELECT FROM may)")},
-  picked AS MATERIALIZED (
-    SELECT at FROM (
-      (${heads(false, "$6::int")})
-      UNION ALL (${heads(true, "CASE WHEN $7::boolean THEN 1 ELSE 0 END")} ${IN_ORDER} LIMIT 1)
-    ) AS line ${IN_ORDER} LIMIT $6::int
-  ),
+  ${lines()},
+  ${picked(`(${heads("$6::int")}) UNION ALL (${suspects("CASE WHEN $7::boolean THEN 1 ELSE 0 END")})`, "$6::int")},
   fence AS MATERIALIZED (
     ${newest(17)} AND (EXISTS (SELECT FROM picked) OR EXISTS (SELECT FROM open)) FOR SHARE
   ),
@@ -50,20 +57,17 @@ const CLAIM_FENCED: Statement = {
   ),
   held AS MATERIALIZED (SELECT id FROM kept UNION ALL SELECT id FROM made),
   taken AS (
-    UPDATE baton.live l SET ${startRun("$8", "$9")}, assignment = NULL
+    UPDATE baton.live l SET ${startRun("$8", "$9")}, assignment = NULL, ${SLICE}
     FROM held WHERE l.ctid = ANY (ARRAY(SELECT at FROM picked))
-    RETURNING l.seq, l.id, l.run_at, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes
+    RETURNING l.seq, l.id, l.n, l.run_at, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes
   ),
+  ${REST},
   ${prolongLease("EXISTS (SELECT FROM fence)")}
   ${claimedRows(12, "NULL::boolean, NULL::boolean, NULL::boolean")}
   UNION ALL
-  SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+  SELECT ${NO_JOB},
     EXISTS (SELECT FROM may),
-    EXISTS (SELECT FROM picked) OR (SELECT count(*) FROM kinds) > 1 AND EXISTS (
-      SELECT FROM kinds CROSS JOIN LATERAL (
-        SELECT FROM baton.live l WHERE l.kind = kinds.id AND NOT l.running AND NOT l.later AND NOT l.suspect LIMIT 1
-      ) AS in_sight
-    ),
+    EXISTS (SELECT FROM picked) OR ${CONTENDED},
     CASE WHEN EXISTS (SELECT FROM picked) OR EXISTS (SELECT FROM open) THEN EXISTS (SELECT FROM fence)
       ELSE EXISTS (${newest(17)}) END
   WHERE NOT EXISTS (SELECT FROM taken)`,
@@ -76,12 +80,6 @@ type FencedRow = [
   contended: boolean | null,
   fenced: boolean | null,
 ];
-
-/**
- * Another claimant holds more rows for a moment than it takes, if it merges several lines. Who finds nothing but those
- * looks again instead of going to sleep.
- */
-export const CONTENDED_TRIES = 4;
 
 export class FencedClaim {
   readonly #cache: StoreCache;
@@ -102,7 +100,7 @@ export class FencedClaim {
     for (let tries = 1; ; tries++) {
       const { expected } = this.#rows;
       const { rows, nextDueInMs } = await this.#take(request, fence, { worker, author, expected });
-      const [seq, , , , , , , held, contended, fenced] = rows[0]!;
+      const [seq, , , , , , , , held, contended, fenced] = rows[0]!;
       if (seq !== null)
         return { jobs: await this.#rows.jobs(rows, expected, common), held: true, nextDueInMs };
       if (!fenced) throw await this.#terms.refusal(fence);
