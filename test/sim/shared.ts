@@ -284,7 +284,7 @@ class SharedCoordination extends Lifecycle implements Coordination {
       nodes: () => this.#nodes,
       setStatus: async (status) => {
         this.#status = status;
-        await this.#beat();
+        await this.#beat().catch(() => {}); // the next one tells
       },
       ask: remote((node: NodeName, request: NodeRequest) => database.ask(node, request)),
       requests: (signal) => this.#pending.follow(signal),
