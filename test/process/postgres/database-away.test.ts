@@ -43,7 +43,9 @@ it("nodes stop, wait and start while their database is away, or was never there"
           return lines.length > 0 ? lines : null;
         });
         const lostAt = Date.parse(lost!.time);
-        t.diagnostic(`${name} went on with its job for ${lostAt - goesAt} ms of a lease of ${WORKER_LEASE_MS} ms`);
+        t.diagnostic(
+          `${name} went on with its job for ${lostAt - goesAt} ms of a lease of ${WORKER_LEASE_MS} ms`,
+        );
         // The last renewal that was answered may be as old as half of the lease on a busy machine.
         assert.ok(lostAt - goesAt > WORKER_LEASE_MS / 4, "it gave up before its lease did");
         assert.ok(lostAt - goesAt < 3 * WORKER_LEASE_MS, `it went on for ${lostAt - goesAt} ms`);
