@@ -32,6 +32,13 @@ export const QUICK: Readonly<Record<string, string>> = {
   WORKER__RENEW: "500ms",
 };
 
+/** Over those of QUICK, where nothing waits for a lease to end: the death of a process is noticed by its sessions. */
+export const LONG_LEASES: Readonly<Record<string, string>> = {
+  LEADER__LEASE: "20s",
+  NODE__DEAD_AFTER: "20s",
+  WORKER__LEASE: "20s",
+};
+
 export class TestCluster {
   readonly url: string;
   readonly redis: RedisServer | null;

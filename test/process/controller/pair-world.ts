@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { BatonClient, type JobBody } from "../../../src/client/baton-client.ts";
-import { QUICK } from "../../support/cluster.ts";
+import { LONG_LEASES, QUICK } from "../../support/cluster.ts";
 import type { Scope } from "../../support/node-cleanup.ts";
 import type { SharedPostgres } from "../../support/postgres-server.ts";
 import { eventually } from "../../support/wait.ts";
@@ -15,7 +15,7 @@ export async function workingPair(
   options: Pick<WorldOptions, "agent" | "settings"> = {},
 ): Promise<{ leader: ControllerProcess; standby: ControllerProcess }> {
   const url = await server.createDatabase();
-  const settings = { ...QUICK, STORE: url, AGENTS__LEASE: "60s", ...options.settings };
+  const settings = { ...QUICK, ...LONG_LEASES, STORE: url, AGENTS__LEASE: "60s", ...options.settings };
   const { agent = "real" } = options;
   const nodes = await Promise.all(
     ["ada", "bob"].map((name) => ControllerProcess.start(t, { name, agent, settings })),

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import { BatonClient } from "../../../src/client/baton-client.ts";
-import { QUICK } from "../../support/cluster.ts";
+import { LONG_LEASES, QUICK } from "../../support/cluster.ts";
 import { atEnd, type Scope, suiteScope } from "../../support/node-cleanup.ts";
 import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
 import { AgentProcess } from "../../support/process-agent.ts";
@@ -28,7 +28,13 @@ describe("two node-controllers", () => {
   /** A leader, and a standby whose agent works; a schedule makes whoever leads write often. */
   async function pair(t: Scope, options: Pick<WorldOptions, "agent" | "settings"> = {}) {
     const url = await server.createDatabase();
-    const settings = { ...QUICK, STORE: url, CONTROLLER__AGENT_OFF: "1s", ...options.settings };
+    const settings = {
+      ...QUICK,
+      ...LONG_LEASES,
+      STORE: url,
+      CONTROLLER__AGENT_OFF: "1s",
+      ...options.settings,
+    };
     const nodes = await Promise.all(
       ["ada", "bob"].map((name) => ControllerProcess.start(t, { name, agent: options.agent, settings })),
     );

@@ -4,20 +4,19 @@ import assert from "node:assert/strict";
 import { before, describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { baton } from "../../support/baton-command.ts";
-import { QUICK, roleOf, TestCluster } from "../../support/cluster.ts";
+import { LONG_LEASES, QUICK, roleOf, TestCluster } from "../../support/cluster.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import type { NodeProcess } from "../../support/process-node.ts";
 import { eventually } from "../../support/wait.ts";
 
 /** Nothing here waits for the end of a lease, and a busy machine must not end one. */
-const LONG = { LEADER__LEASE: "20s", NODE__DEAD_AFTER: "20s", WORKER__LEASE: "20s" };
 
 describe("a node of a cluster that leaves work to the others", () => {
   const suite = suiteScope();
   let cluster: TestCluster;
 
   before(async () => {
-    const settings = { ...QUICK, ...LONG, DRAIN__TIMEOUT: "60s", DRAIN__CLEANUP: "1s" };
+    const settings = { ...QUICK, ...LONG_LEASES, DRAIN__TIMEOUT: "60s", DRAIN__CLEANUP: "1s" };
     cluster = await TestCluster.open(suite, { settings });
     await cluster.startWithQueues("ada", "bob");
   });

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { QUICK, TestCluster } from "../../support/cluster.ts";
+import { LONG_LEASES, QUICK, TestCluster } from "../../support/cluster.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import { dataDirectory } from "../../support/process-node.ts";
 import { eventually } from "../../support/wait.ts";
@@ -14,10 +14,13 @@ describe("any node answers for any job", () => {
   const suite = suiteScope();
   let cluster: TestCluster;
   let deaf: string;
+  let longer: string;
 
   before(async () => {
     const settings = {
       ...QUICK,
+      ...LONG_LEASES,
+      WORKER__LEASE: "8s",
       JOBS__CRASHES_MAX: "3",
       // A worker gives its handlers so long to end that the leader loses its patience first.
       JOBS__OVERDUE_GRACE: "1s",
@@ -26,9 +29,11 @@ describe("any node answers for any job", () => {
     };
     cluster = await TestCluster.open(suite, { settings });
     await cluster.startWithQueues("ada", "bob", "cyd");
-    // Looked at later: the leader looks for such jobs every five seconds.
+    // Both are looked at later: the leader looks for overdue jobs every five seconds.
     const stuck = { task: "work", queue: "bob", payload: { ms: 9_000 }, timeout_ms: 300, max_attempts: 1 };
     deaf = (await cluster.node("ada").client.submit(stuck)).job_id;
+    const long = { task: "work", queue: "bob", payload: { ms: 9_000 } };
+    longer = (await cluster.node("ada").client.submit(long)).job_id;
   });
 
   it("submitted at one that is gone, run by another, asked for at a third: state, result, logs as they come, lists", async () => {
@@ -79,9 +84,7 @@ describe("any node answers for any job", () => {
   });
 
   it("a job longer than its lease is renewed, and taken for nobody's", async () => {
-    const { client } = cluster.node("ada");
-    const { job_id } = await client.submit({ task: "work", queue: "bob", payload: { ms: 4_000 } });
-    const { job } = await client.wait(job_id, { timeoutMs: 10_000 });
+    const { job } = await cluster.node("ada").client.wait(longer, { timeoutMs: 30_000 });
     assert.deepEqual([job.status, job.attempts, job.crashes, job.worker], ["completed", 1, 0, "bob"]);
   });
 

@@ -89,9 +89,10 @@ export const REST = `
 
 /**
  * Who finds only rows that another claimant has locked looks again instead of going to sleep: that one may hold more than it
- * takes, of several lines or of one range.
+ * takes, of several lines or of one range. Each look meets at least one claim that has got something, so that this is more
+ * than the claimants that usually meet; who finds nothing in all of them would sleep beside waiting jobs.
  */
-export const CONTENDED_TRIES = 4;
+export const CONTENDED_TRIES = 32;
 export const CONTENDED = `EXISTS (
     SELECT FROM (${first("true")}) AS in_sight WHERE in_sight.n > 1 OR (SELECT count(*) FROM kinds) > 1
   )`;
