@@ -110,12 +110,12 @@ export class Baton implements Subject {
     this.#started = Promise.withResolvers<number>();
   }
 
-  /** When a job first found nobody at work, and so hangs until there is. */
+  /** When a job first started without a handler; it waits until there is one. */
   hangs(): Promise<number> {
     return this.#started.promise;
   }
 
-  /** Jobs that wait in so many queues, in turn; those of a task that nobody knows wait for ever. */
+  /** Submits jobs that wait, spread over so many queues. A job of an unknown task is never claimed. */
   async pile(options: { jobs: number; queues: number; task?: string }): Promise<void> {
     const { jobs, queues, task = TASK } = options;
     for (let from = 0; from < jobs; from += PILE) {

@@ -6,36 +6,19 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { hasCode } from "../../../src/core/errors.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
-import { jobId } from "../../../src/core/ids.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { Postgres, read, write } from "../../../src/platform/drivers/postgres/postgres.ts";
-import { systemRandom } from "../../../src/platform/random.ts";
 import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
 import type { ClaimRequest, NewJob } from "../../../src/store/store.ts";
 import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
 import { AUTHOR, lease, LEASE_MS, NODE, node, settleRuns } from "../../support/store-world.ts";
+import { newJob } from "./postgres-world.ts";
 
 let server: SharedPostgres;
 before(async () => {
   server = await PostgresServer.shared();
 });
 after(() => server.stop());
-
-function newJob(fields: Partial<NewJob> = {}): NewJob {
-  return {
-    id: jobId(NODE, systemRandom.timedUuid()),
-    task: "work",
-    queue: "default",
-    priority: 0,
-    payload: "{}",
-    delayMs: 0,
-    runAt: null,
-    maxAttempts: 5,
-    timeoutMs: null,
-    idempotencyKey: null,
-    ...fields,
-  };
-}
 
 const request = (name: string, fields: Partial<ClaimRequest> = {}): ClaimRequest => ({
   author: { ...AUTHOR, node: node(name) },
