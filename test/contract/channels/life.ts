@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
-import { hasCode } from "../../../src/core/errors.ts";
 import type { Promises } from "../promises.ts";
 import { gate, message, messages, turn, until, type ChannelsWorld } from "./world.ts";
 
-const stopped = (error: unknown): boolean => hasCode(error, "STOPPED");
+const stopped = { code: "STOPPED" };
 
 export const lifePromises: Promises<ChannelsWorld> = {
   "a stop waits for the handlers that run, and no handler starts after it": async ({ here, there }) => {

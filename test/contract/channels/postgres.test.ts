@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { after, beforeEach, describe, test } from "node:test";
 import { openChannels } from "../../../src/channels/open-channels.ts";
-import { hasCode } from "../../../src/core/errors.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { channelsContract } from "./contract.ts";
@@ -82,7 +81,7 @@ describe("postgres channels", () => {
       clock: systemClock,
       random: systemRandom,
     });
-    await assert.rejects(unreachable.start(), (error) => hasCode(error, "STORE_UNAVAILABLE"));
+    await assert.rejects(unreachable.start(), { code: "STORE_UNAVAILABLE" });
     const empty = world.channels({ schema: "nobody_made_it", applicationName: "empty" });
     await assert.rejects(empty.start(), /does not exist/);
     const left = await world.query(

@@ -4,6 +4,7 @@ import type { Delivery } from "../../../src/channels/channels.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import type { Promises } from "../promises.ts";
 import { Reader, gate, message, messages, quiet, turn, until, type ChannelsWorld } from "./world.ts";
+import { columns } from "../../support/columns.ts";
 
 const byNumber = (a: unknown, b: unknown): number => Number(a) - Number(b);
 
@@ -102,14 +103,11 @@ export const queuePromises: Promises<ChannelsWorld> = {
     await closed;
     await until("the other to get all", () => second.deliveries.length === 4);
     const redelivered = second.deliveries.filter(({ key }) => key === "key-0");
-    assert.deepEqual(
-      redelivered.map(({ body, deliveries }) => [body, deliveries]),
-      [
-        [0, 2],
-        [1, 2],
-        [2, 2],
-      ],
-    );
+    assert.deepEqual(columns(redelivered, "body", "deliveries"), [
+      [0, 2],
+      [1, 2],
+      [2, 2],
+    ]);
     assert.equal(first.deliveries.length, 3, "a closed consumer was given more");
   },
 

@@ -3,14 +3,13 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
 import type { RedisChannels, RedisChannelsOptions } from "../../../src/channels/redis/channels.ts";
-import { hasCode } from "../../../src/core/errors.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { RedisWorld } from "./redis-world.ts";
 import { Watched } from "./served-world.ts";
 import { gate, message, messages, Reader, until } from "./world.ts";
 
-const unavailable = (error: unknown): boolean => hasCode(error, "STORE_UNAVAILABLE");
+const unavailable = { code: "STORE_UNAVAILABLE" };
 
 function watched(
   world: RedisWorld,

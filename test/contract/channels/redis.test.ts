@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { after, beforeEach, describe, test } from "node:test";
 import { openChannels } from "../../../src/channels/open-channels.ts";
-import { hasCode } from "../../../src/core/errors.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { channelsContract } from "./contract.ts";
@@ -42,7 +41,7 @@ describe("redis channels", () => {
       clock: systemClock,
       random: systemRandom,
     });
-    await assert.rejects(unreachable.start(), (error) => hasCode(error, "STORE_UNAVAILABLE"));
+    await assert.rejects(unreachable.start(), { code: "STORE_UNAVAILABLE" });
     const warned: string[] = [];
     const log = { info() {}, warn: (_: unknown, text: string) => void warned.push(text) };
     await world.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru", "maxmemory", "100mb");

@@ -2,7 +2,6 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { hasCode } from "../../../src/core/errors.ts";
 import type { Coordination } from "../../../src/leadership/coordination.ts";
 import { openCoordination } from "../../../src/leadership/open-coordination.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
@@ -74,7 +73,7 @@ for (const kind of ["redis", "etcd"] as const) {
       await ada.coordination.lock(ROLE).release(term);
       const next = await granted(bob.coordination.lock(ROLE), bob.identity, TTL_MS);
       assert.ok(next.epoch > term.epoch);
-      await assert.rejects(membership.findDead(term), (error) => hasCode(error, "STALE_EPOCH"));
+      await assert.rejects(membership.findDead(term), { code: "STALE_EPOCH" });
       assert.deepEqual(await bob.coordination.membership.findDead(next), []);
       await bob.coordination.lock(ROLE).release(next);
     });

@@ -1,7 +1,7 @@
 /** An etcd that forgets, stands still or is restarted: who leads, and under which epoch the store takes writes. */
 
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { after, describe, test } from "node:test";
 import type { ElectorSettings } from "../../../src/leadership/elector.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
@@ -13,11 +13,7 @@ import { PostgresServer } from "../../support/postgres-server.ts";
 import { admittedFaults, ELECTION, QUICK, survives, withServer } from "./admitted-faults.ts";
 import { eventually } from "../../support/wait.ts";
 
-let etcd: EtcdServer;
-let postgres: PostgresServer;
-before(async () => {
-  [etcd, postgres] = await Promise.all([EtcdServer.start(), PostgresServer.start()]);
-});
+const [etcd, postgres] = await Promise.all([EtcdServer.start(), PostgresServer.start()]);
 after(() => Promise.all([etcd.stop(), postgres.stop()]));
 
 /** The first renewal is far away: whoever steps down before was told. */

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { after, before, describe, test } from "node:test";
+import { after, describe, test } from "node:test";
 import { hasCode } from "../../../src/core/errors.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { EtcdServer } from "../../support/etcd-server.ts";
@@ -11,15 +11,12 @@ import { tellTimes } from "../../support/lock-admitted-election.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";
 import { EtcdCluster, LeaseTime, openEtcdElection } from "../../support/lock-etcd.ts";
 import { ROLE } from "../../support/lock-world.ts";
-import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
+import { PostgresServer } from "../../support/postgres-server.ts";
 import { admittedLeadership, replaced, SHORT, TTL_MS, type AdmittedWorld } from "./admitted-leadership.ts";
 import { eventually } from "../../support/wait.ts";
+import { column } from "../../support/columns.ts";
 
-let etcd: EtcdServer;
-let postgres: SharedPostgres;
-before(async () => {
-  [etcd, postgres] = await Promise.all([EtcdServer.start(), PostgresServer.shared()]);
-});
+const [etcd, postgres] = await Promise.all([EtcdServer.start(), PostgresServer.shared()]);
 after(() => Promise.all([etcd.stop(), postgres.stop()]));
 
 const world: AdmittedWorld<EtcdCluster> = {
@@ -78,10 +75,10 @@ void describe("leadership on etcd", () => {
     await granted(ada.lock("scheduler"), candidate("ada"), TTL_MS);
     const compactor = await granted(ada.lock("log_compactor"), candidate("ada"), TTL_MS);
     const keys = await etcd.entries(cluster.key("leader", ""));
-    assert.deepEqual(
-      keys.map(({ key }) => key),
-      [cluster.key("leader", "log_compactor"), cluster.key("leader", "scheduler")],
-    );
+    assert.deepEqual(column(keys, "key"), [
+      cluster.key("leader", "log_compactor"),
+      cluster.key("leader", "scheduler"),
+    ]);
     assert.equal((JSON.parse(keys[0]!.value) as { epoch: number }).epoch, compactor.epoch);
     assert.notEqual(keys[0]!.lease, keys[1]!.lease);
   });

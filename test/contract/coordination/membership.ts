@@ -8,6 +8,7 @@ import type { Term } from "../../../src/core/leadership/term.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { prove, type Promises, type Skips } from "../promises.ts";
 import { eventually } from "../../support/wait.ts";
+import { column } from "../../support/columns.ts";
 
 export interface MembershipWorld {
   readonly membership: Membership;
@@ -147,10 +148,7 @@ export const membershipPromises: Promises<MembershipWorld> = {
     await eventually("everybody", () => zoe.nodes().length === 3, patience.ms);
     await eventually("an active zoe", () => membership.nodes()[2]?.status === "active", patience.ms);
     const seen = membership.nodes();
-    assert.deepEqual(
-      seen.map(({ name }) => name),
-      ["abe", identity.name, "zoe"],
-    );
+    assert.deepEqual(column(seen, "name"), ["abe", identity.name, "zoe"]);
     const { name, incarnation, lastSeenAt } = seen[2]!;
     const told = { ...info, status: "active", alive: true };
     assert.deepEqual(seen[2], { ...told, name, incarnation, lastSeenAt });

@@ -85,7 +85,7 @@ describe("coordination by peers", () => {
   test("refuses to be used while it does not run", async () => {
     await using world = new PeerWorld(systemClock, ["node-a"], QUICK);
     const { coordination } = world.make("node-a");
-    await assert.rejects(coordination.lock(ROLE).read(), (error) => hasCode(error, "STOPPED"));
+    await assert.rejects(coordination.lock(ROLE).read(), { code: "STOPPED" });
     const reply = await coordination.handle({
       from: "node-b",
       method: "POST",

@@ -1,7 +1,7 @@
 /** What only leadership on PostgreSQL must keep: several sessions, broken ones, paused processes, an impatient standby. */
 
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { after, describe, test } from "node:test";
 import { leaderLock } from "../../../src/leadership/postgres/advisory-lock.ts";
 import { Elector, type ElectorSettings } from "../../../src/leadership/elector.ts";
 import type { PostgresCoordination } from "../../../src/leadership/postgres/coordination.ts";
@@ -17,14 +17,11 @@ import type { MemberOptions } from "../../support/lock-cluster.ts";
 import { PostgresCluster } from "../../support/lock-postgres.ts";
 import { HolderProcess } from "../../support/lock-process.ts";
 import { ROLE } from "../../support/lock-world.ts";
-import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
+import { PostgresServer } from "../../support/postgres-server.ts";
 import { raceOn } from "./race.ts";
 import { eventually } from "../../support/wait.ts";
 
-let server: SharedPostgres;
-before(async () => {
-  server = await PostgresServer.shared();
-});
+const server = await PostgresServer.shared();
 after(() => server.stop());
 
 /** A standby that leads before half of such a lease did not wait for its end. `npm run bench:failover` has the times. */

@@ -1,21 +1,18 @@
 /** The list of nodes on PostgreSQL. */
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, test } from "node:test";
 import type { NodeIdentity } from "../../../src/core/node.ts";
 import { applicationPrefix } from "../../../src/platform/drivers/postgres/session.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { candidate, OWN_INFO } from "../../support/lock-candidates.ts";
 import { PostgresCluster } from "../../support/lock-postgres.ts";
-import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
+import { PostgresServer } from "../../support/postgres-server.ts";
 import { goOn, leader, QUICK, type Entry, type EntryFields, type NodesWorld } from "./nodes-world.ts";
 import { registeredNodesContract } from "./registered-nodes.ts";
 import { eventually } from "../../support/wait.ts";
 
-let server: SharedPostgres;
-before(async () => {
-  server = await PostgresServer.shared();
-});
+const server = await PostgresServer.shared();
 after(() => server.stop());
 
 async function postgresNodes() {

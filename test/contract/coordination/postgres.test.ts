@@ -1,12 +1,9 @@
-import { after, before } from "node:test";
+import { after } from "node:test";
 import { openPostgresLock } from "../../support/lock-postgres.ts";
-import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
+import { PostgresServer } from "../../support/postgres-server.ts";
 import { leaseLockContract } from "./contract.ts";
 
-let server: SharedPostgres;
-before(async () => {
-  server = await PostgresServer.shared();
-});
+const server = await PostgresServer.shared();
 after(() => server.stop());
 
 /** Each is fifty candidates, or 25 calls: a few seconds in all. */

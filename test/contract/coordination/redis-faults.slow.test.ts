@@ -1,9 +1,8 @@
 /** A Redis that forgets, stands still, is replaced or does not answer: who leads, and under which epoch the store takes writes. */
 
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { after, describe, test } from "node:test";
 import type { ElectorSettings } from "../../../src/leadership/elector.ts";
-import { hasCode } from "../../../src/core/errors.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";
@@ -16,11 +15,7 @@ import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { admittedFaults, ELECTION, QUICK, survives, withServer } from "./admitted-faults.ts";
 import { eventually } from "../../support/wait.ts";
 
-let redis: RedisServer;
-let postgres: PostgresServer;
-before(async () => {
-  [redis, postgres] = await Promise.all([RedisServer.start(), PostgresServer.start()]);
-});
+const [redis, postgres] = await Promise.all([RedisServer.start(), PostgresServer.start()]);
 after(() => Promise.all([redis.stop(), postgres.stop()]));
 
 admittedFaults("a Redis", {
@@ -97,7 +92,7 @@ void describe("a Redis that does not answer", () => {
     const before = await lock.tenure();
     redis.pause();
     const startedAt = systemClock.monotonic();
-    await assert.rejects(lock.renew(term, 60_000), (error) => hasCode(error, "STORE_UNAVAILABLE"));
+    await assert.rejects(lock.renew(term, 60_000), { code: "STORE_UNAVAILABLE" });
     assert.ok(systemClock.monotonic() - startedAt < 2_000, "waited longer than its deadline");
     await systemClock.sleep(200);
     redis.resume();
@@ -117,7 +112,7 @@ void describe("a Redis that does not answer", () => {
       const term = await granted(lock, identity, 3_000);
       await proxy.freeze("down");
       const startedAt = systemClock.monotonic();
-      await assert.rejects(lock.renew(term, 3_000), (error) => hasCode(error, "STORE_UNAVAILABLE"));
+      await assert.rejects(lock.renew(term, 3_000), { code: "STORE_UNAVAILABLE" });
       assert.ok(systemClock.monotonic() - startedAt < 2_000);
       await proxy.forward();
       await eventually("a renewal", () => lock.renew(term, 3_000).catch(() => false));
@@ -134,7 +129,7 @@ void describe("a Redis that does not answer", () => {
     await ada.lock(ROLE).release(await granted(ada.lock(ROLE), candidate("ada"), 60_000));
     redis.pause();
     const asked = ada.lock(ROLE).acquire(candidate("ada"), 60_000);
-    await assert.rejects(asked, (error) => hasCode(error, "STORE_UNAVAILABLE"));
+    await assert.rejects(asked, { code: "STORE_UNAVAILABLE" });
     await systemClock.sleep(200);
     redis.resume();
     const term = await eventually("bob's term", () =>

@@ -1,7 +1,7 @@
 /** Leadership on Redis, and what only Redis must keep: connections that show who lives, an impatient standby, users and their rights. */
 
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { after, describe, test } from "node:test";
 import { hasCode } from "../../../src/core/errors.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
@@ -10,7 +10,7 @@ import { candidate, granted } from "../../support/lock-candidates.ts";
 import { openRedisElection, RedisCluster } from "../../support/lock-redis.ts";
 import { MemoryTerms } from "../../support/lock-terms.ts";
 import { ROLE } from "../../support/lock-world.ts";
-import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
+import { PostgresServer } from "../../support/postgres-server.ts";
 import { RedisServer } from "../../support/redis-server.ts";
 import {
   admittedLeadership,
@@ -22,11 +22,7 @@ import {
 } from "./admitted-leadership.ts";
 import { eventually } from "../../support/wait.ts";
 
-let redis: RedisServer;
-let postgres: SharedPostgres;
-before(async () => {
-  [redis, postgres] = await Promise.all([RedisServer.start(), PostgresServer.shared()]);
-});
+const [redis, postgres] = await Promise.all([RedisServer.start(), PostgresServer.shared()]);
 after(() => Promise.all([redis.stop(), postgres.stop()]));
 
 const world: AdmittedWorld<RedisCluster> = {

@@ -1,12 +1,9 @@
-import { after, before } from "node:test";
+import { after } from "node:test";
 import { openRedisLock } from "../../support/lock-redis.ts";
 import { RedisServer } from "../../support/redis-server.ts";
 import { leaseLockContract } from "./contract.ts";
 
-let server: RedisServer;
-before(async () => {
-  server = await RedisServer.start();
-});
+const server = await RedisServer.start();
 after(() => server.stop());
 
 /** Each is fifty candidates, or 25 calls: a few seconds in all. */

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Coordination } from "../../../src/leadership/coordination.ts";
 import { StandaloneCoordination } from "../../../src/leadership/standalone/coordination.ts";
-import { hasCode } from "../../../src/core/errors.ts";
 import type { OwnInfo } from "../../../src/core/node.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import type { TermStore } from "../../../src/store/store.ts";
@@ -168,7 +167,7 @@ describe("the standalone coordination", () => {
   test("a lock rejects with STOPPED unless its coordination runs", async () => {
     const coordination = open();
     const lock = coordination.lock(ROLE);
-    const stopped = (error: unknown): boolean => hasCode(error, "STOPPED");
+    const stopped = { code: "STOPPED" };
     await assert.rejects(lock.acquire(candidate("ada"), 1_000), stopped);
     await coordination.start();
     const term = await granted(lock, candidate("ada"), 1_000);

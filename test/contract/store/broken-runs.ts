@@ -1,6 +1,12 @@
 import type { JobId } from "../../../src/core/ids.ts";
-import type { JobStore, Run, Settlement, Store, Verdict } from "../../../src/store/store.ts";
-import { LOG_LINES_MAX } from "../../../src/store/store.ts";
+import {
+  type JobStore,
+  LOG_LINES_MAX,
+  type Run,
+  type Settlement,
+  type Store,
+  type Verdict,
+} from "../../../src/store/store.ts";
 import { AUTHOR } from "../../support/store-world.ts";
 import type { BrokenStores, RunParts } from "./broken.ts";
 

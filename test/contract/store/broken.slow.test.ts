@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { OpenStore, Promises } from "../../support/store-world.ts";
-import { StoreWorld } from "../../support/store-world.ts";
+import { type OpenStore, type Promises, StoreWorld } from "../../support/store-world.ts";
 import { BROKEN, opening } from "./broken.ts";
 import { SUBJECTS } from "./contract.ts";
 import { randomHistories } from "./model.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import type { Promises } from "../../support/store-world.ts";
-import { ERROR, HOUR_MS, LEASE_MS, STOPPED_ERROR } from "../../support/store-world.ts";
+import { ERROR, HOUR_MS, LEASE_MS, type Promises, STOPPED_ERROR } from "../../support/store-world.ts";
+import { column } from "../../support/columns.ts";
 
 export const cancelAndRetryPromises: Promises = {
   "a queued job is cancelled at once and never given out": async (world) => {
@@ -124,10 +124,7 @@ export const cancelAndRetryPromises: Promises = {
     await world.store.jobs.cancel(run.id, "first");
     await world.store.jobs.cancel(run.id, "second");
     const { cancelled } = await world.store.jobs.renew(run.lease, LEASE_MS);
-    assert.deepEqual(
-      cancelled.map(({ reason }) => reason),
-      ["first"],
-    );
+    assert.deepEqual(column(cancelled, "reason"), ["first"]);
     await world.settle(run, { kind: "interrupted" });
     assert.equal((await world.job(run.id)).error!.message, "first");
   },

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import type { JobId } from "../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
-import type { Promises } from "../../support/store-world.ts";
-import { ERROR, LEASE_MS, NODE, lease } from "../../support/store-world.ts";
+import { ERROR, lease, LEASE_MS, NODE, type Promises } from "../../support/store-world.ts";
 
 /** Under these a job that has crashed once is a suspect. */
 const LAST_CHANCE = { ...DEFAULT_BUDGETS, crashesMax: 2 };

@@ -5,8 +5,7 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { OpenStore, Promises } from "../../support/store-world.ts";
-import { StoreWorld } from "../../support/store-world.ts";
+import { type OpenStore, type Promises, StoreWorld } from "../../support/store-world.ts";
 import { accessPromises, accessReopenPromises } from "./access.ts";
 import { agentPromises } from "./agents.ts";
 import { cancelAndRetryPromises } from "./cancel-and-retry.ts";

@@ -4,15 +4,14 @@
  */
 
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { after, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
-import { hasCode } from "../../../src/core/errors.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
 import type { ClaimedJob, ClaimRequest, Outcome } from "../../../src/store/store.ts";
-import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
+import { PostgresServer } from "../../support/postgres-server.ts";
 import {
   AUTHOR,
   ERROR,
@@ -25,13 +24,10 @@ import {
 } from "../../support/store-world.ts";
 import { newJob, waiting } from "./postgres-world.ts";
 
-let server: SharedPostgres;
-before(async () => {
-  server = await PostgresServer.shared();
-});
+const server = await PostgresServer.shared();
 after(() => server.stop());
 
-const refused = (error: unknown): boolean => hasCode(error, "STALE_EPOCH");
+const refused = { code: "STALE_EPOCH" };
 const COMPLETED: Outcome = { kind: "completed", result: "1" };
 const RETRY: Outcome = { kind: "retry", error: ERROR, delayMs: 0 };
 

@@ -1,13 +1,24 @@
 /** Writes that anybody may make, made by a leader under its term. */
 
 import assert from "node:assert/strict";
-import { hasCode } from "../../../src/core/errors.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import type { ClaimedJob, ClaimRequest, Outcome, Report, Run } from "../../../src/store/store.ts";
-import { type Promises, type StoreWorld, reportRuns, settleRuns } from "../../support/store-world.ts";
-import { AUTHOR, ERROR, HOUR_MS, LEASE_MS, lease, NODE, STOPPED_ERROR } from "../../support/store-world.ts";
+import {
+  AUTHOR,
+  ERROR,
+  HOUR_MS,
+  lease,
+  LEASE_MS,
+  NODE,
+  type Promises,
+  reportRuns,
+  settleRuns,
+  STOPPED_ERROR,
+  type StoreWorld,
+} from "../../support/store-world.ts";
+import { column, columns } from "../../support/columns.ts";
 
-const refused = (error: unknown): boolean => hasCode(error, "STALE_EPOCH");
+const refused = { code: "STALE_EPOCH" };
 
 const OUTCOMES: readonly Outcome[] = [
   { kind: "completed", result: "null" },
@@ -97,10 +108,7 @@ export const fencedWritePromises: Promises = {
     assert.deepEqual(await world.job(waiting), before);
     assert.equal((await world.store.jobs.renew(lease("agent:new/1"), LEASE_MS)).held, false);
     await world.clock.advance(LEASE_MS * 2);
-    assert.deepEqual(
-      (await world.recover()).map(({ id }) => id),
-      [run.id],
-    );
+    assert.deepEqual(column(await world.recover(), "id"), [run.id]);
   },
 
   "under any other term no run ends, however it would": async (world) => {
@@ -134,10 +142,7 @@ export const fencedWritePromises: Promises = {
       await assert.rejects(world.store.jobs.renew(lease("agent:none/1"), HOUR_MS, fence), refused);
     }
     await world.clock.advance(LEASE_MS * 2);
-    assert.deepEqual(
-      (await world.recover()).map(({ id }) => id),
-      [run.id],
-    );
+    assert.deepEqual(column(await world.recover(), "id"), [run.id]);
   },
 
   "under any other term a batch of nothing is refused too": async (world) => {
@@ -261,14 +266,11 @@ export const fencedWritePromises: Promises = {
     await world.store.jobs.submit([job, keyed], AUTHOR, false, fence);
     const again = [job, world.newJob({ idempotencyKey: "k" }), world.newJob()];
     const answers = await world.store.jobs.submit(again, AUTHOR, false, fence);
-    assert.deepEqual(
-      answers.map(({ id, existed }) => [id, existed]),
-      [
-        [job.id, true],
-        [keyed.id, true],
-        [again[2]!.id, false],
-      ],
-    );
+    assert.deepEqual(columns(answers, "id", "existed"), [
+      [job.id, true],
+      [keyed.id, true],
+      [again[2]!.id, false],
+    ]);
   },
 
   "claims under one new lease at the same time share the jobs, and each is given once": async (world) => {
@@ -309,7 +311,7 @@ export const fencedWritePromises: Promises = {
       const next = await grant;
       for (const [at, outcome] of outcomes.entries()) {
         const run = runs[at]!;
-        if (outcome.status === "rejected") assert.ok(refused(outcome.reason), String(outcome.reason));
+        if (outcome.status === "rejected") assert.equal(outcome.reason.code, refused.code);
         assert.equal(await world.status(run.id), outcome.status === "fulfilled" ? "completed" : "processing");
         if (outcome.status === "rejected") {
           const again = { run: told(run), outcome: { kind: "completed", result: "1" } } as const;

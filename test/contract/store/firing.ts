@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
-import { hasCode } from "../../../src/core/errors.ts";
 import type { ScheduleDefinition, SkipReason } from "../../../src/core/schedules/schedule.ts";
 import type { FireVerdict, Firing, NewJob } from "../../../src/store/store.ts";
-import type { Promises, StoreWorld } from "../../support/store-world.ts";
-import { AUTHOR, HOUR_MS } from "../../support/store-world.ts";
+import { AUTHOR, HOUR_MS, type Promises, type StoreWorld } from "../../support/store-world.ts";
+import { column } from "../../support/columns.ts";
 
 type Plan = Firing["occurrences"][number];
 
@@ -130,10 +129,7 @@ export const firingPromises: Promises = {
       ],
     );
     assert.deepEqual(await fire(world, [fires(world, at - 1_000)]), ["already"]);
-    assert.deepEqual(
-      (await world.store.schedules.history("nightly", 2)).map((one) => one.at),
-      [at, at - 1_000],
-    );
+    assert.deepEqual(column(await world.store.schedules.history("nightly", 2), "at"), [at, at - 1_000]);
     assert.deepEqual(await world.store.schedules.history("nightly", [at - 1_000, at + 1_000]), [history[1]]);
     assert.deepEqual(await world.store.schedules.history("nothing", 5), []);
   },
@@ -256,9 +252,7 @@ export const firingPromises: Promises = {
       expectedNextAt: at,
       overlap: "allow",
     };
-    await assert.rejects(world.store.schedules.fire(firing, AUTHOR, old), (error) =>
-      hasCode(error, "STALE_EPOCH"),
-    );
+    await assert.rejects(world.store.schedules.fire(firing, AUTHOR, old), { code: "STALE_EPOCH" });
     assert.deepEqual(await world.store.schedules.get("nightly"), before);
     assert.deepEqual(await world.store.schedules.history("nightly", 5), []);
     assert.equal(await world.store.jobs.get(plan.job.id), null);

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { agentLease, leasesOf } from "../../../src/core/agent.ts";
 import { DEFAULT_BUDGETS, interruptionError } from "../../../src/core/jobs/job.ts";
 import type { ClaimedJob } from "../../../src/store/store.ts";
-import type { Promises, StoreWorld } from "../../support/store-world.ts";
-import { LEASE_MS, lease } from "../../support/store-world.ts";
+import { lease, LEASE_MS, type Promises, type StoreWorld } from "../../support/store-world.ts";
+import { column } from "../../support/columns.ts";
 
 function leased(world: StoreWorld, agent: string, uuid: string, request?: string): Promise<ClaimedJob> {
   return world.running({}, { lease: agentLease(agent, request, uuid), worker: agent });
@@ -126,10 +126,7 @@ export const interruptionPromises: Promises = {
     const agents = await leased(world, "ada", "1");
     const earlier = await world.running({}, { lease: lease("node-a/1"), worker: "node-a" });
     const found = await world.recover({ by: "everybody", except: "2" });
-    assert.deepEqual(
-      found.map(({ id }) => id),
-      [earlier.id],
-    );
+    assert.deepEqual(column(found, "id"), [earlier.id]);
     assert.equal((await world.store.jobs.renew(agents.lease, LEASE_MS)).held, true);
     await world.finish(agents);
   },

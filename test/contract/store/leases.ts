@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import type { Promises } from "../../support/store-world.ts";
-import { HOUR_MS, LEASE_MS, lease, node } from "../../support/store-world.ts";
+import { HOUR_MS, lease, LEASE_MS, node, type Promises } from "../../support/store-world.ts";
+import { column } from "../../support/columns.ts";
 
 export const leasePromises: Promises = {
   "a renewed lease goes on, and every renewal counts from itself": async (world) => {
@@ -18,10 +18,7 @@ export const leasePromises: Promises = {
     await world.clock.advance(LEASE_MS + 1);
     assert.equal((await world.store.jobs.renew(run.lease, LEASE_MS)).held, false);
     assert.equal((await world.store.jobs.renew(run.lease, HOUR_MS)).held, false);
-    assert.deepEqual(
-      (await world.recover()).map((job) => job.id),
-      [run.id],
-    );
+    assert.deepEqual(column(await world.recover(), "id"), [run.id]);
     assert.equal((await world.store.jobs.renew(run.lease, LEASE_MS)).held, false);
   },
 
@@ -111,10 +108,7 @@ export const leasePromises: Promises = {
       { lease: lease("node-b/1"), leaseMs: 9_000, worker: node("node-b") },
     );
     await world.clock.advance(1_001);
-    assert.deepEqual(
-      (await world.recover()).map((job) => job.id),
-      [short.id],
-    );
+    assert.deepEqual(column(await world.recover(), "id"), [short.id]);
     assert.equal(await world.status(long.id), "processing");
     assert.equal((await world.store.jobs.renew(long.lease, LEASE_MS)).held, true);
   },

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { hasCode } from "../../../src/core/errors.ts";
-import { type Promises, reportRuns, settleRuns } from "../../support/store-world.ts";
-import { AUTHOR, LEASE_MS, lease } from "../../support/store-world.ts";
+import { AUTHOR, lease, LEASE_MS, type Promises, reportRuns, settleRuns } from "../../support/store-world.ts";
 
 export const lifePromises: Promises = {
   "a store says what it guarantees": async (world) => {

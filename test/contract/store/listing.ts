@@ -2,8 +2,16 @@ import assert from "node:assert/strict";
 import type { JobId } from "../../../src/core/ids.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import type { JobQuery } from "../../../src/store/store.ts";
-import type { Promises, StoreWorld } from "../../support/store-world.ts";
-import { AUTHOR, ERROR, HOUR_MS, STOPPED_ERROR, lease } from "../../support/store-world.ts";
+import {
+  AUTHOR,
+  ERROR,
+  HOUR_MS,
+  lease,
+  type Promises,
+  STOPPED_ERROR,
+  type StoreWorld,
+} from "../../support/store-world.ts";
+import { column } from "../../support/columns.ts";
 
 /** All pages of a query, and what to do between two of them. */
 async function walk(world: StoreWorld, query: JobQuery, between?: () => Promise<unknown>): Promise<JobId[]> {
@@ -29,10 +37,7 @@ export const listingPromises: Promises = {
     const overdue = await world.submit({ runAt: 1 });
     const batch = await world.submitMany(2);
     const page = await world.store.jobs.list({ limit: 50 });
-    assert.deepEqual(
-      page.jobs.map((job) => job.id),
-      [batch[1], batch[0], overdue, scheduled, done.id],
-    );
+    assert.deepEqual(column(page.jobs, "id"), [batch[1], batch[0], overdue, scheduled, done.id]);
     assert.equal(page.cursor, null);
     assert.deepEqual(page.jobs[0], await world.job(batch[1]!));
     assert.deepEqual(page.jobs[4], await world.job(done.id));
@@ -59,10 +64,7 @@ export const listingPromises: Promises = {
     await world.store.jobs.remove(last.id);
     const all = (await world.store.jobs.list({ limit: 100 })).jobs.map((job) => job.id);
     const rest = await world.store.jobs.list({ limit: 100, cursor: first.cursor! });
-    assert.deepEqual(
-      rest.jobs.map((job) => job.id),
-      all.slice(2),
-    );
+    assert.deepEqual(column(rest.jobs, "id"), all.slice(2));
   },
 
   "a list can be narrowed by status": async (world) => {

@@ -6,13 +6,16 @@
 import assert from "node:assert/strict";
 import * as fc from "../../support/fast-check.ts";
 import type { JobId } from "../../../src/core/ids.ts";
-import type { JobStatus, Spent } from "../../../src/core/jobs/job.ts";
-import { DEFAULT_BUDGETS, isFinal, JOB_STATUSES } from "../../../src/core/jobs/job.ts";
+import {
+  DEFAULT_BUDGETS,
+  isFinal,
+  JOB_STATUSES,
+  type JobStatus,
+  type Spent,
+} from "../../../src/core/jobs/job.ts";
 import type { Abandoned, ClaimedJob, Outcome, Recovered, Run, Verdict } from "../../../src/store/store.ts";
-import type { Promises, StoreWorld } from "../../support/store-world.ts";
-import { AUTHOR, lease, settleRuns } from "../../support/store-world.ts";
-import type { Command } from "./model-commands.ts";
-import { COMMANDS } from "./model-commands.ts";
+import { AUTHOR, lease, type Promises, settleRuns, type StoreWorld } from "../../support/store-world.ts";
+import { type Command, COMMANDS } from "./model-commands.ts";
 
 const LEASE_MS = 100;
 /** Small, so that a short history reaches it. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { ClaimedJob, Recovered } from "../../../src/store/store.ts";
-import type { Promises, StoreWorld } from "../../support/store-world.ts";
-import { ERROR, HOUR_MS } from "../../support/store-world.ts";
+import { ERROR, HOUR_MS, type Promises, type StoreWorld } from "../../support/store-world.ts";
+import { column } from "../../support/columns.ts";
 
 const GRACE_MS = 30_000;
 const TIMEOUT_MS = 5_000;
@@ -72,10 +72,7 @@ export const overduePromises: Promises = {
     const slow = await world.running({ timeoutMs: 2 * HOUR_MS });
     const run = await world.running({ timeoutMs: TIMEOUT_MS });
     await alive(world, run, TIMEOUT_MS + GRACE_MS);
-    assert.deepEqual(
-      (await overdue(world)).map((job) => job.id),
-      [run.id],
-    );
+    assert.deepEqual(column(await overdue(world), "id"), [run.id]);
     assert.equal((await world.store.jobs.renew(run.lease, HOUR_MS)).held, true);
     const next = await world.again(run.id, { opens: false });
     for (const one of [other, slow, next]) await world.finish(one);
@@ -107,10 +104,7 @@ export const overduePromises: Promises = {
     for (const status of ["queued", "failed"] as const) {
       const run = await world.again(id);
       await alive(world, run, TIMEOUT_MS + GRACE_MS);
-      assert.deepEqual(
-        (await overdue(world)).map((job) => job.status),
-        [status],
-      );
+      assert.deepEqual(column(await overdue(world), "status"), [status]);
       assert.equal(await world.settle(run, { kind: "completed", result: "1" }), "stale");
     }
     const job = await world.job(id);
@@ -124,10 +118,7 @@ export const overduePromises: Promises = {
     const run = await world.running({ timeoutMs: TIMEOUT_MS });
     await world.store.jobs.cancel(run.id, "no longer");
     await alive(world, run, TIMEOUT_MS + GRACE_MS);
-    assert.deepEqual(
-      (await overdue(world)).map((job) => job.status),
-      ["cancelled"],
-    );
+    assert.deepEqual(column(await overdue(world), "status"), ["cancelled"]);
     const job = await world.job(run.id);
     assert.deepEqual([job.status, job.error?.message], ["cancelled", "no longer"]);
     assert.equal(job.finishedAt, world.clock.now());

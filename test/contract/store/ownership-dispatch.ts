@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
-import { hasCode } from "../../../src/core/errors.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
-import type { Promises } from "../../support/store-world.ts";
-import { HOUR_MS, lease, LEASE_MS } from "../../support/store-world.ts";
+import { HOUR_MS, lease, LEASE_MS, type Promises } from "../../support/store-world.ts";
 import {
   accept,
   dispatched,
@@ -13,6 +11,7 @@ import {
   wanted,
   unfinished,
 } from "./ownership-world.ts";
+import { column, columns } from "../../support/columns.ts";
 
 const MARK_MS = 5_000;
 const TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 a=b, c=d";
@@ -28,10 +27,7 @@ export const dispatchPromises: Promises = {
     );
     assert.equal(new Set(first.map(({ id }) => id)).size, 3);
     const second = await dispatched(world);
-    assert.deepEqual(
-      jobsOf([...first, ...second]).map(({ id }) => id),
-      ids,
-    );
+    assert.deepEqual(column(jobsOf([...first, ...second]), "id"), ids);
     assert.deepEqual(await dispatched(world), []);
     assert.ok(second[0]!.id > Math.max(...first.map(({ id }) => id)));
   },
@@ -84,10 +80,7 @@ export const dispatchPromises: Promises = {
     assert.deepEqual(early, { assignments: [], nextDueInMs: 600 });
     await world.clock.advance(600);
     const due = await ownershipOf(world).dispatch(request, await world.term());
-    assert.deepEqual(
-      jobsOf(due.assignments).map((job) => job.id),
-      [id],
-    );
+    assert.deepEqual(column(jobsOf(due.assignments), "id"), [id]);
     assert.equal(due.nextDueInMs, null);
   },
 
@@ -99,15 +92,11 @@ export const dispatchPromises: Promises = {
     await world.store.queues.setPaused("paused", true);
     const queues = new Set(["paused", "excepted", "wanted"]);
     const jobs = jobsOf(await dispatched(world, { queues, exceptQueues: new Set(["excepted"]) }));
-    assert.deepEqual(
-      jobs.map(({ queue, task }) => [queue, task]),
-      [["wanted", "work"]],
-    );
+    assert.deepEqual(columns(jobs, "queue", "task"), [["wanted", "work"]]);
     await world.store.queues.setPaused("paused", false);
-    assert.deepEqual(
-      jobsOf(await dispatched(world, { queues: new Set(["paused"]) })).map(({ queue }) => queue),
-      ["paused"],
-    );
+    assert.deepEqual(column(jobsOf(await dispatched(world, { queues: new Set(["paused"]) })), "queue"), [
+      "paused",
+    ]);
   },
 
   "what runs is not dispatched, and comes again when it is back in line": async (world) => {
@@ -131,10 +120,7 @@ export const dispatchPromises: Promises = {
       assignments.map(({ jobs }) => jobs.map(({ id }) => id)),
       [[suspects[0]], [plain[1]]],
     );
-    assert.deepEqual(
-      jobsOf(await dispatched(world, { suspect: true })).map(({ id }) => id),
-      [suspects[1]],
-    );
+    assert.deepEqual(column(jobsOf(await dispatched(world, { suspect: true })), "id"), [suspects[1]]);
   },
 
   "a leader does not dispatch what the one before it has marked": async (world) => {
@@ -142,10 +128,7 @@ export const dispatchPromises: Promises = {
     const first = await dispatched(world, { limit: 10 });
     await world.nextTerm("2");
     const second = await dispatched(world);
-    assert.deepEqual(
-      jobsOf([...first, ...second]).map(({ id }) => id),
-      ids,
-    );
+    assert.deepEqual(column(jobsOf([...first, ...second]), "id"), ids);
     assert.deepEqual((await accept(world, [...second, ...first])).accepted, Array(30).fill(true));
   },
 
@@ -156,10 +139,8 @@ export const dispatchPromises: Promises = {
     await world.clock.advance(2 * MARK_MS);
     await world.nextTerm("2");
     const ownership = ownershipOf(world);
-    await assert.rejects(ownership.dispatch(dispatchRequest(), old), (error) =>
-      hasCode(error, "STALE_EPOCH"),
-    );
-    await assert.rejects(ownership.undispatch(MARK_MS, old), (error) => hasCode(error, "STALE_EPOCH"));
+    await assert.rejects(ownership.dispatch(dispatchRequest(), old), { code: "STALE_EPOCH" });
+    await assert.rejects(ownership.undispatch(MARK_MS, old), { code: "STALE_EPOCH" });
     assert.deepEqual(await outstanding(world), { default: 1 });
   },
 
@@ -171,9 +152,7 @@ export const dispatchPromises: Promises = {
       { ...term, incarnation: "9" },
       { ...term, role: "metrics_aggregator" as const },
     ])
-      await assert.rejects(ownershipOf(world).dispatch(dispatchRequest(), odd), (error) =>
-        hasCode(error, "STALE_EPOCH"),
-      );
+      await assert.rejects(ownershipOf(world).dispatch(dispatchRequest(), odd), { code: "STALE_EPOCH" });
     assert.equal((await dispatched(world)).length, 1);
   },
 
@@ -261,18 +240,12 @@ export const dispatchPromises: Promises = {
     const ids = await world.submitMany(3);
     const assignments = await dispatched(world);
     const claimed = await world.claim({ lease: lease("node-b/1") });
-    assert.deepEqual(
-      claimed.map(({ id }) => id),
-      ids,
-    );
+    assert.deepEqual(column(claimed, "id"), ids);
     assert.deepEqual((await accept(world, assignments)).accepted, [false, false, false]);
     assert.deepEqual(await unfinished(world, [assignments[0]!.id]), [0]);
     for (const run of claimed) await world.settle(run, { kind: "released" });
     assert.deepEqual((await accept(world, assignments)).accepted, [false, false, false]);
-    assert.deepEqual(
-      jobsOf(await dispatched(world)).map(({ id }) => id),
-      ids,
-    );
+    assert.deepEqual(column(jobsOf(await dispatched(world)), "id"), ids);
   },
 
   "nothing is accepted under a lease that was lost, and one that was ended is not revived": async (world) => {
@@ -306,7 +279,7 @@ export const dispatchPromises: Promises = {
     assert.deepEqual((await accept(world, assignments)).accepted, [false, false]);
     const again = await dispatched(world);
     assert.deepEqual(
-      jobsOf(again).map(({ id, jobEpoch, attempts, crashes }) => [id, jobEpoch, attempts, crashes]),
+      columns(jobsOf(again), "id", "jobEpoch", "attempts", "crashes"),
       ids.map((id) => [id, 3, 2, 1]),
     );
     assert.deepEqual((await accept(world, again, { lease: lease("node-b/2") })).accepted, [true, true]);

@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
-import { hasCode } from "../../../src/core/errors.ts";
-import type { Promises } from "../../support/store-world.ts";
-import { AUTHOR } from "../../support/store-world.ts";
+import { AUTHOR, type Promises } from "../../support/store-world.ts";
 import {
   A,
   accept,
@@ -13,6 +11,7 @@ import {
   settleOwned,
   unfinished,
 } from "./ownership-world.ts";
+import { column } from "../../support/columns.ts";
 
 const UNOWNED_MS = 10_000;
 const OFFERED_MS = 3_000;
@@ -77,7 +76,7 @@ export const handoffPromises: Promises = {
     await ownershipOf(world).own([held], B);
     assert.deepEqual(await told(0), [B.name, 2]);
     assert.deepEqual(
-      (await world.store.jobs.list({ limit: 10, status: "processing" })).jobs.map(({ owner }) => owner),
+      column((await world.store.jobs.list({ limit: 10, status: "processing" })).jobs, "owner"),
       [B.name, B.name],
     );
     await world.settle(runs[0]!, { kind: "interrupted" });
@@ -199,10 +198,10 @@ export const handoffPromises: Promises = {
     const { held } = await owned(world);
     await world.nextTerm("2");
     const ownership = ownershipOf(world);
-    await assert.rejects(ownership.disown(["a-1"], old), (error) => hasCode(error, "STALE_EPOCH"));
+    await assert.rejects(ownership.disown(["a-1"], old), { code: "STALE_EPOCH" });
     assert.equal((await ownership.read([held.assignment]))[0]!.state, "owned");
     await ownership.release([held], A, "orphan_pending");
-    await assert.rejects(ownership.orphans(LOOK, old), (error) => hasCode(error, "STALE_EPOCH"));
+    await assert.rejects(ownership.orphans(LOOK, old), { code: "STALE_EPOCH" });
     assert.equal((await ownership.orphans(LOOK, await world.term())).length, 1);
   },
 
@@ -240,10 +239,7 @@ export const handoffPromises: Promises = {
     assert.equal((await ownership.orphans(LOOK, term)).length, 1);
     await ownership.own([held], B);
     await ownership.release([{ ...held, ownerEpoch: 2 }], B, "orphan_pending");
-    assert.deepEqual(
-      (await ownership.orphans(LOOK, term)).map(({ ownerEpoch }) => ownerEpoch),
-      [2],
-    );
+    assert.deepEqual(column(await ownership.orphans(LOOK, term), "ownerEpoch"), [2]);
   },
 
   "no more orphans are found than the limit, and those without jobs are removed": async (world) => {

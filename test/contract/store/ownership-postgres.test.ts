@@ -1,22 +1,19 @@
 /** Dispatch and ownership over several connections at the same moment, and what they leave in the tables. */
 
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { after, describe, test } from "node:test";
 import { Client } from "pg";
-import { hasCode } from "../../../src/core/errors.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
 import type { NewJob } from "../../../src/store/store.ts";
-import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
+import { PostgresServer } from "../../support/postgres-server.ts";
 import { AUTHOR, lease, LEASE_MS } from "../../support/store-world.ts";
 import { newJob, waiting } from "./postgres-world.ts";
 import { A, B, COMPLETED, dispatchRequest, jobsOf, wanted } from "./ownership-world.ts";
+import { columns } from "../../support/columns.ts";
 
-let server: SharedPostgres;
-before(async () => {
-  server = await PostgresServer.shared();
-});
+const server = await PostgresServer.shared();
 after(() => server.stop());
 
 interface Shared {
@@ -109,7 +106,7 @@ void describe("ownership on a postgres store that is shared", () => {
         dispatch.catch(() => {});
         await waiting(server, url, 1);
         await session.query("COMMIT");
-        await assert.rejects(dispatch, (error) => hasCode(error, "STALE_EPOCH"));
+        await assert.rejects(dispatch, { code: "STALE_EPOCH" });
       });
       assert.deepEqual(await server.query("SELECT FROM baton.live WHERE assignment IS NOT NULL", url), []);
       assert.deepEqual(await server.query("SELECT FROM baton.assignment", url), []);
@@ -164,10 +161,7 @@ void describe("ownership on a postgres store that is shared", () => {
       assert.deepEqual((await ownership.accept(wanted(assignments))).accepted, [false]);
       await ownership.undispatch(0, term);
       const again = await ownership.dispatch(dispatchRequest(), term);
-      assert.deepEqual(
-        jobsOf(again.assignments).map(({ id, jobEpoch }) => [id, jobEpoch]),
-        [[job!.id, 2]],
-      );
+      assert.deepEqual(columns(jobsOf(again.assignments), "id", "jobEpoch"), [[job!.id, 2]]);
     }));
 
   void test("a mark whose assignment is gone is taken off at once", () =>

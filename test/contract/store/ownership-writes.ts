@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import type { Outcome, Run } from "../../../src/store/store.ts";
-import type { Promises } from "../../support/store-world.ts";
-import { AUTHOR, ERROR, lease, NODE, STOPPED_ERROR } from "../../support/store-world.ts";
+import { AUTHOR, ERROR, lease, NODE, type Promises, STOPPED_ERROR } from "../../support/store-world.ts";
 import {
   A,
   accept,
@@ -15,6 +14,7 @@ import {
   writeOwned,
   unfinished,
 } from "./ownership-world.ts";
+import { column, columns } from "../../support/columns.ts";
 
 const line = (message: string) => ({ at: 7, level: "info" as const, message });
 const logged = (run: Run, message: string) => ({ run, logs: [line(message)], progress: null });
@@ -140,13 +140,10 @@ export const ownedWritePromises: Promises = {
       ],
     });
     assert.deepEqual(answer, { reported: Array(3).fill("accepted"), settled: ["accepted"] });
-    assert.deepEqual(
-      (await world.logs(runs[0]!.id)).map(({ seq, jobEpoch, message }) => [seq, jobEpoch, message]),
-      [
-        [1, 1, "one"],
-        [2, 1, "two"],
-      ],
-    );
+    assert.deepEqual(columns(await world.logs(runs[0]!.id), "seq", "jobEpoch", "message"), [
+      [1, 1, "one"],
+      [2, 1, "two"],
+    ]);
     const job = await world.job(runs[0]!.id);
     assert.deepEqual([job.status, job.progress, job.progressMessage], ["completed", 0.5, "half"]);
     assert.equal((await world.logs(runs[1]!.id)).length, 1);
@@ -279,10 +276,7 @@ export const ownedWritePromises: Promises = {
     const { held, runs } = await owned(world);
     await world.store.jobs.cancel(runs[0]!.id, "not wanted");
     const { cancelled } = await world.store.jobs.renew(runs[0]!.lease, 30_000);
-    assert.deepEqual(
-      cancelled.map(({ id }) => id),
-      [runs[0]!.id],
-    );
+    assert.deepEqual(column(cancelled, "id"), [runs[0]!.id]);
     assert.equal(await settleOwned(world, held, runs[0]!, { kind: "interrupted" }), "accepted");
     assert.equal(await world.status(runs[0]!.id), "cancelled");
   },

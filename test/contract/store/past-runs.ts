@@ -1,8 +1,16 @@
 import assert from "node:assert/strict";
 import type { JobId } from "../../../src/core/ids.ts";
 import { PAST_RUNS_MAX, type PastRun } from "../../../src/store/jobs.ts";
-import { AUTHOR, ERROR, HOUR_MS, lease, STOPPED_ERROR } from "../../support/store-world.ts";
-import type { Promises, StoreWorld } from "../../support/store-world.ts";
+import {
+  AUTHOR,
+  ERROR,
+  HOUR_MS,
+  lease,
+  type Promises,
+  STOPPED_ERROR,
+  type StoreWorld,
+} from "../../support/store-world.ts";
+import { column } from "../../support/columns.ts";
 
 async function past(world: StoreWorld, id: JobId): Promise<readonly PastRun[]> {
   return (await world.store.jobs.runs(id)).past;
@@ -102,10 +110,7 @@ export const pastRunPromises: Promises = {
       await world.settle(run, { kind: "interrupted" });
     }
     const told = await past(world, id);
-    assert.deepEqual(
-      told.map(({ jobEpoch }) => jobEpoch),
-      epochs.slice(-PAST_RUNS_MAX),
-    );
+    assert.deepEqual(column(told, "jobEpoch"), epochs.slice(-PAST_RUNS_MAX));
   },
 
   "they go with their job": async (world) => {

@@ -5,7 +5,7 @@
  */
 
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { after, describe, test } from "node:test";
 import { type JobId, jobId, type LeaseId, uuidAt } from "../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
@@ -15,14 +15,11 @@ import { CLAIM, CLAIM_QUICK } from "../../../src/store/postgres/jobs/claim/claim
 import { LIVE_APART, RANGE_MAX } from "../../../src/store/postgres/jobs/ranges.ts";
 import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
 import type { ClaimedJob, NewJob, Outcome, Settlement } from "../../../src/store/store.ts";
-import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
+import { PostgresServer } from "../../support/postgres-server.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
 import { AUTHOR, ERROR, LEASE_MS, NODE, settleRuns } from "../../support/store-world.ts";
 
-let server: SharedPostgres;
-before(async () => {
-  server = await PostgresServer.shared();
-});
+const server = await PostgresServer.shared();
 after(() => server.stop());
 
 /** Jobs that are in no row or in several, and the numbers that two ranges share. */

@@ -1,23 +1,20 @@
 /** What only a store that several nodes share must keep: the same calls at the same moment over different connections. */
 
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { after, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
-import { hasCode } from "../../../src/core/errors.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { Postgres, read, write } from "../../../src/platform/drivers/postgres/postgres.ts";
 import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
 import type { ClaimRequest, NewJob } from "../../../src/store/store.ts";
-import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
+import { PostgresServer } from "../../support/postgres-server.ts";
 import { AUTHOR, lease, LEASE_MS, NODE, node, settleRuns } from "../../support/store-world.ts";
 import { newJob } from "./postgres-world.ts";
+import { column } from "../../support/columns.ts";
 
-let server: SharedPostgres;
-before(async () => {
-  server = await PostgresServer.shared();
-});
+const server = await PostgresServer.shared();
 after(() => server.stop());
 
 const request = (name: string, fields: Partial<ClaimRequest> = {}): ClaimRequest => ({
@@ -103,10 +100,7 @@ void describe("a claim that goes the quick way", () => {
       await mine!.jobs.submit([plain], AUTHOR);
       await other!.jobs.submit([urgent], AUTHOR);
       const { jobs } = await mine!.jobs.claim(request("node-0"));
-      assert.deepEqual(
-        jobs.map(({ id }) => id),
-        [urgent.id, plain.id],
-      );
+      assert.deepEqual(column(jobs, "id"), [urgent.id, plain.id]);
     }));
 
   void test("takes nothing from a queue that another node has just paused", () =>
@@ -194,10 +188,7 @@ void describe("the postgres store, shared", () => {
         const answers = await Promise.all(stores.map((store) => store.jobs.submit(jobs, AUTHOR)));
         for (const [index, job] of jobs.entries()) {
           const both = answers.map((answer) => answer[index]!);
-          assert.deepEqual(
-            both.map((one) => one.id),
-            [job.id, job.id],
-          );
+          assert.deepEqual(column(both, "id"), [job.id, job.id]);
           assert.equal(both.filter((one) => !one.existed).length, 1);
         }
       }
@@ -210,10 +201,7 @@ void describe("the postgres store, shared", () => {
         await store!.jobs.submit([newJob(), newJob(), newJob(), newJob()], AUTHOR);
         const fresh = request("n1", { lease: lease(`n1/${round}`), limit: 1 });
         const claims = await Promise.all(Array.from({ length: 4 }, () => store!.jobs.claim(fresh)));
-        assert.deepEqual(
-          claims.map(({ held }) => held),
-          [true, true, true, true],
-        );
+        assert.deepEqual(column(claims, "held"), [true, true, true, true]);
       }
     }));
 
@@ -239,9 +227,7 @@ void describe("the postgres store, shared", () => {
         // Two connections: which answer is read first does not tell which commit was.
         assert.deepEqual(new Set(order), new Set(["written", "granted"]));
       });
-      await assert.rejects(a!.jobs.recover({ by: "expiry" }, DEFAULT_BUDGETS, old), (error) =>
-        hasCode(error, "STALE_EPOCH"),
-      );
+      await assert.rejects(a!.jobs.recover({ by: "expiry" }, DEFAULT_BUDGETS, old), { code: "STALE_EPOCH" });
     }));
 
   void test("a write that meets a grant under way waits for it and is refused", () =>
@@ -256,7 +242,7 @@ void describe("the postgres store, shared", () => {
         );
         const refused = assert.rejects(
           a!.jobs.recover({ by: "incarnations", incarnations: ["1"] }, DEFAULT_BUDGETS, old),
-          (error) => hasCode(error, "STALE_EPOCH"),
+          { code: "STALE_EPOCH" },
         );
         await somebodyWaits(url);
         await session.query("COMMIT");
@@ -305,9 +291,9 @@ void describe("the postgres store, shared", () => {
           "CREATE TABLE baton.migration (version int PRIMARY KEY, compatible_from int NOT NULL, ran_at timestamptz DEFAULT now())",
         );
         await session.query("BEGIN; LOCK TABLE baton.migration IN SHARE MODE");
-        const failed = assert.rejects(openPostgresStore({ url, clock: systemClock }), (error) =>
-          hasCode(error, "STORE_UNAVAILABLE"),
-        );
+        const failed = assert.rejects(openPostgresStore({ url, clock: systemClock }), {
+          code: "STORE_UNAVAILABLE",
+        });
         await somebodyWaits(url);
         await server.query(
           "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'baton' AND datname = current_database()",
@@ -344,9 +330,7 @@ void describe("the postgres store, shared", () => {
       await store!.jobs.submit([newJob()], AUTHOR);
       await withSession(url, async (session) => {
         await session.query("BEGIN; LOCK TABLE baton.job IN EXCLUSIVE MODE");
-        const lost = assert.rejects(store!.jobs.submit([newJob()], AUTHOR), (error) =>
-          hasCode(error, "STORE_UNAVAILABLE"),
-        );
+        const lost = assert.rejects(store!.jobs.submit([newJob()], AUTHOR), { code: "STORE_UNAVAILABLE" });
         await somebodyWaits(url);
         await session.query(
           "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'baton' AND datname = current_database()",
@@ -380,9 +364,7 @@ void describe("the postgres store, shared", () => {
       async ([store], url) => {
         await withSession(url, async (session) => {
           await session.query("BEGIN; LOCK TABLE baton.job IN EXCLUSIVE MODE");
-          await assert.rejects(store!.jobs.submit([newJob()], AUTHOR), (error) =>
-            hasCode(error, "STORE_UNAVAILABLE"),
-          );
+          await assert.rejects(store!.jobs.submit([newJob()], AUTHOR), { code: "STORE_UNAVAILABLE" });
           await session.query("COMMIT");
         });
         assert.equal((await store!.jobs.submit([newJob()], AUTHOR)).length, 1);
@@ -392,9 +374,9 @@ void describe("the postgres store, shared", () => {
 
   void test("a database that is not there is unavailable, a wrong name is a mistake in the settings", async () => {
     const nowhere = openPostgresStore({ url: "postgres://postgres@127.0.0.1:1/x", clock: systemClock });
-    await assert.rejects(nowhere, (error) => hasCode(error, "STORE_UNAVAILABLE"));
+    await assert.rejects(nowhere, { code: "STORE_UNAVAILABLE" });
     const wrong = openPostgresStore({ url: server.url("no_such_database"), clock: systemClock });
-    await assert.rejects(wrong, (error) => hasCode(error, "BAD_CONFIG"));
+    await assert.rejects(wrong, { code: "BAD_CONFIG" });
   });
 
   void test("a transaction that was chosen as the victim of a deadlock is run again", async () => {
@@ -419,10 +401,7 @@ void describe("the postgres store, shared", () => {
       await Promise.all([cross(1, 2), cross(2, 1)]);
       assert.ok(reached > 2, "nobody had to try again");
       const rows = await db.query<{ hits: number }>(read("t-read", "SELECT hits FROM pair"));
-      assert.deepEqual(
-        rows.map((row) => row.hits),
-        [2, 2],
-      );
+      assert.deepEqual(column(rows, "hits"), [2, 2]);
     } finally {
       await db.stop();
       await server.giveBack(url);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, test } from "node:test";
 import { Client } from "pg";
 import { PostgresChannels } from "../../../src/channels/postgres/channels.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
@@ -32,10 +32,7 @@ function newJob(id: JobId): NewJob {
   return { id, ...plain, maxAttempts: 5, timeoutMs: null, idempotencyKey: null };
 }
 
-let server: PostgresServer;
-before(async () => {
-  server = await PostgresServer.start();
-});
+const server = await PostgresServer.start();
 after(() => server.stop());
 
 /** The tables as a version had them that knew no later migration. */

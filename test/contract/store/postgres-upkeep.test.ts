@@ -1,17 +1,15 @@
 /** What keeps the shared store fast for years: how it purges, adds up and finds things, and that nothing of it gets in the way. */
 
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { after, describe, test } from "node:test";
 import { Client } from "pg";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
-import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
+import { PostgresServer } from "../../support/postgres-server.ts";
 import { AUTHOR, HOUR_MS, lease, LEASE_MS, StoreWorld } from "../../support/store-world.ts";
+import { columns } from "../../support/columns.ts";
 
-let server: SharedPostgres;
-before(async () => {
-  server = await PostgresServer.shared();
-});
+const server = await PostgresServer.shared();
 after(() => server.stop());
 
 /** Looks into the tables. */
@@ -102,14 +100,11 @@ void describe("a purge of the postgres store", () => {
       assert.equal((await query(rows)).length, 5);
       assert.equal(await purge(world), 0);
       const added = await query(rows);
-      assert.deepEqual(
-        added.map(({ status, n }) => [status, n]),
-        [
-          [3, 3],
-          [4, 1],
-          [3, 1],
-        ],
-      );
+      assert.deepEqual(columns(added, "status", "n"), [
+        [3, 3],
+        [4, 1],
+        [3, 1],
+      ]);
       assert.equal(await purge(world), 0);
       assert.deepEqual(await query(rows), added);
       assert.deepEqual(await world.counts("a"), { completed: 3, failed: 1 });

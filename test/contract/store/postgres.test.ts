@@ -1,14 +1,11 @@
-import { after, before } from "node:test";
+import { after } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { PoolerCheck } from "../../../src/platform/drivers/postgres/pooler-check.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
-import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
+import { PostgresServer } from "../../support/postgres-server.ts";
 import { storeContract } from "./contract.ts";
 
-let server: SharedPostgres;
-before(async () => {
-  server = await PostgresServer.shared();
-});
+const server = await PostgresServer.shared();
 after(() => server.stop());
 
 /** By database: looking for a pooler takes two connections, as many as all the rest of a start. */

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import type { Promises } from "../../support/store-world.ts";
-import { ERROR, HOUR_MS, lease, STOPPED_ERROR } from "../../support/store-world.ts";
+import { ERROR, HOUR_MS, lease, type Promises, STOPPED_ERROR } from "../../support/store-world.ts";
 
 const NONE = { scheduled: 0, queued: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 };
 

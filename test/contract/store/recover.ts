@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
-import { hasCode } from "../../../src/core/errors.ts";
 import { crashError, DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
-import type { Promises } from "../../support/store-world.ts";
-import { HOUR_MS, LEASE_MS, lease, node } from "../../support/store-world.ts";
+import { HOUR_MS, lease, LEASE_MS, node, type Promises } from "../../support/store-world.ts";
 
 export const recoverPromises: Promises = {
   "a job whose lease has run out returns to its place in line": async (world) => {
@@ -170,9 +168,7 @@ export const recoverPromises: Promises = {
       { by: "expiry", unheard: true },
       { by: "overdue", graceMs: 1 },
     ] as const) {
-      await assert.rejects(world.store.jobs.recover(which, DEFAULT_BUDGETS, old), (error) =>
-        hasCode(error, "STALE_EPOCH"),
-      );
+      await assert.rejects(world.store.jobs.recover(which, DEFAULT_BUDGETS, old), { code: "STALE_EPOCH" });
     }
     assert.deepEqual(await world.job(run.id), before);
     assert.equal((await world.store.jobs.recover({ by: "expiry" }, DEFAULT_BUDGETS, current)).length, 1);
@@ -189,7 +185,7 @@ export const recoverPromises: Promises = {
     ]) {
       await assert.rejects(
         world.store.jobs.recover({ by: "incarnations", incarnations: ["1"] }, DEFAULT_BUDGETS, forged),
-        (error) => hasCode(error, "STALE_EPOCH"),
+        { code: "STALE_EPOCH" },
       );
     }
     assert.equal(await world.status(run.id), "processing");
@@ -202,9 +198,9 @@ export const recoverPromises: Promises = {
     await world.clock.advance(HOUR_MS);
     await world.nextTerm();
     const retention = { completedMs: 1, failedMs: 1, cancelledMs: 1 };
-    await assert.rejects(world.store.purge({ of: "jobs", retention, limit: 10 }, old), (error) =>
-      hasCode(error, "STALE_EPOCH"),
-    );
+    await assert.rejects(world.store.purge({ of: "jobs", retention, limit: 10 }, old), {
+      code: "STALE_EPOCH",
+    });
     assert.equal(await world.status(run.id), "completed");
   },
 };

@@ -1,8 +1,15 @@
 import assert from "node:assert/strict";
-import { hasCode } from "../../../src/core/errors.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
-import type { Promises } from "../../support/store-world.ts";
-import { AUTHOR, ERROR, HOUR_MS, LEASE_MS, STOPPED_ERROR, lease } from "../../support/store-world.ts";
+import {
+  AUTHOR,
+  ERROR,
+  HOUR_MS,
+  lease,
+  LEASE_MS,
+  type Promises,
+  STOPPED_ERROR,
+} from "../../support/store-world.ts";
+import { column } from "../../support/columns.ts";
 
 /** Only for keepers that find everything again on the same directory. */
 export const reopenPromises: Promises = {
@@ -36,16 +43,10 @@ export const reopenPromises: Promises = {
     assert.deepEqual(await Promise.all(ids.map((id) => world.job(id))), before);
     assert.deepEqual(await world.counts(), counts);
     assert.equal(await world.store.jobs.result(completed.id), '{"r":1}');
-    assert.deepEqual(
-      (await world.logs(completed.id)).map((line) => line.message),
-      ["a", "b"],
-    );
+    assert.deepEqual(column(await world.logs(completed.id), "message"), ["a", "b"]);
     const [answer] = await world.store.jobs.submit([world.newJob({ idempotencyKey: "done" })], AUTHOR);
     assert.deepEqual(answer, { id: completed.id, status: "completed", existed: true });
-    assert.deepEqual(
-      (await world.store.jobs.list({ limit: 50 })).jobs.map((job) => job.id),
-      [...ids].reverse(),
-    );
+    assert.deepEqual(column((await world.store.jobs.list({ limit: 50 })).jobs, "id"), [...ids].reverse());
   },
 
   "the line is in the same order": async (world) => {
@@ -75,10 +76,7 @@ export const reopenPromises: Promises = {
       ],
     );
     const found = await world.recover({ by: "incarnations", incarnations: ["1"] });
-    assert.deepEqual(
-      found.map((job) => job.id),
-      [run.id],
-    );
+    assert.deepEqual(column(found, "id"), [run.id]);
     await world.reopen();
     const next = await world.again(run.id, { lease: lease("node-a/2") });
     assert.ok(next.jobEpoch > run.jobEpoch + 1);
@@ -104,10 +102,7 @@ export const reopenPromises: Promises = {
     const run = await world.running();
     await world.reopen();
     await world.clock.advance(LEASE_MS + 1);
-    assert.deepEqual(
-      (await world.recover()).map((job) => job.id),
-      [run.id],
-    );
+    assert.deepEqual(column(await world.recover(), "id"), [run.id]);
   },
 
   "pauses are found again": async (world) => {
@@ -147,9 +142,9 @@ export const reopenPromises: Promises = {
     assert.deepEqual(await world.store.terms.read("scheduler"), old);
     const current = await world.nextTerm("2");
     assert.equal(current.epoch, old.epoch + 1);
-    await assert.rejects(world.store.jobs.recover({ by: "expiry" }, DEFAULT_BUDGETS, old), (error) =>
-      hasCode(error, "STALE_EPOCH"),
-    );
+    await assert.rejects(world.store.jobs.recover({ by: "expiry" }, DEFAULT_BUDGETS, old), {
+      code: "STALE_EPOCH",
+    });
     await world.store.terms.admit({ ...current, epoch: 90 });
     await world.reopen();
     assert.equal((await world.nextTerm("3")).epoch, 91);

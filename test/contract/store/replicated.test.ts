@@ -7,8 +7,7 @@ import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { MemoryNetwork } from "../../support/memory-network.ts";
 import { nodeNames, ReplicaNode } from "../../support/replica-node.ts";
-import type { OpenStore } from "../../support/store-world.ts";
-import { StoreWorld } from "../../support/store-world.ts";
+import { type OpenStore, StoreWorld } from "../../support/store-world.ts";
 import { firingPromises } from "./firing.ts";
 import { schedulePromises } from "./schedules.ts";
 

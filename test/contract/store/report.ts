@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
-import type { NewLogLine, Report } from "../../../src/store/store.ts";
-import { LOG_LINES_MAX } from "../../../src/store/store.ts";
-import { type Promises, reportRuns } from "../../support/store-world.ts";
-import { lease } from "../../support/store-world.ts";
+import { LOG_LINES_MAX, type NewLogLine, type Report } from "../../../src/store/store.ts";
+import { lease, type Promises, reportRuns } from "../../support/store-world.ts";
 
 export const reportPromises: Promises = {
   "reports and the end of their run may come in one batch, and are written once": async (world) => {

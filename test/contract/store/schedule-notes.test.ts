@@ -2,22 +2,20 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { hasCode } from "../../../src/core/errors.ts";
 import { jobId } from "../../../src/core/ids.ts";
-import type { OpenRun, ScheduleNote } from "../../../src/core/schedules/schedule-register.ts";
-import { putNote } from "../../../src/core/schedules/schedule-register.ts";
+import { type OpenRun, putNote, type ScheduleNote } from "../../../src/core/schedules/schedule-register.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import { memoryStore } from "../../support/memory-store.ts";
 import type { NoteBatch, Placing, ScheduleNotes } from "../../../src/store/schedule-notes.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
 import type { NotedOccurrence } from "../../../src/store/store.ts";
-import type { OpenStore, Promises } from "../../support/store-world.ts";
-import { NODE, StoreWorld } from "../../support/store-world.ts";
+import { NODE, type OpenStore, type Promises, StoreWorld } from "../../support/store-world.ts";
+import { column } from "../../support/columns.ts";
 
 const UUID = "00000000-0000-7000-a000-000000000001";
 const JOB = jobId(NODE, UUID);
 const term = (epoch: number): Term => ({ role: "scheduler", leader: NODE, incarnation: "1", epoch });
-const stale = (error: unknown): boolean => hasCode(error, "STALE_EPOCH");
+const stale = { code: "STALE_EPOCH" };
 
 function noteOf(
   world: StoreWorld,
@@ -146,10 +144,7 @@ const promises: Promises = {
       [6, "3"],
       [5, "3"],
     ]);
-    assert.deepEqual(
-      (await world.store.schedules.history("nightly", [4, 5])).map(({ at }) => at),
-      [5],
-    );
+    assert.deepEqual(column(await world.store.schedules.history("nightly", [4, 5]), "at"), [5]);
   },
 
   "a run's job is stored once, also after it is gone": async (world) => {

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import type { ScheduleDefinition } from "../../../src/core/schedules/schedule.ts";
-import type { Promises } from "../../support/store-world.ts";
-import { HOUR_MS } from "../../support/store-world.ts";
+import { HOUR_MS, type Promises } from "../../support/store-world.ts";
 
 export const schedulePromises: Promises = {
   "a new schedule is created as it was defined": async (world) => {

@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import type { Outcome, Settlement } from "../../../src/store/store.ts";
-import { type Promises, settleRuns } from "../../support/store-world.ts";
-import { ERROR, LEASE_MS, STOPPED_ERROR, lease } from "../../support/store-world.ts";
+import {
+  ERROR,
+  lease,
+  LEASE_MS,
+  type Promises,
+  settleRuns,
+  STOPPED_ERROR,
+} from "../../support/store-world.ts";
 
 const COMPLETED: Outcome = { kind: "completed", result: '{"ok":true}' };
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { NewJob } from "../../../src/store/store.ts";
-import type { Promises } from "../../support/store-world.ts";
-import { AUTHOR, ERROR, HOUR_MS, NODE, STOPPED_ERROR } from "../../support/store-world.ts";
+import { AUTHOR, ERROR, HOUR_MS, NODE, type Promises, STOPPED_ERROR } from "../../support/store-world.ts";
+import { column } from "../../support/columns.ts";
 
 export const submitPromises: Promises = {
   "a submitted job is stored with all that was asked for": async (world) => {
@@ -74,15 +74,9 @@ export const submitPromises: Promises = {
   "a large batch is answered and kept in its order": async (world) => {
     const jobs = Array.from({ length: 1_500 }, (_, index) => world.newJob({ payload: `${index}` }));
     const answers = await world.store.jobs.submit(jobs, AUTHOR);
-    assert.deepEqual(
-      answers.map((answer) => answer.id),
-      jobs.map((job) => job.id),
-    );
+    assert.deepEqual(column(answers, "id"), column(jobs, "id"));
     const claimed = await world.claim({ limit: 2_000 });
-    assert.deepEqual(
-      claimed.map((job) => job.payload),
-      jobs.map((job) => job.payload),
-    );
+    assert.deepEqual(column(claimed, "payload"), column(jobs, "payload"));
   },
 
   "batches submitted at the same time are all stored": async (world) => {
@@ -138,10 +132,7 @@ export const submitPromises: Promises = {
       { id: batch[1]!.id, status: "queued", existed: false },
       { id: batch[0]!.id, status: "queued", existed: true },
     ]);
-    assert.deepEqual(
-      (await world.claim()).map((job) => job.payload),
-      ["1", "2"],
-    );
+    assert.deepEqual(column(await world.claim(), "payload"), ["1", "2"]);
     assert.equal(await world.store.jobs.get(batch[2]!.id), null);
   },
 
@@ -208,10 +199,7 @@ export const submitPromises: Promises = {
     await world.clock.advance(1);
     assert.equal(await world.status(id), "queued");
     assert.deepEqual(await world.counts(), { queued: 1 });
-    assert.deepEqual(
-      (await world.store.jobs.list({ status: "queued", limit: 5 })).jobs.map((due) => due.id),
-      [id],
-    );
+    assert.deepEqual(column((await world.store.jobs.list({ status: "queued", limit: 5 })).jobs, "id"), [id]);
     assert.deepEqual(await world.claimIds(), [id]);
   },
 

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import type { Term } from "../../../src/core/leadership/term.ts";
-import type { Promises } from "../../support/store-world.ts";
-import { node } from "../../support/store-world.ts";
+import { node, type Promises } from "../../support/store-world.ts";
 
 const A = { name: node("node-a"), incarnation: "1" };
 const B = { name: node("node-b"), incarnation: "1" };

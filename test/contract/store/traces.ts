@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import type { NewJob } from "../../../src/store/store.ts";
-import type { Promises, StoreWorld } from "../../support/store-world.ts";
-import { AUTHOR, ERROR, lease } from "../../support/store-world.ts";
+import { AUTHOR, ERROR, lease, type Promises, type StoreWorld } from "../../support/store-world.ts";
 
 const trace = (n: number): string => `00-${String(n).padStart(32, "0")}-00f067aa0ba902b7-01`;
 /** With a space in it, as a list of vendors may have. */

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import * as fc from "../../support/fast-check.ts";
-import { NODE_NAME, THING_NAME, isJobId, jobId, parseJobId } from "../../../src/core/ids.ts";
-import type { NodeName } from "../../../src/core/ids.ts";
+import { isJobId, jobId, NODE_NAME, type NodeName, parseJobId, THING_NAME } from "../../../src/core/ids.ts";
 
 const UUID = "0198c0de-1234-7abc-8def-0123456789ab";
 const names = fc.stringMatching(NODE_NAME).map((name) => name as NodeName);

@@ -14,6 +14,7 @@ import {
   type TimelineRun,
 } from "../../../src/core/jobs/job-timeline.ts";
 import { termHistory, type TermEntry } from "../../../src/core/leadership/term-history.ts";
+import { column, columns } from "../../support/columns.ts";
 
 describe("messages of failures", () => {
   const same: readonly (readonly [string, string])[] = [
@@ -185,23 +186,17 @@ describe("the story of a job", () => {
 
   it("is told in the order in which it happened", () => {
     const runs = runsOf(job, [failed]);
-    assert.deepEqual(
-      runs.map(({ outcome }) => outcome),
-      ["failed", "completed"],
-    );
+    assert.deepEqual(column(runs, "outcome"), ["failed", "completed"]);
     const handoff = { at: 30, from: null, to: "c", ownerEpoch: 2, reason: "node_crash" };
     const events = timelineOf(job, "a", runs, [handoff], []);
-    assert.deepEqual(
-      events.map(({ at, what, node, message }) => [at, what, node, message]),
-      [
-        [0, "submitted", "a", null],
-        [10, "started", "a", null],
-        [20, "failed", "a", "no"],
-        [30, "handed_over", "c", "from nobody: node_crash"],
-        [50, "started", "b", null],
-        [60, "completed", "b", null],
-      ],
-    );
+    assert.deepEqual(columns(events, "at", "what", "node", "message"), [
+      [0, "submitted", "a", null],
+      [10, "started", "a", null],
+      [20, "failed", "a", "no"],
+      [30, "handed_over", "c", "from nobody: node_crash"],
+      [50, "started", "b", null],
+      [60, "completed", "b", null],
+    ]);
   });
 
   it("goes on while the job runs, and ends for one that never did", () => {
@@ -214,12 +209,9 @@ describe("the story of a job", () => {
       error: { code: "CANCELLED", message: "not wanted" },
     };
     const events = timelineOf(cancelled, null, runsOf(cancelled, []), [], []);
-    assert.deepEqual(
-      events.map(({ what, message }) => [what, message]),
-      [
-        ["submitted", null],
-        ["cancelled", "not wanted"],
-      ],
-    );
+    assert.deepEqual(columns(events, "what", "message"), [
+      ["submitted", null],
+      ["cancelled", "not wanted"],
+    ]);
   });
 });

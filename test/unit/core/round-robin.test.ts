@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import * as fc from "../../support/fast-check.ts";
-import { isJobId, jobId, uuidAt } from "../../../src/core/ids.ts";
-import type { NodeName } from "../../../src/core/ids.ts";
+import { isJobId, jobId, type NodeName, uuidAt } from "../../../src/core/ids.ts";
 import { mergePages } from "../../../src/api/ask-all-nodes.ts";
 import { nodeInfo } from "../../support/job-builders.ts";
 import { byKey, inTurn, willing } from "../../../src/core/placement-rules.ts";

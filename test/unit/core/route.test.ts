@@ -4,8 +4,7 @@ import * as fc from "../../support/fast-check.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
 import type { NodeInfo, NodeStatus } from "../../../src/core/node.ts";
 import { nodeInfo } from "../../support/job-builders.ts";
-import { decide } from "../../../src/core/route.ts";
-import type { Decision, Target, View } from "../../../src/core/route.ts";
+import { decide, type Decision, type Target, type View } from "../../../src/core/route.ts";
 
 const UUID = "0198c0de-1234-7abc-8def-0123456789ab";
 

@@ -5,6 +5,7 @@ import { z } from "zod";
 import { defineTask, PermanentError } from "../../../src/jobs/tasks/task.ts";
 import { MemoryTracer } from "../../support/memory-tracer.ts";
 import { finished, nodeHere, resultOf, submit } from "../../support/node-here.ts";
+import { columns } from "../../support/columns.ts";
 
 const PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const TRACE_ID = PARENT.slice(3, 35);
@@ -57,15 +58,12 @@ describe("with an SDK", () => {
     const [given] = await node.services.jobs.submit([{ task: "echo", queue: "q" }], { trace: PARENT });
     const result = (await resultOf(node, given!.id)) as { traceparent: string; active: string };
     await settled(1);
-    assert.deepEqual(
-      tracer.spans.map(({ name, kind }) => [name, kind]),
-      [
-        ["baton.submit", "producer"],
-        ["baton.claim", "client"],
-        ["baton.run", "consumer"],
-        ["baton.settle", "client"],
-      ],
-    );
+    assert.deepEqual(columns(tracer.spans, "name", "kind"), [
+      ["baton.submit", "producer"],
+      ["baton.claim", "client"],
+      ["baton.run", "consumer"],
+      ["baton.settle", "client"],
+    ]);
     const [submitted, claim, run, settle] = tracer.spans;
     for (const { traceId } of tracer.spans) assert.equal(traceId, TRACE_ID);
     assert.equal(submitted!.parentSpanId, PARENT.slice(36, 52));

@@ -6,6 +6,7 @@ import { Feed } from "../../../src/platform/feed.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { lifecycleStress } from "../../support/lifecycle-stress.ts";
+import { column } from "../../support/columns.ts";
 
 const GRACE_MS = 5_000;
 
@@ -145,10 +146,7 @@ describe("LeaderDuties", () => {
         await world.change(term(2));
         await world.clock.advance(GRACE_MS);
         assert.ok(world.events.includes("starts 2"));
-        assert.deepEqual(
-          world.errors.map((one) => one.fields),
-          [{ duties: ["deaf"], epoch: 1 }],
-        );
+        assert.deepEqual(column(world.errors, "fields"), [{ duties: ["deaf"], epoch: 1 }]);
       },
     ));
 

@@ -5,12 +5,13 @@ import {
   allows,
   isPermission,
   PERMISSIONS,
+  type Principal,
   readPrincipal,
   writePrincipal,
 } from "../../../../src/core/access/permissions.ts";
-import type { Principal } from "../../../../src/core/access/permissions.ts";
 import {
   changed,
+  type Credential,
   isAlive,
   isForgotten,
   isSame,
@@ -19,7 +20,6 @@ import {
   SESSION_IDLE_MS,
   useStep,
 } from "../../../../src/core/access/credential.ts";
-import type { Credential } from "../../../../src/core/access/credential.ts";
 import { credential } from "../../access/world.ts";
 
 const DAY_MS = 86_400_000;

@@ -2,19 +2,21 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import * as fc from "../../../support/fast-check.ts";
 import type { JobId, NodeName } from "../../../../src/core/ids.ts";
-import type { PlannedRun, ScheduleNote } from "../../../../src/core/schedules/schedule-register.ts";
 import {
   closeRuns,
   compareVersions,
   fireNote,
   moveRuns,
   openRuns,
+  type PlannedRun,
   putNote,
   removeNote,
+  type ScheduleNote,
 } from "../../../../src/core/schedules/schedule-register.ts";
 import { majorityOf } from "../../../../src/core/leadership/bully.ts";
 import { newestNotes, readEnough, type Witness } from "../../../../src/core/schedules/schedule-takeover.ts";
 import { definition } from "../../../support/replica-world.ts";
+import { column, columns } from "../../../support/columns.ts";
 
 const A = "node-a" as NodeName;
 const B = "node-b" as NodeName;
@@ -63,10 +65,7 @@ void describe("a schedule's register", () => {
     const facts = { ...FACTS, noted: new Set([1]), overlap: "allow" as const };
     const { verdicts, rows, draft } = fireNote(noted(), [planned(1), planned(2), planned(2)], facts);
     assert.deepEqual(verdicts, ["already", "fired", "already"]);
-    assert.deepEqual(
-      rows.map(({ at }) => at),
-      [2],
-    );
+    assert.deepEqual(column(rows, "at"), [2]);
     assert.equal(draft.notedThrough, 2);
   });
 
@@ -74,18 +73,12 @@ void describe("a schedule's register", () => {
     const { draft } = fireNote(noted(), [planned(1), planned(2)], { ...FACTS, overlap: "allow" });
     const to = new Map([[2, { target: B, job: `${B}-2` as JobId }]]);
     const moved = moveRuns({ ...draft, version: { epoch: 1, counter: 2 } }, to, { epoch: 3, now: 8 });
-    assert.deepEqual(
-      openRuns(moved.draft).map(({ at, target, job }) => [at, target, job]),
-      [
-        [1, A, "node-a-1"],
-        [2, B, "node-b-2"],
-      ],
-    );
+    assert.deepEqual(columns(openRuns(moved.draft), "at", "target", "job"), [
+      [1, A, "node-a-1"],
+      [2, B, "node-b-2"],
+    ]);
     assert.equal(moved.draft.schedule!.lastJob, "node-b-2");
-    assert.deepEqual(
-      moved.rows.map(({ at, job, leaderEpoch }) => [at, job, leaderEpoch]),
-      [[2, "node-b-2", 3]],
-    );
+    assert.deepEqual(columns(moved.rows, "at", "job", "leaderEpoch"), [[2, "node-b-2", 3]]);
   });
 
   void test("closing takes out what is done and nothing else; of nothing it makes no new note", () => {
@@ -94,10 +87,7 @@ void describe("a schedule's register", () => {
       closeRuns(draft, () => false),
       draft,
     );
-    assert.deepEqual(
-      openRuns(closeRuns(draft, ({ at }) => at === 1)).map(({ at }) => at),
-      [2],
-    );
+    assert.deepEqual(column(openRuns(closeRuns(draft, ({ at }) => at === 1)), "at"), [2]);
     assert.deepEqual(closeRuns(draft, () => true).open, []);
   });
 

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as fc from "../../../support/fast-check.ts";
-import { MISSED_AFTER_MS, planDue } from "../../../../src/core/schedules/schedule.ts";
-import type { MissedPolicy } from "../../../../src/core/schedules/schedule.ts";
+import { MISSED_AFTER_MS, type MissedPolicy, planDue } from "../../../../src/core/schedules/schedule.ts";
 
 const every =
   (ms: number) =>

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
-import type { TestContext } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import type { SubmitRequest } from "../../../../src/jobs/submit/submitter.ts";
 import type { LeaseId } from "../../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../../src/core/jobs/job.ts";

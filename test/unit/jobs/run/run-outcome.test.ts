@@ -1,12 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as fc from "../../../support/fast-check.ts";
-import { DEFAULT_BUDGETS } from "../../../../src/core/jobs/job.ts";
-import type { AbortReason } from "../../../../src/core/jobs/job.ts";
+import { type AbortReason, DEFAULT_BUDGETS } from "../../../../src/core/jobs/job.ts";
 import { DEFAULT_RETRY } from "../../../../src/core/jobs/retry.ts";
 import { JobAborted } from "../../../../src/jobs/run/job-run.ts";
-import { outcomeOf, toJobError } from "../../../../src/jobs/run/run-outcome.ts";
-import type { Ending } from "../../../../src/jobs/run/run-outcome.ts";
+import { type Ending, outcomeOf, toJobError } from "../../../../src/jobs/run/run-outcome.ts";
 import { claimedJob } from "../../../support/job-builders.ts";
 
 const REASONS = ["cancel", "timeout", "drain", "lease_lost"] as const satisfies readonly AbortReason[];

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
-import type { TestContext } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import * as fc from "../../../support/fast-check.ts";
 import type { JobId } from "../../../../src/core/ids.ts";
 import type { Handler } from "../../../../src/jobs/tasks/task.ts";

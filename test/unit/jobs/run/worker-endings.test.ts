@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { z } from "zod";
-import { defineTask, PermanentError } from "../../../../src/jobs/tasks/task.ts";
-import type { Task } from "../../../../src/jobs/tasks/task.ts";
+import { defineTask, PermanentError, type Task } from "../../../../src/jobs/tasks/task.ts";
 import { WorkerWorld, heldWorld } from "../../../support/node-worker.ts";
 
 const boom = (): never => {

@@ -4,6 +4,7 @@ import { LOG_MESSAGE_LENGTH_MAX } from "../../../../src/jobs/run/job-run.ts";
 import type { TaskContext } from "../../../../src/jobs/tasks/task.ts";
 import { LOG_LINES_MAX } from "../../../../src/store/store.ts";
 import { WorkerWorld, heldWorld } from "../../../support/node-worker.ts";
+import { columns } from "../../../support/columns.ts";
 
 describe("logs and progress", () => {
   it("are there, in order, before the job is seen to be finished", async (t) => {
@@ -134,14 +135,11 @@ describe("logs and progress", () => {
     const job = await world.until(id, "completed");
     assert.equal(job.progressMessage, "[object Object]");
     const lines = await world.store.jobs.logs(id, 0, 10);
-    assert.deepEqual(
-      lines.map(({ level, message }) => [level, message]),
-      [
-        ["info", "[object Object]"],
-        ["info", "42"],
-        ["info", "undefined"],
-      ],
-    );
+    assert.deepEqual(columns(lines, "level", "message"), [
+      ["info", "[object Object]"],
+      ["info", "42"],
+      ["info", "undefined"],
+    ]);
     for (const name of ["NaN", "text", "list", "over", "big"]) {
       const failed = await world.until(await world.submit(name, { maxAttempts: 1 }), "failed");
       assert.match(failed.error!.message, /progress must be a number from 0 to 100/, name);

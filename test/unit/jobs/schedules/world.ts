@@ -3,14 +3,12 @@
 import { it } from "node:test";
 import type { Channels, Message } from "../../../../src/channels/channels.ts";
 import { MemoryChannels } from "../../../../src/channels/memory/channels.ts";
-import type { ScheduleRequest } from "../../../../src/jobs/schedules/schedule-service.ts";
-import type { JobId, NodeName } from "../../../../src/core/ids.ts";
-import { jobId } from "../../../../src/core/ids.ts";
+import { type ScheduleRequest, ScheduleService } from "../../../../src/jobs/schedules/schedule-service.ts";
+import { type JobId, jobId, type NodeName } from "../../../../src/core/ids.ts";
 import type { Job } from "../../../../src/core/jobs/job.ts";
 import type { Schedule } from "../../../../src/core/schedules/schedule.ts";
 import type { Term } from "../../../../src/core/leadership/term.ts";
 import { scheduleDuty } from "../../../../src/jobs/schedules/schedule-duty.ts";
-import { ScheduleService } from "../../../../src/jobs/schedules/schedule-service.ts";
 import { fakePlatform } from "../../../support/fake-platform.ts";
 import { claimRequest } from "../../../support/job-builders.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";

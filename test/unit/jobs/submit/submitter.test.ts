@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { SubmitRequest } from "../../../../src/jobs/submit/submitter.ts";
-import type { NodeName } from "../../../../src/core/ids.ts";
-import { parseJobId } from "../../../../src/core/ids.ts";
-import { Submitter } from "../../../../src/jobs/submit/submitter.ts";
+import { type SubmitRequest, Submitter } from "../../../../src/jobs/submit/submitter.ts";
+import { type NodeName, parseJobId } from "../../../../src/core/ids.ts";
 import { TaskRegistry } from "../../../../src/jobs/tasks/task-registry.ts";
 import type { Task } from "../../../../src/jobs/tasks/task.ts";
 import { fakePlatform } from "../../../support/fake-platform.ts";

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, it } from "node:test";
-import type { TestContext } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import { loadTaskFolder } from "../../../../src/jobs/tasks/task-folder.ts";
 import type { TaskContext } from "../../../../src/jobs/tasks/task.ts";
 import { nodeHere, resultOf, submit, temporaryDirectory } from "../../../support/node-here.ts";

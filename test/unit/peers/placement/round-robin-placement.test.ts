@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { byKey } from "../../../../src/core/placement-rules.ts";
 import type { PeerHandler } from "../../../../src/transport/transport.ts";
-import { peerApps } from "../../../support/peer-apps.ts";
-import type { PeerApp, PeerApps, PeerAppsOptions } from "../../../support/peer-apps.ts";
+import { type PeerApp, type PeerApps, peerApps, type PeerAppsOptions } from "../../../support/peer-apps.ts";
 
 const ABC = ["node-a", "node-b", "node-c"];
 

@@ -3,6 +3,7 @@ import { describe, mock, test } from "node:test";
 import { hasCode } from "../../../../src/core/errors.ts";
 import type { NodeName } from "../../../../src/core/ids.ts";
 import { definition, ReplicaWorld, SECOND_MS } from "../../../support/replica-world.ts";
+import { column, columns } from "../../../support/columns.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const code = (wanted: Parameters<typeof hasCode>[1]) => (error: unknown) => hasCode(error, wanted);
@@ -69,10 +70,7 @@ void describe("definitions that a majority keeps", () => {
       await world.fire(a);
       await world.start(c);
       await world.clock.advance(3_000);
-      assert.deepEqual(
-        (await world.of(c).list()).map(({ name }) => name),
-        ["tick"],
-      );
+      assert.deepEqual(column(await world.of(c).list(), "name"), ["tick"]);
       assert.deepEqual(await world.history(c), await world.history(a));
     }));
 
@@ -149,10 +147,7 @@ void describe("definitions that a majority keeps", () => {
       world.network.heal();
       await world.put(c, { name: "second" });
       const names = ["first", "second", "tick"];
-      assert.deepEqual(
-        (await world.of(b).list()).map(({ name }) => name),
-        names,
-      );
+      assert.deepEqual(column(await world.of(b).list(), "name"), names);
     }));
 });
 
@@ -405,10 +400,7 @@ void describe("occurrences that a majority notes", () => {
       world.network.heal();
       await world.clock.advance(5_000);
       const { jobs } = await world.disks.get(c)!.jobs.list({ limit: 5 });
-      assert.deepEqual(
-        jobs.map(({ payload, schedule }) => [payload, schedule]),
-        [["1", "tick"]],
-      );
+      assert.deepEqual(columns(jobs, "payload", "schedule"), [["1", "tick"]]);
       assert.deepEqual(await world.of(b).list(), []);
     }));
 });

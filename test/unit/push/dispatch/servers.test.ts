@@ -1,20 +1,16 @@
 /** The same on real servers: jobs in PostgreSQL, messages through Redis. */
 
 import assert from "node:assert/strict";
-import { after, before, describe, it } from "node:test";
+import { after, describe, it } from "node:test";
 import { RedisChannels } from "../../../../src/channels/redis/channels.ts";
 import { systemClock } from "../../../../src/platform/clock.ts";
 import { systemRandom } from "../../../../src/platform/random.ts";
 import { openPostgresStore } from "../../../../src/store/postgres/store.ts";
-import { PostgresServer, type SharedPostgres } from "../../../support/postgres-server.ts";
+import { PostgresServer } from "../../../support/postgres-server.ts";
 import { RedisServer } from "../../../support/redis-server.ts";
 import { CountedRuns, DispatchWorld, type Backend } from "./world.ts";
 
-let postgres: SharedPostgres;
-let redis: RedisServer;
-before(async () => {
-  [postgres, redis] = await Promise.all([PostgresServer.shared(), RedisServer.start()]);
-});
+const [postgres, redis] = await Promise.all([PostgresServer.shared(), RedisServer.start()]);
 after(() => Promise.all([postgres.stop(), redis.stop()]));
 
 /** One for each node, as on machines of their own. */

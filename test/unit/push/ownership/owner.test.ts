@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { queues } from "../../../../src/channels/channel-names.ts";
-import type { LogFields } from "../../../../src/platform/log.ts";
-import { silentLog } from "../../../../src/platform/log.ts";
+import { type LogFields, silentLog } from "../../../../src/platform/log.ts";
 import { OwnershipWorld } from "./world.ts";
 import { settleRuns } from "../../../support/store-world.ts";
 

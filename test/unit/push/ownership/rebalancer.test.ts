@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { OwnerSettings } from "../../../../src/push/ownership/owner-context.ts";
 import { OwnershipWorld, type OwnerNode } from "./world.ts";
+import { column } from "../../../support/columns.ts";
 
 const ON = { rebalance: true } as const;
 
@@ -88,10 +89,7 @@ describe("rebalancing", () => {
       const nodes = await loaded(world, { a: 100, b, c }, ON);
       await world.advance(13_000);
       const expected = [55, b === 10 ? 55 : 90, c === 10 ? 55 : 90];
-      assert.deepEqual(
-        nodes.map((node) => node.jobs),
-        expected,
-      );
+      assert.deepEqual(column(nodes, "jobs"), expected);
     });
   }
 
