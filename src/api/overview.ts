@@ -134,6 +134,7 @@ export class Overview {
         late: snapshot.late,
         refused: snapshot.refused,
         agents: snapshot.agents,
+        oldestSnapshot: snapshot.oldestSnapshot,
         storeTrouble: health.problem ?? snapshot.trouble,
       },
       this.#alerts,

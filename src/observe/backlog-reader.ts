@@ -5,12 +5,14 @@
 
 import type { Platform } from "../platform/platform.ts";
 import type { Agent } from "../store/agents.ts";
-import type { QueueInfo, Store } from "../store/store.ts";
+import type { DeadRows, QueueInfo, Store } from "../store/store.ts";
 import { Cached } from "../platform/cached.ts";
 
 export interface Backlog {
   readonly queues: readonly QueueInfo[];
   readonly agents: readonly Agent[];
+  /** Null where the store has none. */
+  readonly deadRows: DeadRows | null;
   /** How old this is. */
   readonly ageMs: number;
 }
@@ -21,10 +23,14 @@ const FRESH_MS = 5_000;
 export class BacklogReader {
   readonly #counted: Cached<Omit<Backlog, "ageMs">>;
 
-  constructor({ clock }: Pick<Platform, "clock">, store: Pick<Store, "queues" | "agents">) {
+  constructor({ clock }: Pick<Platform, "clock">, store: Pick<Store, "queues" | "agents" | "deadRows">) {
     this.#counted = new Cached(clock, FRESH_MS, async () => {
-      const [queues, agents] = await Promise.all([store.queues.list(), store.agents.list(false)]);
-      return { queues, agents };
+      const [queues, agents, deadRows] = await Promise.all([
+        store.queues.list(),
+        store.agents.list(false),
+        store.deadRows?.() ?? null,
+      ]);
+      return { queues, agents, deadRows };
     });
   }
 

@@ -13,7 +13,7 @@ import { quantiles, type Quantiles } from "../core/health/quantiles.ts";
 import type { Schedule } from "../core/schedules/schedule.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Platform } from "../platform/platform.ts";
-import type { QueueInfo, Store } from "../store/store.ts";
+import type { DeadRows, QueueInfo, Store } from "../store/store.ts";
 import { Cached } from "../platform/cached.ts";
 import type { Backlog, BacklogReader } from "./backlog-reader.ts";
 import { readSamples, total } from "./metrics/metrics-duty.ts";
@@ -29,6 +29,7 @@ export interface StoreSnapshot {
   readonly late: readonly { readonly schedule: string; readonly dueAt: number }[];
   readonly refused: { readonly count: number; readonly lastAt: number } | null;
   readonly agents: number;
+  readonly oldestSnapshot: DeadRows["oldestSnapshot"];
   readonly trouble: string | null;
 }
 
@@ -95,6 +96,7 @@ export class StoreSnapshots {
       late: this.#late.value ?? [],
       refused: this.#refused.value,
       agents: (counted?.agents ?? []).filter(({ lastSeenAt }) => lastSeenAt >= living).length,
+      oldestSnapshot: counted?.deadRows?.oldestSnapshot ?? null,
       trouble:
         [this.#store.problem, this.#backlog.trouble, ...aged.map(({ trouble }) => trouble)].find(Boolean) ??
         null,
@@ -108,7 +110,7 @@ export class StoreSnapshots {
     if (!known) {
       const [sample] = await readSamples(this.#store, 1).catch(() => []);
       if (sample && clock.now() - sample.at < SAMPLE_MS)
-        return { jobs: sample.jobs, queues: [], agents: [], at: sample.at };
+        return { jobs: sample.jobs, queues: [], agents: [], deadRows: null, at: sample.at };
     }
     const counted = await counting;
     return counted && { ...counted, jobs: total(counted.queues), at: clock.now() - counted.ageMs };

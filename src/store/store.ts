@@ -53,6 +53,8 @@ export interface Store extends AsyncDisposable {
   readonly ownership?: OwnershipStore;
   /** Removal of old data by a leader. Returns how many rows were removed. */
   readonly purge: (what: Purge, fence: Term) => Promise<number>;
+  /** Left out by a backend that removes old versions of rows at once. */
+  readonly deadRows?: () => Promise<DeadRows>;
   /** Waits for calls in progress. Closing twice is harmless. */
   close(): Promise<void>;
 }
@@ -66,6 +68,24 @@ export interface Guarantees {
   readonly shared: boolean;
   /** Whether the first admin token may be written to a file next to the data: they are on one disk, with the same owner. */
   readonly keepsTokenFile: boolean;
+}
+
+/** Versions of rows that were replaced or removed and still take space. */
+export interface DeadRows {
+  readonly tables: readonly {
+    readonly name: string;
+    readonly live: number;
+    readonly dead: number;
+    readonly bytes: number;
+  }[];
+  /** The transaction that has kept dead rows from being removed for the longest time; null if there is none. */
+  readonly oldestSnapshot: {
+    /** Names the session for an operator. */
+    readonly holder: string;
+    /** The statement that ends it. */
+    readonly remedy: string;
+    readonly ageMs: number;
+  } | null;
 }
 
 /** The node and the epochs under which a write is made. Every stored change records them. */

@@ -16,6 +16,7 @@ export const ALERT_CODES = [
   "stale_writes",
   "version_mix",
   "store_degraded",
+  "old_snapshot",
   "no_worker",
 ] as const;
 
@@ -50,6 +51,12 @@ export interface Facts {
   readonly agents: number;
   /** Why the store cannot be used, or cannot be trusted to keep up. */
   readonly storeTrouble: string | null;
+  /** The transaction that has kept the store from removing dead rows for the longest time, and what ends it. */
+  readonly oldestSnapshot: {
+    readonly holder: string;
+    readonly remedy: string;
+    readonly ageMs: number;
+  } | null;
 }
 
 /** Longer than a pause for a collection of garbage; a leader that is held up for seconds loses its term. */
@@ -63,6 +70,9 @@ const FAILED_SHARE_CRITICAL = 0.5;
 const FAILED_PER_SECOND = 0.2;
 /** A leader that was just elected needs a moment to fire what was missed. */
 const LATE_MS = 60_000;
+/** A backup of a large database takes longer; a transaction of an application should not. */
+const SNAPSHOT_MS = 60_000;
+const SNAPSHOT_MS_CRITICAL = 15 * 60_000;
 /** Of each kind: a hundred dead nodes are one message. */
 const EACH_MAX = 5;
 
@@ -84,6 +94,7 @@ export function alertsOf(facts: Facts, before: readonly Alert[] = []): readonly 
 
 const RULES: readonly ((facts: Facts) => Found)[] = [
   storeDegraded,
+  oldSnapshot,
   noLeader,
   noWorker,
   deadNodes,
@@ -104,6 +115,17 @@ function storeDegraded({ storeTrouble }: Facts): Found {
     message: `the store is in trouble: ${storeTrouble}`,
     remedy:
       "look at the disk or the database; what runs goes on while it can, and nothing that was acknowledged is lost",
+  };
+}
+
+function oldSnapshot({ oldestSnapshot }: Facts): Found {
+  if (oldestSnapshot === null || oldestSnapshot.ageMs < SNAPSHOT_MS) return null;
+  const { holder, remedy, ageMs } = oldestSnapshot;
+  return {
+    code: "old_snapshot",
+    severity: ageMs >= SNAPSHOT_MS_CRITICAL ? "critical" : "warning",
+    message: `a transaction has been open for ${inWords(ageMs)}, and dead rows cannot be removed meanwhile: ${holder}`,
+    remedy: `commit it or end it (${remedy}); idle_in_transaction_session_timeout limits such transactions`,
   };
 }
 

@@ -30,6 +30,7 @@ export function describeBacklog(
   storeErrors: () => Readonly<Record<string, number>>,
 ): void {
   const queues = (): readonly QueueReading[] => bounded(readingsOf(backlog));
+  const tables = () => backlog.known()?.deadRows?.tables ?? [];
   instruments.register({
     baton_queue_jobs: () =>
       queues().flatMap(({ queue, counts }) =>
@@ -57,6 +58,12 @@ export function describeBacklog(
         if (state !== "removed") counts[state]++;
       }
       return byLabel("state", counts);
+    },
+    baton_store_dead_rows: () => tables().map(({ name, dead }): Reading => [{ table: name }, dead]),
+    baton_store_table_bytes: () => tables().map(({ name, bytes }): Reading => [{ table: name }, bytes]),
+    baton_store_oldest_snapshot_seconds() {
+      const known = backlog.known();
+      return known && (known.deadRows?.oldestSnapshot?.ageMs ?? 0) / 1_000;
     },
     baton_store_errors_total: () => byLabel("call", { ...storeErrors(), backlog: backlog.failures }),
   });

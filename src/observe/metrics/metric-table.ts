@@ -30,6 +30,11 @@ export const METRICS = {
   baton_queue_paused: "1 while the queue is paused.",
   baton_backlog_age_seconds:
     "How old the numbers of queues and agents are that this scrape tells; left out before the first.",
+  baton_store_dead_rows:
+    "Old versions of rows that still take space, by table, as PostgreSQL estimates it; left out with other stores.",
+  baton_store_table_bytes: "Size of a table with its indexes; left out with other stores.",
+  baton_store_oldest_snapshot_seconds:
+    "How long the oldest open transaction has kept dead rows from being removed; 0 while there is none.",
   baton_agents: "Agents that the store knows.",
   baton_store_errors_total:
     "Calls of the store that did not succeed. claim: the worker asked for jobs; results: it brought them; submit: new jobs were to be stored; backlog: a look for metrics.",

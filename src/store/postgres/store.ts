@@ -17,6 +17,7 @@ import { StoreCache } from "./jobs/store-cache.ts";
 import { postgresOwnership } from "./ownership/ownership.ts";
 import { PostgresQueues } from "./queues.ts";
 import { PostgresScripts } from "./scripts.ts";
+import { deadRows } from "./dead-rows.ts";
 import { fire } from "./fire-schedules.ts";
 import { migrate } from "./migrate.ts";
 import { Report } from "./jobs/report.ts";
@@ -73,6 +74,7 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
       what.of === "jobs"
         ? jobs.run(what.retention, what.limit, fence)
         : scripts.write(() => purgeScript(what), fence),
+    deadRows: () => deadRows(cache),
     close,
     [Symbol.asyncDispose]: close,
   };

@@ -614,6 +614,7 @@ export const NO_LOOK: StoreSnapshot = {
   late: [],
   refused: null,
   agents: 0,
+  oldestSnapshot: null,
   trouble: null,
 };
 

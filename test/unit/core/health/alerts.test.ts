@@ -33,7 +33,10 @@ const WELL: Facts = {
   refused: null,
   agents: 0,
   storeTrouble: null,
+  oldestSnapshot: null,
 };
+
+const open = (ageMs: number) => ({ holder: "session 7", remedy: "SELECT pg_terminate_backend(7)", ageMs });
 
 function codes(facts: Partial<Facts>): string[] {
   return alertsOf({ ...WELL, ...facts }).map(({ code, severity }) => `${code} ${severity}`);
@@ -84,6 +87,9 @@ describe("alerts", () => {
     ["one that is due just now", { late: [{ schedule: "s", dueAt: NOW - 1_000 }] }, []],
     ["refused writes", { refused: { count: 2, lastAt: NOW } }, ["stale_writes warning"]],
     ["a store in trouble", { storeTrouble: "it is gone" }, ["store_degraded critical"]],
+    ["a transaction that is open for a while", { oldestSnapshot: open(59_000) }, []],
+    ["one that is open for long", { oldestSnapshot: open(60_000) }, ["old_snapshot warning"]],
+    ["one that is open for very long", { oldestSnapshot: open(900_000) }, ["old_snapshot critical"]],
     ["no worker", { nodes: [node("a", { load: { ...LOAD, slots: 0 } })] }, ["no_worker critical"]],
     ["no worker but agents", { nodes: [node("a", { load: { ...LOAD, slots: 0 } })], agents: 1 }, []],
     [
@@ -126,6 +132,12 @@ describe("alerts", () => {
     assert.match(told(false), /wait until it is back/);
   });
 
+  it("name the session that keeps dead rows, and what ends it", () => {
+    const [{ message, remedy }] = alertsOf({ ...WELL, oldestSnapshot: open(120_000) }) as [Alert];
+    assert.match(message, /open for 2 min.*session 7/);
+    assert.match(remedy, /SELECT pg_terminate_backend\(7\)/);
+  });
+
   it("of many nodes are a few, and tell how many more", () => {
     const nodes = Array.from({ length: 50 }, (_, n) => node(`n${n}`, { status: "dead", alive: false }));
     const alerts = alertsOf({ ...WELL, waiting: [], nodes });
@@ -166,6 +178,7 @@ describe("alerts", () => {
     }),
     refused: fc.option(fc.record({ count: fc.nat(), lastAt: fc.integer({ min: 0, max: NOW }) })),
     agents: fc.nat(3),
+    oldestSnapshot: fc.option(fc.nat(2_000_000).map(open)),
     storeTrouble: fc.option(fc.string()),
   });
 
