@@ -10,7 +10,6 @@ export interface Resource<Answer> {
   /** The last good answer, also while a newer one is on its way or failed. */
   readonly data: Answer | null;
   readonly problem: Problem | null;
-  readonly loading: boolean;
   readonly reload: () => void;
 }
 
@@ -35,26 +34,19 @@ export function useResource<R extends Route>(
 ): Resource<AnswerOf<R>> {
   const { freshMs = FRESH_MS, everyMs } = options;
   const key = `${route} ${JSON.stringify(parts)}`;
-  const [state, setState] = useState<State<AnswerOf<R>>>({
-    key,
-    data: null,
-    problem: null,
-    loading: route !== null,
-  });
+  const [state, setState] = useState<State<AnswerOf<R>>>({ key, data: null, problem: null });
   const reload = useRef<() => void>(() => {});
 
   useEffect(() => {
-    if (route === null) return setState({ key, data: null, problem: null, loading: false });
+    if (route === null) return setState({ key, data: null, problem: null });
     const left = new AbortController();
     let asking = false;
     let askedAt = 0;
     let again: ReturnType<typeof setTimeout> | null = null;
-    setState((before) => ({
-      key,
-      data: before.key === key ? before.data : null,
-      problem: null,
-      loading: true,
-    }));
+    /** What is known of the same question stays. */
+    const keep = (problem: Problem | null): void =>
+      setState((before) => ({ key, data: before.key === key ? before.data : null, problem }));
+    keep(null);
 
     const ask = async (): Promise<void> => {
       if (asking) return;
@@ -62,15 +54,9 @@ export function useResource<R extends Route>(
       askedAt = Date.now();
       try {
         const data = await call(route, parts, { signal: left.signal });
-        if (!left.signal.aborted) setState({ key, data, problem: null, loading: false });
+        if (!left.signal.aborted) setState({ key, data, problem: null });
       } catch (error) {
-        if (left.signal.aborted) return;
-        setState((before) => ({
-          key,
-          data: before.key === key ? before.data : null,
-          problem: asProblem(error),
-          loading: false,
-        }));
+        if (!left.signal.aborted) keep(asProblem(error));
       } finally {
         asking = false;
       }
@@ -92,19 +78,16 @@ export function useResource<R extends Route>(
       if (!first) soon();
       first = false;
     });
-    const timer =
-      everyMs === undefined
-        ? null
-        : setInterval(() => document.visibilityState === "visible" && void ask(), everyMs);
+    const timer = everyMs && setInterval(() => document.visibilityState === "visible" && void ask(), everyMs);
     return () => {
       left.abort();
       unsubscribe();
-      if (again !== null) clearTimeout(again);
-      if (timer !== null) clearInterval(timer);
+      clearTimeout(again ?? undefined);
+      clearInterval(timer);
     };
   }, [key, freshMs, everyMs]);
 
   // What belongs to another question is not shown as the answer to this one.
-  const shown = state.key === key ? state : { data: null, problem: null, loading: route !== null };
+  const shown = state.key === key ? state : { data: null, problem: null };
   return { ...shown, reload: () => reload.current() };
 }

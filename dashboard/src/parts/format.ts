@@ -6,11 +6,18 @@ export { count, percent, several as plural, short as compact } from "../../../sr
 
 const TIME = { hour: "2-digit", minute: "2-digit", second: "2-digit" } as const;
 const DATE = { weekday: "short", day: "numeric", month: "short", year: "numeric" } as const;
-const zoned = { ...DATE, ...TIME, timeZoneName: "short" } as const;
-const EXACT = new Intl.DateTimeFormat("en-GB", { ...zoned, fractionalSecondDigits: 3 });
-const PLANNED = new Intl.DateTimeFormat("en-GB", zoned);
-const CLOCK = new Intl.DateTimeFormat("en-GB", TIME);
-const DAY = new Intl.DateTimeFormat("en-GB", { day: "2-digit", month: "short", ...TIME });
+const ZONED = { ...DATE, ...TIME, timeZoneName: "short" } as const;
+
+export const exact = formatter({ ...ZONED, fractionalSecondDigits: 3 });
+/** For times that people have planned: nobody plans milliseconds. */
+export const planned = formatter(ZONED);
+export const clock = formatter(TIME);
+export const dayAndClock = formatter({ day: "2-digit", month: "short", ...TIME });
+
+function formatter(options: Intl.DateTimeFormatOptions): (at: number) => string {
+  const format = new Intl.DateTimeFormat("en-GB", options);
+  return (at) => format.format(at);
+}
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -46,23 +53,6 @@ export function ago(at: number, now: number): string {
   const [size, unit] = SPANS.find(([each]) => ms >= each)!;
   const text = `${unit === "s" ? Math.round(ms / size) : Math.floor(ms / size)}${unit}`;
   return at > now ? `in ${text}` : `${text} ago`;
-}
-
-export function exact(at: number): string {
-  return EXACT.format(at);
-}
-
-/** For times that people have planned: nobody plans milliseconds. */
-export function planned(at: number): string {
-  return PLANNED.format(at);
-}
-
-export function clock(at: number): string {
-  return CLOCK.format(at);
-}
-
-export function dayAndClock(at: number): string {
-  return DAY.format(at);
 }
 
 /**

@@ -2,12 +2,9 @@ type MeterProps = { share: number; text: string; label: string; late?: number };
 
 /** A share between 0 and 1 as a bar with its number; `late` is from where on it is worth a look. */
 export function Meter({ share, text, label, late = 0.9 }: MeterProps) {
-  const width = `${Math.round(Math.min(1, Math.max(0, share)) * 100)}%`;
   return (
     <span class="meter" title={label}>
-      <span class="meter-bar" aria-hidden="true">
-        <span class={share >= late ? "meter-fill bad" : "meter-fill"} style={{ width }} />
-      </span>
+      <progress value={share} class={share >= late ? "bad" : undefined} aria-hidden="true" />
       <span class="num">{text}</span>
     </span>
   );

@@ -26,11 +26,19 @@ export function sentence(text: string): string {
   return text === "" ? text : text[0]!.toUpperCase() + text.slice(1);
 }
 
+interface FromNodes {
+  readonly partial?: boolean;
+  readonly unreachable?: readonly string[];
+  readonly nodes?: readonly { readonly name: string; readonly reachable: boolean }[];
+}
+
 /** Some nodes did not answer: what is shown is true, and not all. */
-export function PartialNote({ partial, missing = [] }: { partial: boolean; missing?: readonly string[] }) {
+export function PartialNote({ of }: { of: FromNodes | null }) {
+  if (!of?.partial) return null;
+  const missing = of.unreachable ?? (of.nodes ?? []).flatMap((each) => (each.reachable ? [] : [each.name]));
   // The banner above every screen names them already.
   const named = overview.value?.unreachable ?? [];
-  if (!partial || (missing.length > 0 && missing.every((name) => named.includes(name)))) return null;
+  if (missing.length > 0 && missing.every((name) => named.includes(name))) return null;
   return (
     <div class="note wait" role="status">
       <p>
@@ -49,7 +57,7 @@ export function Empty({ title, command, children }: RenderableProps<{ title: str
       <p class="empty-title">{title}</p>
       {children && <div class="muted">{children}</div>}
       {command && (
-        <pre class="command">
+        <pre class="code">
           <code>{command}</code>
         </pre>
       )}
@@ -66,7 +74,7 @@ export function Loading({ what }: { what: string }) {
 }
 
 /** What is wrong with a resource, or that it is not there yet. */
-export function ResourceNote({ of, what }: { of: Omit<Resource<unknown>, "loading">; what: string }) {
+export function ResourceNote({ of, what }: { of: Resource<unknown>; what: string }) {
   const { data, problem, reload } = of;
   if (problem) return <ProblemNote problem={problem} retry={reload} />;
   return data ? null : <Loading what={what} />;

@@ -57,21 +57,25 @@ export function Field({
 interface TextFieldProps extends FieldProps {
   readonly value: string;
   readonly onChange: (text: string) => void;
-  readonly input?: ComponentProps<"input">;
+  /** Of a text that may have several lines. */
+  readonly rows?: number;
+  readonly input?: ComponentProps<"input"> & ComponentProps<"textarea">;
 }
 
-export function TextField({ value, onChange, input, ...field }: TextFieldProps) {
+export function TextField({ value, onChange, rows, input, ...field }: TextFieldProps) {
+  const Input = rows === undefined ? "input" : "textarea";
   return (
     <Field {...field}>
       {({ id, describedBy }) => (
-        <input
+        <Input
           id={id}
           required={field.required}
+          rows={rows}
           autocomplete="off"
           spellcheck={false}
           aria-describedby={describedBy}
           value={value}
-          onInput={({ currentTarget }) => onChange(currentTarget.value)}
+          onInput={({ currentTarget }: { currentTarget: { value: string } }) => onChange(currentTarget.value)}
           {...input}
         />
       )}
@@ -123,30 +127,17 @@ export function SchemaField(props: SchemaFieldProps) {
   const error = messageAt(problem, path, control.kind === "json");
   const common = { label: schema.title ?? name, hint: hintOf(given), required, error };
   switch (control.kind) {
-    case "text": {
-      const text = typeof value === "string" ? value : "";
-      const typed = (now: string): void => onChange(now === "" && !required ? undefined : now);
+    case "text":
       // An empty text is a value too: the node checks it, and its answer is shown at the field.
-      if (!control.lines) {
-        return (
-          <TextField {...common} value={text} onChange={typed} input={{ type: "text", required: false }} />
-        );
-      }
       return (
-        <Field {...common}>
-          {({ id, describedBy }) => (
-            <textarea
-              rows={2}
-              id={id}
-              aria-describedby={describedBy}
-              value={text}
-              onInput={({ currentTarget }) => typed(currentTarget.value)}
-              spellcheck={false}
-            />
-          )}
-        </Field>
+        <TextField
+          {...common}
+          value={typeof value === "string" ? value : ""}
+          onChange={(text) => onChange(text === "" && !required ? undefined : text)}
+          rows={control.lines ? 2 : undefined}
+          input={{ required: false }}
+        />
       );
-    }
     case "number":
       return (
         <TextField
@@ -240,21 +231,20 @@ export function JsonField({ value, onChange, rows = 4, error, ...field }: JsonFi
     }
   };
   return (
-    <Field {...field} error={wrong ?? error}>
-      {({ id, describedBy }) => (
-        <textarea
-          // Half a value is not sent: the form waits until it can be read.
-          ref={(element) => element?.setCustomValidity(wrong ?? "")}
-          id={id}
-          class="mono"
-          rows={rows}
-          spellcheck={false}
-          aria-describedby={describedBy}
-          aria-invalid={wrong !== null}
-          value={text}
-          onInput={({ currentTarget }) => typed(currentTarget.value)}
-        />
-      )}
-    </Field>
+    <TextField
+      {...field}
+      error={wrong ?? error}
+      rows={rows}
+      value={text}
+      onChange={typed}
+      input={{
+        class: "mono",
+        "aria-invalid": wrong !== null,
+        required: false,
+        // Half a value is not sent: the form waits until it can be read.
+        ref: (element: HTMLInputElement | HTMLTextAreaElement | null) =>
+          element?.setCustomValidity(wrong ?? ""),
+      }}
+    />
   );
 }

@@ -3,9 +3,8 @@
 import { useEffect, useState } from "preact/hooks";
 import { TextField } from "../parts/schema-form.tsx";
 import { nextTheme, theme } from "../shell/theme.ts";
-import { API } from "./address.ts";
 import { operationsOf, schemaIn, type ApiDocument, type ListedOperation } from "./document.ts";
-import { RequestForm } from "./request-form.tsx";
+import { API, RequestForm } from "./request-form.tsx";
 import { SchemaView, typeOf } from "./schema-view.tsx";
 
 export function Reference() {
@@ -44,7 +43,7 @@ export function Reference() {
           </button>
         </p>
       </header>
-      <div class="reference-tools">
+      <div class="fields">
         <TextField label="Find" value={filter} onChange={setFilter} input={{ type: "search" }} />
         <TextField
           label="Token"

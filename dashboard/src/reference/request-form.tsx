@@ -1,11 +1,14 @@
 /** Sends one request to the node that served the page, and shows its answer as it comes. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Field, TextField } from "../parts/schema-form.tsx";
+import { TextField } from "../parts/schema-form.tsx";
 import { hintOf } from "../parts/schema.ts";
-import { API } from "./address.ts";
+import { routePath } from "../../../src/client/route-request.ts";
 import { schemaIn, type ListedOperation } from "./document.ts";
 import { exampleOf } from "./example.ts";
+
+/** Where the API is: above this page, whatever the prefix. */
+export const API = new URL("../", document.baseURI).href;
 
 interface Answer {
   readonly status: string;
@@ -31,7 +34,7 @@ export function RequestForm({ method, path, operation, token }: ListedOperation 
     setRunning((current.current = stop));
     setAnswer(null);
     try {
-      const reply = await fetch(addressOf(path, parameters, values), {
+      const reply = await fetch(addressOf({ method, path, operation }, values), {
         method,
         credentials: "same-origin",
         signal: stop.signal,
@@ -63,18 +66,13 @@ export function RequestForm({ method, path, operation, token }: ListedOperation 
         />
       ))}
       {bodySchema && (
-        <Field label="Body (JSON)">
-          {({ id }) => (
-            <textarea
-              id={id}
-              class="mono"
-              rows={Math.min(16, body.split("\n").length + 1)}
-              spellcheck={false}
-              value={body}
-              onInput={({ currentTarget }) => setBody(currentTarget.value)}
-            />
-          )}
-        </Field>
+        <TextField
+          label="Body (JSON)"
+          value={body}
+          onChange={setBody}
+          rows={Math.min(16, body.split("\n").length + 1)}
+          input={{ class: "mono" }}
+        />
       )}
       <div class="row">
         <button type="submit" class="primary" disabled={running !== null}>
@@ -96,17 +94,12 @@ export function RequestForm({ method, path, operation, token }: ListedOperation 
 }
 
 function addressOf(
-  path: string,
-  parameters: NonNullable<ListedOperation["operation"]["parameters"]>,
+  { method, path, operation }: ListedOperation,
   values: Readonly<Record<string, string>>,
 ): URL {
-  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(values[name] ?? ""));
-  const url = new URL(filled.slice(1), API);
-  for (const { name, in: place } of parameters) {
-    const value = values[name] ?? "";
-    if (place === "query" && value !== "") url.searchParams.set(name, value);
-  }
-  return url;
+  const inQuery = (operation.parameters ?? []).filter((parameter) => parameter.in === "query");
+  const query = Object.fromEntries(inQuery.map(({ name }) => [name, values[name] || undefined]));
+  return new URL(routePath(`${method} ${path}`, { params: values, query }).path.slice(1), API);
 }
 
 async function showParts(reply: Response, show: (text: string) => void): Promise<void> {

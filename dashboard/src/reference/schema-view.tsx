@@ -42,7 +42,7 @@ export function Described({ schema }: { schema: DocumentSchema }) {
     (properties ?? anyOf ?? oneOf ?? items) !== undefined || typeof additionalProperties === "object";
   return (
     <>
-      <span class="schema-type">{typeOf(schema)}</span> <span class="muted">{hintOf(schema)}</span>
+      <span class="mono">{typeOf(schema)}</span> <span class="muted">{hintOf(schema)}</span>
       {isNested && <SchemaView schema={schema} />}
     </>
   );

@@ -35,7 +35,7 @@ export function AuditScreen() {
         {KINDS.map(([each, text]) => [each, to(["audit"], { kind: each }), text])}
       </Tabs>
       <ResourceNote of={journal} what="the journal" />
-      <PartialNote partial={data?.partial ?? false} missing={data?.unreachable ?? []} />
+      <PartialNote of={data} />
       {data?.entries.length === 0 && (
         <Empty title="Nothing was recorded yet">
           {kind === "audit"

@@ -35,7 +35,7 @@ export function FailuresScreen() {
       }
     >
       <ResourceNote of={failures} what="failures" />
-      <PartialNote partial={data?.partial ?? false} missing={data?.unreachable} />
+      <PartialNote of={data} />
       {(queue || task) && (
         <p>
           Only {task && `task ${task}`} {queue && `queue ${queue}`}{" "}

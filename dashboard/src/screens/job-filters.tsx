@@ -8,6 +8,7 @@ import { useResource } from "../api/resource.ts";
 import { now } from "../clock.ts";
 import { compact } from "../parts/format.ts";
 import { type Tab, Tabs } from "../parts/links.tsx";
+import { ChoiceField } from "../parts/schema-form.tsx";
 import { go, place, refine, to } from "../route.ts";
 
 export interface JobFilters extends FieldFilters {
@@ -23,6 +24,8 @@ const WITHIN: Readonly<Record<string, readonly [string, number]>> = {
   "24h": ["the last day", 86_400_000],
   "7d": ["the last week", 7 * 86_400_000],
 };
+
+const PERIODS = Object.entries(WITHIN).map(([value, [text]]) => [value, `in ${text}`] as const);
 
 /** Whole minutes, so that the same question is not another one every second. */
 const GRAIN_MS = 60_000;
@@ -71,10 +74,9 @@ const OTHER_FILTERS = FILTER_FIELDS.filter(({ kind }) => kind === "texts");
 export function FilterBar() {
   const { query } = place.value;
   const queues = useResource("GET /queues", {}, { freshMs: 30_000 }).data?.queues ?? [];
+  const names = new Set([...queues.map(({ name }) => name), ...(query["queue"] ? [query["queue"]] : [])]);
   const nodes = useResource("GET /cluster/nodes", {}, { freshMs: 60_000 }).data?.nodes ?? [];
   const tasks = [...new Set(nodes.flatMap(({ capabilities }) => capabilities))].sort();
-  const change = (name: string) => (event: Event) =>
-    refine({ [name]: (event.currentTarget as HTMLInputElement).value.trim(), cursor: null });
   const find = (event: SubmitEvent): void => {
     event.preventDefault();
     const field = (event.currentTarget as HTMLFormElement).elements.namedItem("find") as HTMLInputElement;
@@ -103,20 +105,12 @@ export function FilterBar() {
           <option key={task} value={task} />
         ))}
       </datalist>
-      <label>
-        <span>Queue</span>
-        <select value={query["queue"] ?? ""} onChange={change("queue")}>
-          <option value="">all</option>
-          {query["queue"] && !queues.some(({ name }) => name === query["queue"]) && (
-            <option value={query["queue"]}>{query["queue"]}</option>
-          )}
-          {queues.map(({ name }) => (
-            <option key={name} value={name}>
-              {name}
-            </option>
-          ))}
-        </select>
-      </label>
+      <ChoiceField
+        label="Queue"
+        value={query["queue"] ?? ""}
+        options={[["", "all"], ...[...names].map((name) => [name, name] as const)]}
+        onChange={(queue) => refine({ queue, cursor: null })}
+      />
       {OTHER_FILTERS.map(({ filter: { name, label } }) => (
         <label key={name}>
           <span>{label}</span>
@@ -126,21 +120,16 @@ export function FilterBar() {
             key={query[name] ?? ""}
             autocomplete="off"
             spellcheck={false}
-            onChange={change(name)}
+            onChange={({ currentTarget }) => refine({ [name]: currentTarget.value.trim(), cursor: null })}
           />
         </label>
       ))}
-      <label>
-        <span>Created</span>
-        <select value={query["within"] ?? ""} onChange={change("within")}>
-          <option value="">at any time</option>
-          {Object.entries(WITHIN).map(([value, [text]]) => (
-            <option key={value} value={value}>
-              in {text}
-            </option>
-          ))}
-        </select>
-      </label>
+      <ChoiceField
+        label="Created"
+        value={query["within"] ?? ""}
+        options={[["", "at any time"], ...PERIODS]}
+        onChange={(within) => refine({ within, cursor: null })}
+      />
       {(["error_code", "since", "until"] as const).map(
         (name) =>
           query[name] && (

@@ -3,6 +3,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { LogLineBody } from "../../../src/api/bodies/job-body.ts";
 import { line } from "../api/live.ts";
+import { Check } from "../parts/check.tsx";
 import { clock, count, exact, plural } from "../parts/format.ts";
 import { LogBook, oneLine, pieces } from "./log-book.ts";
 
@@ -91,14 +92,7 @@ export function JobLogs({ job, running, live, onProgress, onEnd }: Props) {
                 ))}
               </select>
             </label>
-            <label class="inline">
-              <input
-                type="checkbox"
-                checked={follow}
-                onChange={(event) => setFollow(event.currentTarget.checked)}
-              />{" "}
-              follow
-            </label>
+            <Check label="follow" checked={follow} onChange={setFollow} />
             <span class="grow" />
             <span class="muted num">
               {text === "" && level === null
@@ -125,7 +119,7 @@ export function JobLogs({ job, running, live, onProgress, onEnd }: Props) {
         />
       )}
       {open && (
-        <div class="log-open">
+        <div>
           <p class="muted">
             Line {open.seq}, {exact(Date.parse(open.at))}, run {open.job_epoch}
           </p>

@@ -1,8 +1,10 @@
 /** The options of a job; all have defaults. The fields are those of core/jobs/job-fields.ts. */
 
+import type { ComponentProps } from "preact";
+import { useState } from "preact/hooks";
 import type { JobRequestBody } from "../../../src/api/operations/jobs/submit-jobs.ts";
 import { FORM_FIELDS, type Fields } from "../../../src/core/jobs/job-fields.ts";
-import { Field, type FieldProblem, messageAt, TextField } from "../parts/schema-form.tsx";
+import { type FieldProblem, messageAt, TextField } from "../parts/schema-form.tsx";
 
 export type Options = Omit<JobRequestBody, "task" | "payload" | "run_at">;
 
@@ -43,26 +45,23 @@ export function JobOptions({ of, options, onChange, problem }: Props) {
         {fields.map(({ wire, kind, form }) => {
           const error = messageAt(problem, wire, kind === "texts");
           const value = (options as Fields)[wire];
-          if (kind === "texts") {
-            return (
-              <LinesField
-                key={wire}
-                {...form}
-                error={error}
-                value={value}
-                onChange={(lines) => set(wire, lines)}
-              />
-            );
-          }
-          const typed = (text: string): unknown =>
-            text === "" ? undefined : kind === "integer" ? Number(text) : text;
-          return (
+          return kind === "texts" ? (
+            <LinesField
+              key={wire}
+              {...form}
+              error={error}
+              first={value}
+              onChange={(lines) => set(wire, lines)}
+            />
+          ) : (
             <TextField
               key={wire}
               {...form}
               error={error}
               value={value === undefined ? "" : String(value)}
-              onChange={(text) => set(wire, typed(text))}
+              onChange={(text) =>
+                set(wire, text === "" ? undefined : kind === "integer" ? Number(text) : text)
+              }
               input={kind === "integer" ? { type: "number", step: "any" } : {}}
             />
           );
@@ -77,31 +76,18 @@ export function isAt(field: string, name: string): boolean {
   return field === name || field.startsWith(`${name}[`) || field.startsWith(`${name}.`);
 }
 
-interface LinesFieldProps {
-  readonly label: string;
-  readonly hint: string;
-  readonly error: string | null;
-  readonly value: unknown;
+interface LinesFieldProps extends Pick<ComponentProps<typeof TextField>, "label" | "hint" | "error"> {
+  readonly first: unknown;
   readonly onChange: (lines: readonly string[] | undefined) => void;
 }
 
 /** A list: one text in each line. */
-function LinesField({ value, onChange, ...field }: LinesFieldProps) {
-  return (
-    <Field {...field}>
-      {({ id, describedBy }) => (
-        <textarea
-          id={id}
-          aria-describedby={describedBy}
-          spellcheck={false}
-          rows={2}
-          defaultValue={(value as string[] | undefined)?.join("\n") ?? ""}
-          onInput={({ currentTarget }) => {
-            const lines = currentTarget.value.split("\n").filter((line) => line !== "");
-            onChange(lines.length === 0 ? undefined : lines);
-          }}
-        />
-      )}
-    </Field>
-  );
+function LinesField({ first, onChange, ...field }: LinesFieldProps) {
+  const [text, setText] = useState((first as string[] | undefined)?.join("\n") ?? "");
+  const typed = (now: string): void => {
+    setText(now);
+    const lines = now.split("\n").filter((line) => line !== "");
+    onChange(lines.length === 0 ? undefined : lines);
+  };
+  return <TextField {...field} rows={2} value={text} onChange={typed} />;
 }

@@ -22,16 +22,13 @@ import { JobHistory } from "./job-history.tsx";
 import { JobLogs } from "./job-logs.tsx";
 
 export function JobScreen({ id }: { id: string }) {
-  const {
-    data: job,
-    problem,
-    reload,
-  } = useResource("GET /jobs/{id}", { params: { id } }, { freshMs: 1_000, everyMs: 5_000 });
+  const asked = useResource("GET /jobs/{id}", { params: { id } }, { freshMs: 1_000, everyMs: 5_000 });
+  const { data: job, problem, reload } = asked;
   const [progress, setProgress] = useState<{ progress: number | null; message: string | null } | null>(null);
   if (!job) {
     return (
       <Page title="Job" about={<span class="mono">{id}</span>}>
-        <ResourceNote of={{ data: job, problem, reload }} what="this job" />
+        <ResourceNote of={asked} what="this job" />
         <p>
           <a href={to(["jobs"])}>All jobs</a>
         </p>

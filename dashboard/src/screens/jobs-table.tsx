@@ -6,13 +6,13 @@ import { type Column, Table } from "../parts/table.tsx";
 import { Ago, Took } from "../parts/time.tsx";
 import { to } from "../route.ts";
 
-interface Props {
+interface JobsTableProps {
   readonly jobs: readonly JobSummaryBody[];
   readonly chosen: ReadonlySet<string>;
   readonly onChoose: (ids: ReadonlySet<string>) => void;
 }
 
-export function JobsTable({ jobs, chosen, onChoose }: Props) {
+export function JobsTable({ jobs, chosen, onChoose }: JobsTableProps) {
   const all = jobs.every(({ job_id }) => chosen.has(job_id));
   const some = !all && chosen.size > 0;
   const box = (

@@ -24,21 +24,11 @@ export function JobsScreen() {
   const listed = useResource("GET /cluster/jobs", { query: asked });
   const { data } = listed;
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
-  const [matching, setMatching] = useState(false);
-  const where = JSON.stringify(query);
-  useEffect(() => {
-    setChosen(new Set());
-    setMatching(false);
-  }, [where]);
+  useEffect(() => setChosen(new Set()), [JSON.stringify(query)]);
 
   const jobs = data?.items ?? [];
-  const missing = data?.nodes.filter(({ reachable }) => !reachable).map(({ name }) => name) ?? [];
-  const choose = (ids: ReadonlySet<string>): void => {
-    setChosen(ids);
-    setMatching(false);
-  };
   const done = (): void => {
-    choose(new Set());
+    setChosen(new Set());
     listed.reload();
   };
   return (
@@ -53,20 +43,18 @@ export function JobsScreen() {
       <StatusTabs />
       <FilterBar />
       <ResourceNote of={listed} what="jobs" />
-      <PartialNote partial={data?.partial ?? false} missing={missing} />
+      <PartialNote of={data} />
       {chosen.size > 0 && (
         <SelectionBar
           chosen={chosen}
           all={jobs.length === chosen.size && (data?.next_cursor ?? null) !== null}
-          matching={matching}
           filters={filters}
-          onMatching={() => setMatching(true)}
-          onNone={() => choose(new Set())}
+          onNone={() => setChosen(new Set())}
           onDone={done}
         />
       )}
       {data && jobs.length === 0 && <NoJobs filters={filters} />}
-      {jobs.length > 0 && <JobsTable jobs={jobs} chosen={chosen} onChoose={choose} />}
+      {jobs.length > 0 && <JobsTable jobs={jobs} chosen={chosen} onChoose={setChosen} />}
       <Pager next={data?.next_cursor} />
     </Page>
   );
@@ -76,23 +64,24 @@ interface SelectionProps {
   readonly chosen: ReadonlySet<string>;
   /** Whether all of this page are chosen, and there are more pages. */
   readonly all: boolean;
-  readonly matching: boolean;
   readonly filters: JobFilters;
-  readonly onMatching: () => void;
   readonly onNone: () => void;
   readonly onDone: () => void;
 }
 
-function SelectionBar({ chosen, all, matching, filters, onMatching, onNone, onDone }: SelectionProps) {
+function SelectionBar({ chosen, all, filters, onNone, onDone }: SelectionProps) {
+  /** Whether all that match are meant, and not only the chosen ones. */
+  const [matching, setMatching] = useState(false);
+  useEffect(() => setMatching(false), [chosen]);
   const what = matching ? `all ${filterText(filters)}` : plural(chosen.size, "job");
   const which = matching ? { filter: filters } : { ids: [...chosen] };
   const start = (action: Bulk["action"]) => () => openBulk({ action, what, ...which, onDone });
   const barred = barredFrom("POST /cluster/jobs/bulk");
   return (
-    <div class="selection row" role="region" aria-label="Selection">
+    <div class="note busy row" role="region" aria-label="Selection">
       <strong>{matching ? `All ${filterText(filters)}` : `${count(chosen.size)} selected`}</strong>
       {all && !matching && (
-        <button type="button" class="small" onClick={onMatching}>
+        <button type="button" class="small" onClick={() => setMatching(true)}>
           Select all that match
         </button>
       )}

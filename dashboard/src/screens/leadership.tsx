@@ -49,7 +49,7 @@ export function LeadershipScreen() {
       {history.problem && <ProblemNote problem={history.problem} retry={history.reload} />}
       {history.data && (
         <>
-          <PartialNote partial={history.data.partial} missing={history.data.unreachable} />
+          <PartialNote of={history.data} />
           <Terms terms={history.data.terms} />
           <Refused refused={history.data.refused} />
         </>
@@ -122,7 +122,7 @@ function Strip({ terms }: { terms: History["terms"] }) {
   const span = Math.max(1, now - from);
   const names = [...new Set(oldestFirst.map(({ node_id }) => node_id))].sort();
   return (
-    <div class="strip-box">
+    <>
       <div class="strip" aria-hidden="true">
         {oldestFirst.map((term) => {
           const start = Date.parse(term.started_at);
@@ -150,7 +150,7 @@ function Strip({ terms }: { terms: History["terms"] }) {
           {plural(terms.length, "term")} in {duration(span)}
         </span>
       </p>
-    </div>
+    </>
   );
 }
 

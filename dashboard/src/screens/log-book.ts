@@ -13,6 +13,7 @@ export class LogBook {
   #shown: LogLineBody[] = [];
   #filter: LogFilter = { text: "", level: null };
   #needle = "";
+
   get size(): number {
     return this.#lines.length;
   }
@@ -39,10 +40,6 @@ export class LogBook {
     if (filter.text === this.#filter.text && filter.level === this.#filter.level) return;
     this.#filter = filter;
     this.#needle = filter.text.toLowerCase();
-    this.#search();
-  }
-
-  #search(): void {
     this.#shown = this.#lines.filter((line) => this.#passes(line));
   }
 

@@ -5,7 +5,6 @@ import type { JobRequestBody, SubmittedBody } from "../../../src/api/operations/
 import { JOB_FIELDS } from "../../../src/core/jobs/job-fields.ts";
 import { call } from "../api/call.ts";
 import { useResource } from "../api/resource.ts";
-import { barredFrom } from "../api/session.ts";
 import { ProblemNote } from "../parts/notes.tsx";
 import { beginWith } from "../parts/schema.ts";
 import { useSubmission } from "../parts/submission.ts";
@@ -13,7 +12,7 @@ import { go, place, refine, to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
 import { said } from "../shell/toasts.tsx";
 import { isAt, JobOptions, type Options, optionsOf } from "./job-options.tsx";
-import { PayloadFields, TaskPicker, useTasks } from "./task-form.tsx";
+import { PayloadFields, SubmitRow, TaskPicker, useTasks } from "./task-form.tsx";
 
 export function NewJobScreen() {
   const { task = "", clone } = place.value.query;
@@ -49,7 +48,6 @@ export function NewJobScreen() {
     go(["jobs", job_id]);
   });
   const placed = at !== null && JOB_FIELDS.some(({ wire }) => isAt(at.field, wire));
-  const barred = barredFrom("POST /jobs");
   return (
     <Page title={clone ? "Clone a job" : "New job"}>
       {original.problem && <ProblemNote problem={original.problem} />}
@@ -85,20 +83,7 @@ export function NewJobScreen() {
             />
           </>
         )}
-        <div class="row">
-          <button
-            type="submit"
-            class="primary"
-            disabled={busy || task === "" || barred !== null}
-            title={barred ?? undefined}
-          >
-            Submit the job
-          </button>
-          <a class="button" href={to(["jobs"])}>
-            Back
-          </a>
-        </div>
-        {barred && <p class="muted">{barred}</p>}
+        <SubmitRow label="Submit the job" route="POST /jobs" off={busy || task === ""} back={to(["jobs"])} />
       </form>
     </Page>
   );

@@ -16,8 +16,6 @@ import { isOwnAffair, JournalList } from "./journal-list.tsx";
 import { Section } from "../parts/table.tsx";
 import { OverviewCharts } from "./overview-charts.tsx";
 
-type Percentiles = NonNullable<OverviewBody["times"]["wait_ms"]>;
-
 export function OverviewScreen() {
   const now = overview.value;
   if (!now) {
@@ -67,7 +65,7 @@ function News() {
   return (
     <Section id="news" title="What happened">
       {entries.length > 0 && <JournalList entries={entries} />}
-      <p class="more">
+      <p>
         <a href={to(["audit"], { kind: "all" })}>
           {entries.length > 0 ? "All events" : "Nothing lately; all events"}
         </a>
@@ -147,57 +145,44 @@ function Counts({ now }: { now: OverviewBody }) {
 function Facts({ now }: { now: OverviewBody }) {
   const { cluster, leader, rates, times, backlog, workers } = now;
   const away = cluster.total_nodes - cluster.active_nodes;
+  const tiles: readonly (readonly [name: string, value: ComponentChildren, more: ComponentChildren])[] = [
+    [
+      "Leader",
+      leader ? <NodeLink name={leader.node_id} /> : <Status word="none" tone="bad" />,
+      leader && (
+        <>
+          epoch <strong data-testid="epoch">{leader.epoch}</strong>, since <Ago at={leader.acquired_at} />
+        </>
+      ),
+    ],
+    [
+      "Nodes",
+      <a href={to(["nodes"])}>
+        {cluster.active_nodes} of {cluster.total_nodes}
+      </a>,
+      away === 0 ? "all active" : awayText(cluster),
+    ],
+    ["In per second", perSecond(rates.submitted_per_second), "submitted"],
+    ["Out per second", perSecond(rates.finished_per_second), `${perSecond(rates.failed_per_second)} failed`],
+    ["Workers", `${count(workers.running)} of ${count(workers.slots)}`, "slots in use"],
+    [
+      "Oldest waiting",
+      backlog.oldest_age_ms === null ? "none" : duration(backlog.oldest_age_ms),
+      `${count(backlog.ready)} ready to run`,
+    ],
+    ["Wait", ...percentiles(times.wait_ms, times.of)],
+    ["Run", ...percentiles(times.run_ms, times.of)],
+  ];
   return (
     <dl class="tiles">
-      <Tile
-        name="Leader"
-        value={leader ? <NodeLink name={leader.node_id} /> : <Status word="none" tone="bad" />}
-        more={
-          leader && (
-            <>
-              epoch <strong data-testid="epoch">{leader.epoch}</strong>, since <Ago at={leader.acquired_at} />
-            </>
-          )
-        }
-      />
-      <Tile
-        name="Nodes"
-        value={
-          <a href={to(["nodes"])}>
-            {cluster.active_nodes} of {cluster.total_nodes}
-          </a>
-        }
-        more={away === 0 ? "all active" : awayText(cluster)}
-      />
-      <Tile name="In per second" value={perSecond(rates.submitted_per_second)} more="submitted" />
-      <Tile
-        name="Out per second"
-        value={perSecond(rates.finished_per_second)}
-        more={`${perSecond(rates.failed_per_second)} failed`}
-      />
-      <Tile
-        name="Workers"
-        value={`${count(workers.running)} of ${count(workers.slots)}`}
-        more="slots in use"
-      />
-      <Tile
-        name="Oldest waiting"
-        value={backlog.oldest_age_ms === null ? "none" : duration(backlog.oldest_age_ms)}
-        more={`${count(backlog.ready)} ready to run`}
-      />
-      <Tile name="Wait" value={median(times.wait_ms)} more={tail(times.wait_ms, times.of)} />
-      <Tile name="Run" value={median(times.run_ms)} more={tail(times.run_ms, times.of)} />
+      {tiles.map(([name, value, more]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd class="tile-value num">{value}</dd>
+          <dd class="muted">{more}</dd>
+        </div>
+      ))}
     </dl>
-  );
-}
-
-function Tile({ name, value, more }: { name: string; value: ComponentChildren; more: ComponentChildren }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd class="tile-value num">{value}</dd>
-      <dd class="muted">{more}</dd>
-    </div>
   );
 }
 
@@ -212,11 +197,9 @@ function awayText({ draining_nodes, dead_nodes, joining_nodes }: OverviewBody["c
     .join(", ");
 }
 
-function median(times: Percentiles | null): string {
-  return times === null ? "–" : duration(times.p50);
-}
-
-function tail(times: Percentiles | null, of: number): string {
-  if (times === null) return "no finished jobs yet";
-  return `p95 ${duration(times.p95)}, p99 ${duration(times.p99)}, of ${count(of)}`;
+/** The median, and the slower ones. */
+function percentiles(times: OverviewBody["times"]["wait_ms"], of: number): readonly [string, string] {
+  if (times === null) return ["–", "no finished jobs yet"];
+  const { p50, p95, p99 } = times;
+  return [duration(p50), `p95 ${duration(p95)}, p99 ${duration(p99)}, of ${count(of)}`];
 }

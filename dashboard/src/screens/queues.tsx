@@ -17,11 +17,10 @@ type QueueBody = AnswerOf<"GET /queues">["queues"][number];
 export function QueuesScreen() {
   const queues = useResource("GET /queues", {}, { everyMs: 10_000 });
   const { data } = queues;
-  const missing = data?.nodes?.filter(({ reachable }) => !reachable).map(({ name }) => name) ?? [];
   return (
     <Page title="Queues" about="Queues are created on first use.">
       <ResourceNote of={queues} what="queues" />
-      <PartialNote partial={data?.partial ?? false} missing={missing} />
+      <PartialNote of={data} />
       <Table
         label="Queues"
         rows={data?.queues}

@@ -6,18 +6,13 @@ import type { MissedPolicy, OverlapPolicy } from "../../../src/core/schedules/sc
 export const UNITS = { seconds: 1_000, minutes: 60_000, hours: 3_600_000, days: 86_400_000 } as const;
 export type Unit = keyof typeof UNITS;
 
-export interface Draft {
-  readonly name: string;
-  readonly task: string;
-  readonly payload: unknown;
+export interface Draft extends Pick<ScheduleBody, "name" | "task" | "payload" | "missed" | "overlap"> {
   readonly kind: "cron" | "every";
   readonly cron: string;
   readonly zone: string;
   /** Null while nothing is typed. */
   readonly every: number | null;
   readonly unit: Unit;
-  readonly missed: MissedPolicy;
-  readonly overlap: OverlapPolicy;
   readonly options: Pick<ScheduleRequestBody, "queue" | "priority" | "max_attempts" | "timeout_ms">;
   /** Not in the form: kept as it is. */
   readonly missedMax?: number;
@@ -76,16 +71,8 @@ export function timingOf(
 }
 
 export function requestOf(draft: Draft): ScheduleRequestBody {
-  const { task, payload, missed, missedMax, overlap, options } = draft;
-  return {
-    task,
-    ...timingOf(draft),
-    ...(payload !== undefined && { payload }),
-    ...options,
-    missed,
-    ...(missedMax !== undefined && { missed_max: missedMax }),
-    overlap,
-  };
+  const { task, payload, missed, missedMax: missed_max, overlap, options } = draft;
+  return { task, ...timingOf(draft), payload, ...options, missed, missed_max, overlap };
 }
 
 export const MISSED_WORDS: Readonly<Record<MissedPolicy, string>> = {

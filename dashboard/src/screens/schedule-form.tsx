@@ -6,7 +6,6 @@ import { MISSED_POLICIES, OVERLAP_POLICIES } from "../../../src/core/schedules/s
 import { call } from "../api/call.ts";
 import { Problem } from "../api/problem.ts";
 import { useResource } from "../api/resource.ts";
-import { barredFrom } from "../api/session.ts";
 import { ProblemNote, ResourceNote } from "../parts/notes.tsx";
 import { ChoiceField, messageAt, TextField } from "../parts/schema-form.tsx";
 import { beginWith } from "../parts/schema.ts";
@@ -17,7 +16,7 @@ import { said } from "../shell/toasts.tsx";
 import { JobOptions, type Options } from "./job-options.tsx";
 import { type Draft, draftOf, EMPTY, MISSED_WORDS, OVERLAP_WORDS, requestOf } from "./schedule-draft.ts";
 import { TimingFields } from "./schedule-timing.tsx";
-import { PayloadFields, TaskPicker, useTasks } from "./task-form.tsx";
+import { PayloadFields, SubmitRow, TaskPicker, useTasks } from "./task-form.tsx";
 
 export function ScheduleFormScreen() {
   const { name } = place.value.query;
@@ -57,7 +56,6 @@ function Form({ name, first }: { name: string | null; first: Draft }) {
   const placed =
     at !== null &&
     /^(?:name|task|payload|cron|every_ms|zone|queue|priority|max_attempts|timeout_ms)\b/.test(at.field);
-  const barred = barredFrom("PUT /schedules/{name}");
   const options = draft.options as Options;
   return (
     <Page title={name === null ? "New schedule" : `Change ${name}`}>
@@ -120,20 +118,12 @@ function Form({ name, first }: { name: string | null; first: Draft }) {
           onChange={(next) => change({ options: next })}
           problem={at}
         />
-        <div class="row">
-          <button
-            type="submit"
-            class="primary"
-            disabled={busy || draft.name === "" || draft.task === "" || barred !== null}
-            title={barred ?? undefined}
-          >
-            {name === null ? "Create schedule" : "Save the changes"}
-          </button>
-          <a class="button" href={name === null ? to(["schedules"]) : to(["schedules", name])}>
-            Back
-          </a>
-        </div>
-        {barred && <p class="muted">{barred}</p>}
+        <SubmitRow
+          label={name === null ? "Create schedule" : "Save the changes"}
+          route="PUT /schedules/{name}"
+          off={busy || draft.name === "" || draft.task === ""}
+          back={to(name === null ? ["schedules"] : ["schedules", name])}
+        />
       </form>
     </Page>
   );
@@ -141,18 +131,9 @@ function Form({ name, first }: { name: string | null; first: Draft }) {
 
 /** Does not replace another schedule by mistake. */
 async function store(name: string, body: ScheduleRequestBody, fresh: boolean): Promise<void> {
-  const params = { name };
-  if (fresh && (await exists(name))) {
-    throw new Problem(
-      "EXISTS",
-      "There is a schedule of that name already; change that one, or choose another name.",
-      { field: "name" },
-    );
+  if (fresh && (await call("GET /schedules")).schedules.some((each) => each.name === name)) {
+    const message = "There is a schedule of that name already; change that one, or choose another name.";
+    throw new Problem("EXISTS", message, { field: "name" });
   }
-  await call("PUT /schedules/{name}", { params, body });
-}
-
-async function exists(name: string): Promise<boolean> {
-  const { schedules } = await call("GET /schedules");
-  return schedules.some((each) => each.name === name);
+  await call("PUT /schedules/{name}", { params: { name }, body });
 }

@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { AnswerOf } from "../../../src/api/operation-table.ts";
 import { call } from "../api/call.ts";
 import { asProblem, type Problem } from "../api/problem.ts";
+import { Check } from "../parts/check.tsx";
 import { planned } from "../parts/format.ts";
 import { ProblemNote, sentence } from "../parts/notes.tsx";
 import { ChoiceField, type FieldProblem, messageAt, TextField } from "../parts/schema-form.tsx";
@@ -31,15 +32,14 @@ export function TimingFields({ draft, onChange, problem }: Props) {
       <legend class="unseen">When it fires</legend>
       <div class="row">
         {KINDS.map(([kind, words]) => (
-          <label key={kind} class="inline">
-            <input
-              type="radio"
-              name="kind"
-              checked={draft.kind === kind}
-              onChange={() => onChange({ kind })}
-            />{" "}
-            {words}
-          </label>
+          <Check
+            key={kind}
+            type="radio"
+            name="kind"
+            label={words}
+            checked={draft.kind === kind}
+            onChange={() => onChange({ kind })}
+          />
         ))}
       </div>
       {draft.kind === "cron" ? (

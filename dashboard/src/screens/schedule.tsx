@@ -19,7 +19,8 @@ const FIRES = 10;
 
 export function ScheduleScreen({ name }: { name: string }) {
   const params = { name };
-  const { data, problem, reload } = useResource("GET /schedules/{name}", { params }, { everyMs: 10_000 });
+  const stored = useResource("GET /schedules/{name}", { params }, { everyMs: 10_000 });
+  const { data, problem, reload } = stored;
   const fires = useResource(
     "GET /schedules/{name}/preview",
     { params, query: { count: FIRES } },
@@ -29,7 +30,7 @@ export function ScheduleScreen({ name }: { name: string }) {
   if (!data) {
     return (
       <Page title={name}>
-        <ResourceNote of={{ data, problem, reload }} what="this schedule" />
+        <ResourceNote of={stored} what="this schedule" />
         <p>
           <a href={to(["schedules"])}>All schedules</a>
         </p>

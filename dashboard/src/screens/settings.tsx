@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import { useResource } from "../api/resource.ts";
 import { barredFrom } from "../api/session.ts";
+import { Check } from "../parts/check.tsx";
 import { ResourceNote } from "../parts/notes.tsx";
 import { Facts, Table } from "../parts/table.tsx";
 import { Took } from "../parts/time.tsx";
@@ -39,16 +40,8 @@ export function SettingsScreen() {
           <details>
             <summary>What this node promises, and what not</summary>
             <div class="columns">
-              <ul>
-                {status.guarantees.promised.map((promise) => (
-                  <li key={promise}>{promise}</li>
-                ))}
-              </ul>
-              <ul class="muted">
-                {status.guarantees.not_promised.map((promise) => (
-                  <li key={promise}>Not: {promise}</li>
-                ))}
-              </ul>
+              <ul>{status.guarantees.promised.map(Item)}</ul>
+              <ul class="muted">{status.guarantees.not_promised.map((text) => Item(`Not: ${text}`))}</ul>
             </div>
           </details>
         </>
@@ -67,14 +60,7 @@ export function SettingsScreen() {
                 onInput={({ currentTarget }) => setText(currentTarget.value)}
               />
             </label>
-            <label class="inline">
-              <input
-                type="checkbox"
-                checked={changed}
-                onChange={({ currentTarget }) => setChanged(currentTarget.checked)}
-              />{" "}
-              only those that were set
-            </label>
+            <Check label="only those that were set" checked={changed} onChange={setChanged} />
           </form>
           <Table
             label="Settings"
@@ -92,6 +78,10 @@ export function SettingsScreen() {
       )}
     </Page>
   );
+}
+
+function Item(text: string) {
+  return <li key={text}>{text}</li>;
 }
 
 function valueText(value: unknown): string {

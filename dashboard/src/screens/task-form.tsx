@@ -1,7 +1,10 @@
 /** What forms for jobs and for schedules have in common: which task, and with which payload. */
 
 import { useState } from "preact/hooks";
+import type { Guarded } from "../api/permissions.ts";
 import { useResource } from "../api/resource.ts";
+import { barredFrom } from "../api/session.ts";
+import { Check } from "../parts/check.tsx";
 import { type FieldProblem, JsonField, messageAt, SchemaField, TextField } from "../parts/schema-form.tsx";
 import { controlFor, type Schema } from "../parts/schema.ts";
 
@@ -104,14 +107,7 @@ export function PayloadFields({ task, tasks, payload, filled, onChange, problem 
       {simple && (
         <div class="row">
           <h2>Payload</h2>
-          <label class="inline">
-            <input
-              type="checkbox"
-              checked={asJson}
-              onChange={({ currentTarget }) => setAsJson(currentTarget.checked)}
-            />{" "}
-            as JSON
-          </label>
+          <Check label="as JSON" checked={asJson} onChange={setAsJson} />
         </div>
       )}
       {form ? (
@@ -136,6 +132,31 @@ export function PayloadFields({ task, tasks, payload, filled, onChange, problem 
           onChange={onChange}
         />
       )}
+    </>
+  );
+}
+
+interface SubmitRowProps {
+  readonly label: string;
+  readonly route: Guarded;
+  readonly off: boolean;
+  /** Where one came from. */
+  readonly back: string;
+}
+
+export function SubmitRow({ label, route, off, back }: SubmitRowProps) {
+  const barred = barredFrom(route);
+  return (
+    <>
+      <div class="row">
+        <button type="submit" class="primary" disabled={off || barred !== null} title={barred ?? undefined}>
+          {label}
+        </button>
+        <a class="button" href={back}>
+          Back
+        </a>
+      </div>
+      {barred && <p class="muted">{barred}</p>}
     </>
   );
 }

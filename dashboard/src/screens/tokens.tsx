@@ -1,5 +1,6 @@
 /** Tokens: created, listed and revoked. The text of a token is shown once, and kept nowhere. */
 
+import type { RenderableProps } from "preact";
 import { useState } from "preact/hooks";
 import type { TokenBody } from "../../../src/api/operations/access/access.ts";
 import type { Permission } from "../../../src/core/access/permissions.ts";
@@ -10,8 +11,8 @@ import { Copy } from "../parts/copy.tsx";
 import { Empty, ProblemNote, ResourceNote } from "../parts/notes.tsx";
 import { ChoiceField, type ChoiceFieldProps, messageAt, TextField } from "../parts/schema-form.tsx";
 import { Status } from "../parts/status.tsx";
-import { useSubmission } from "../parts/submission.ts";
-import { type Column, Table } from "../parts/table.tsx";
+import { type Submission, useSubmission } from "../parts/submission.ts";
+import { type Column, Section, Table } from "../parts/table.tsx";
 import { Ago } from "../parts/time.tsx";
 
 const DAY_MS = 86_400_000;
@@ -27,8 +28,7 @@ export function Tokens() {
   const tokens = useResource("GET /tokens", {}, { freshMs: null, everyMs: 30_000 });
   const [made, setMade] = useState<{ name: string; token: string } | null>(null);
   return (
-    <section aria-labelledby="tokens" class="part">
-      <h2 id="tokens">Tokens</h2>
+    <Section id="tokens" title="Tokens">
       <ResourceNote of={tokens} what="tokens" />
       {made && <MadeNote name={made.name} token={made.token} onClose={() => setMade(null)} />}
       <Table
@@ -49,7 +49,7 @@ export function Tokens() {
           tokens.reload();
         }}
       />
-    </section>
+    </Section>
   );
 }
 
@@ -121,33 +121,52 @@ function NewToken({ onMade }: { onMade: (name: string, token: string) => void })
     onMade(name, token);
     setName("");
   });
+  const submit = { onSubmit, problem: at ? null : problem, label: "Create token", off: busy || name === "" };
+  return (
+    <NewEntry title="New token" {...submit}>
+      <div class="fields">
+        <TextField
+          label="Name"
+          required
+          hint={'e.g. "ci"'}
+          error={messageAt(at, "name", false)}
+          value={name}
+          onChange={(text) => setName(text.trim())}
+        />
+        <ChoiceField
+          label="Expires"
+          error={messageAt(at, "expires_in_ms", false)}
+          value={expires}
+          options={EXPIRES}
+          onChange={setExpires}
+        />
+      </div>
+      <PermissionField value={permission} onChange={setPermission} />
+    </NewEntry>
+  );
+}
+
+interface NewEntryProps extends Pick<Submission, "onSubmit" | "problem"> {
+  readonly title: string;
+  readonly label: string;
+  readonly off: boolean;
+  readonly note?: string;
+}
+
+/** A form that is folded up while it is not needed. */
+export function NewEntry(props: RenderableProps<NewEntryProps>) {
+  const { title, onSubmit, problem, label, off, note, children } = props;
   return (
     <details>
-      <summary>New token</summary>
-      <form class="form" aria-label="New token" onSubmit={onSubmit}>
-        {problem && !at && <ProblemNote problem={problem} />}
-        <div class="fields">
-          <TextField
-            label="Name"
-            required
-            hint={'e.g. "ci"'}
-            error={messageAt(at, "name", false)}
-            value={name}
-            onChange={(text) => setName(text.trim())}
-          />
-          <ChoiceField
-            label="Expires"
-            error={messageAt(at, "expires_in_ms", false)}
-            value={expires}
-            options={EXPIRES}
-            onChange={setExpires}
-          />
-        </div>
-        <PermissionField value={permission} onChange={setPermission} />
+      <summary>{title}</summary>
+      <form class="form" aria-label={title} onSubmit={onSubmit}>
+        {problem && <ProblemNote problem={problem} />}
+        {children}
         <div class="row">
-          <button type="submit" class="primary" disabled={busy || name === ""}>
-            Create token
+          <button type="submit" class="primary" disabled={off}>
+            {label}
           </button>
+          {note && <span class="muted">{note}</span>}
         </div>
       </form>
     </details>

@@ -1,5 +1,6 @@
 /** Users: people with a password, for this page. */
 
+import type { ComponentProps } from "preact";
 import { useState } from "preact/hooks";
 import type { UserBody } from "../../../src/api/operations/access/access.ts";
 import type { Permission } from "../../../src/core/access/permissions.ts";
@@ -9,18 +10,17 @@ import { Action } from "../parts/action.tsx";
 import { Empty, ProblemNote, ResourceNote } from "../parts/notes.tsx";
 import { messageAt, TextField } from "../parts/schema-form.tsx";
 import { useSubmission } from "../parts/submission.ts";
-import { type Column, Table } from "../parts/table.tsx";
+import { type Column, Section, Table } from "../parts/table.tsx";
 import { Ago } from "../parts/time.tsx";
 import { Dialog } from "../shell/dialog.tsx";
 import { said } from "../shell/toasts.tsx";
-import { PermissionField } from "./tokens.tsx";
+import { NewEntry, PermissionField } from "./tokens.tsx";
 
 export function Users() {
   const users = useResource("GET /users", {}, { freshMs: null, everyMs: 30_000 });
   const [changing, setChanging] = useState<string | null>(null);
   return (
-    <section aria-labelledby="users" class="part">
-      <h2 id="users">Users</h2>
+    <Section id="users" title="Users">
       <ResourceNote of={users} what="users" />
       <Table
         label="Users"
@@ -36,7 +36,7 @@ export function Users() {
         }}
       />
       {changing !== null && <PasswordDialog name={changing} onClose={() => setChanging(null)} />}
-    </section>
+    </Section>
   );
 }
 
@@ -81,13 +81,7 @@ function columns(reload: () => void, onPassword: (name: string) => void): readon
   ];
 }
 
-interface PasswordProps {
-  readonly value: string;
-  readonly error: string | null;
-  readonly onChange: (password: string) => void;
-}
-
-function PasswordField(props: PasswordProps) {
+function PasswordField(props: Omit<ComponentProps<typeof TextField>, "label">) {
   const input = { type: "password", autocomplete: "new-password" } as const;
   const hint = "at least 12 characters, and not a well-known one";
   return <TextField label="Password" required hint={hint} input={input} {...props} />;
@@ -103,31 +97,24 @@ function NewUser({ onMade }: { onMade: (name: string) => void }) {
     setName("");
     setPassword("");
   });
+  const note = "Another permission later: remove the user and add it again.";
+  const off = busy || name === "" || password === "";
+  const submit = { onSubmit, problem: at ? null : problem, label: "Add the user", off, note };
   return (
-    <details>
-      <summary>New user</summary>
-      <form class="form" aria-label="New user" onSubmit={onSubmit}>
-        {problem && !at && <ProblemNote problem={problem} />}
-        <div class="fields">
-          <TextField
-            label="Name"
-            required
-            hint="e.g. ann, or ann@example.org"
-            error={messageAt(at, "name", false)}
-            value={name}
-            onChange={(text) => setName(text.trim())}
-          />
-          <PasswordField value={password} error={messageAt(at, "password", false)} onChange={setPassword} />
-        </div>
-        <PermissionField value={permission} onChange={setPermission} />
-        <div class="row">
-          <button type="submit" class="primary" disabled={busy || name === "" || password === ""}>
-            Add the user
-          </button>
-          <span class="muted">Another permission later: remove the user and add it again.</span>
-        </div>
-      </form>
-    </details>
+    <NewEntry title="New user" {...submit}>
+      <div class="fields">
+        <TextField
+          label="Name"
+          required
+          hint="e.g. ann, or ann@example.org"
+          error={messageAt(at, "name", false)}
+          value={name}
+          onChange={(text) => setName(text.trim())}
+        />
+        <PasswordField value={password} error={messageAt(at, "password", false)} onChange={setPassword} />
+      </div>
+      <PermissionField value={permission} onChange={setPermission} />
+    </NewEntry>
   );
 }
 

@@ -43,24 +43,26 @@ export function BulkButton({ label, class: name, children, ...bulk }: BulkButton
   );
 }
 
-type Phase = "counting" | "asking" | "working" | "done";
-
 interface State extends Bulk {
-  readonly phase: Phase;
+  readonly phase: "counting" | "asking" | "working" | "done";
   readonly total: number;
   readonly handled: number;
   readonly changed: number;
   readonly skippedCount: number;
-  readonly skipped: readonly { readonly job_id: string; readonly why: string }[];
+  readonly skipped: AnswerOf<"POST /cluster/jobs/bulk">["skipped"];
   readonly partial: boolean;
   readonly problem: Problem | null;
 }
 
 const PAGE = 500;
 const VERBS = {
-  retry: ["Retry", "retried"],
-  cancel: ["Cancel", "cancelled"],
-  delete: ["Delete", "deleted"],
+  retry: ["Retry", "retried", "They go back into their queues with fresh attempts."],
+  cancel: [
+    "Cancel",
+    "cancelled",
+    "Those that wait end at once; running ones are asked to stop, and may still finish.",
+  ],
+  delete: ["Delete", "deleted", "They are removed with their logs and results. This cannot be undone."],
 } as const;
 
 const state = signal<State | null>(null);
@@ -78,46 +80,36 @@ function change(part: Partial<State>): void {
 }
 
 /** One page after the other; the node does at most one page a call, so that no call takes long. */
-async function pages(
-  dryRun: boolean,
-  take: (answer: AnswerOf<"POST /cluster/jobs/bulk">) => void,
-): Promise<void> {
-  const { ids } = state.value!;
+async function* pages(dry_run: boolean) {
+  const { action, ids, filter = {} } = state.value!;
+  const options = { signal: stop.signal, timeoutMs: 60_000 };
+  const page = (part: Partial<BulkRequest>) =>
+    call("POST /cluster/jobs/bulk", { body: { action, dry_run, ...part } }, options);
   if (ids) {
     for (let at = 0; at < ids.length && !stop.signal.aborted; at += PAGE) {
-      take(await page({ ids: ids.slice(at, at + PAGE), dry_run: dryRun }));
+      yield await page({ ids: ids.slice(at, at + PAGE) });
     }
     return;
   }
-  let cursor: string | null = null;
+  let cursor: string | undefined;
   do {
-    const answer = await page({
-      filter: state.value!.filter ?? {},
-      dry_run: dryRun,
-      limit: PAGE,
-      ...(cursor !== null && { cursor }),
-    });
-    take(answer);
-    cursor = answer.next_cursor;
-  } while (cursor !== null && !stop.signal.aborted);
-}
-
-function page(part: Omit<BulkRequest, "action">) {
-  const body = { action: state.value!.action, ...part };
-  return call("POST /cluster/jobs/bulk", { body }, { signal: stop.signal, timeoutMs: 60_000 });
+    const answer = await page({ filter, limit: PAGE, cursor });
+    yield answer;
+    cursor = answer.next_cursor ?? undefined;
+  } while (cursor !== undefined && !stop.signal.aborted);
 }
 
 async function countAll(): Promise<void> {
-  await pages(true, ({ matched, partial }) => {
+  for await (const { matched, partial } of pages(true)) {
     const before = state.value!;
     change({ total: before.total + matched, partial: before.partial || partial });
-  });
+  }
   change({ phase: "asking" });
 }
 
 async function work(): Promise<void> {
   change({ phase: "working" });
-  await pages(false, (answer) => {
+  for await (const answer of pages(false)) {
     const before = state.value!;
     change({
       handled: before.handled + answer.matched,
@@ -126,7 +118,7 @@ async function work(): Promise<void> {
       skipped: [...before.skipped, ...answer.skipped].slice(0, 20),
       partial: before.partial || answer.partial,
     });
-  });
+  }
   finish();
 }
 
@@ -154,13 +146,18 @@ function close(): void {
 export function BulkDialog() {
   const now = state.value;
   if (!now) return null;
-  const [verb, done] = VERBS[now.action];
+  const [verb, done, consequence] = VERBS[now.action];
   const number = count(now.total);
   return (
     <Dialog title={`${verb} ${now.what}`} onClose={now.phase === "working" ? () => stop.abort() : close}>
       <div class="dialog-body" aria-live="polite">
         {now.phase === "counting" && <p>Counting: {number} so far …</p>}
-        {now.phase === "asking" && <Asking now={now} />}
+        {now.phase === "asking" && now.total === 0 && <p>There are none any more.</p>}
+        {now.phase === "asking" && now.total > 0 && (
+          <p>
+            This is about <strong class="num">{plural(now.total, "job")}</strong>. {consequence}
+          </p>
+        )}
         {(now.phase === "working" || now.phase === "done") && (
           <>
             <progress max={Math.max(now.total, now.handled, 1)} value={now.handled} aria-label="Progress" />
@@ -196,21 +193,6 @@ export function BulkDialog() {
         )}
       </div>
     </Dialog>
-  );
-}
-
-const CONSEQUENCES = {
-  retry: "They go back into their queues with fresh attempts.",
-  cancel: "Those that wait end at once; running ones are asked to stop, and may still finish.",
-  delete: "They are removed with their logs and results. This cannot be undone.",
-} as const;
-
-function Asking({ now }: { now: State }) {
-  if (now.total === 0) return <p>There are none any more.</p>;
-  return (
-    <p>
-      This is about <strong class="num">{plural(now.total, "job")}</strong>. {CONSEQUENCES[now.action]}
-    </p>
   );
 }
 

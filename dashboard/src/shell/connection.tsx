@@ -59,7 +59,7 @@ export function ConnectionBanner() {
   const forMs = Date.now() - since;
   if (forMs < QUIET_MS) return null;
   return (
-    <div class="banner bad" role="alert">
+    <div class="note bad" role="alert">
       <p>
         <strong>Disconnected from {now?.node ?? "the node"}</strong> for {duration(forMs)}: {why}.
         Reconnecting… What is below is from before.
@@ -72,9 +72,11 @@ export function ConnectionBanner() {
           <span>
             Other nodes show the same cluster:{" "}
             {others.value.map(({ name, url }) => (
-              <a key={name} href={url} rel="noreferrer">
-                {name}
-              </a>
+              <>
+                <a href={url} rel="noreferrer">
+                  {name}
+                </a>{" "}
+              </>
             ))}
           </span>
         )}
@@ -87,7 +89,7 @@ export function PartialBanner() {
   const now = overview.value;
   if (!now?.partial) return null;
   return (
-    <div class="banner wait" role="status">
+    <div class="note wait banner" role="status">
       <p>
         <strong>{now.unreachable.join(", ") || "Some nodes"}</strong> cannot be reached: lists and numbers are
         those of the others, until it is back.

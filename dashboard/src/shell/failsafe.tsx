@@ -1,18 +1,10 @@
-import { Component, type ComponentChildren } from "preact";
-
-interface Props {
-  readonly children: ComponentChildren;
-}
-
-interface State {
-  readonly error: unknown;
-}
+import { Component, type RenderableProps } from "preact";
 
 /** A screen that breaks does not take the others along. */
-export class Failsafe extends Component<Props, State> {
-  override state: State = { error: null };
+export class Failsafe extends Component<RenderableProps<unknown>, { error: unknown }> {
+  override state: { error: unknown } = { error: null };
 
-  static override getDerivedStateFromError(error: unknown): State {
+  static override getDerivedStateFromError(error: unknown) {
     return { error };
   }
 

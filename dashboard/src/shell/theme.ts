@@ -2,8 +2,8 @@
 
 import { effect, signal } from "@preact/signals";
 
-export const THEMES = ["auto", "light", "dark"] as const;
-export type Theme = (typeof THEMES)[number];
+const THEMES = ["auto", "light", "dark"] as const;
+type Theme = (typeof THEMES)[number];
 
 const KEY = "baton-theme";
 
@@ -25,7 +25,7 @@ export function nextTheme(): void {
 }
 
 effect(() => {
-  document.documentElement.dataset["theme"] = theme.value;
+  document.documentElement.style.colorScheme = theme.value === "auto" ? "light dark" : theme.value;
   try {
     localStorage.setItem(KEY, theme.value);
   } catch {

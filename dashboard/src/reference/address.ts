@@ -1,2 +1,0 @@
-/** Where the API is: above this page, whatever the prefix. */
-export const API = new URL("../", document.baseURI).href;
