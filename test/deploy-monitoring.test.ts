@@ -11,7 +11,7 @@ import { finished, nodeHere, submit } from "./support/node-here.ts";
 import { Scrape } from "./support/prometheus-text.ts";
 import { readExpression } from "./support/promql.ts";
 
-const read = (path: string): string => readFileSync(new URL(`../ops/${path}`, import.meta.url), "utf8");
+const read = (path: string): string => readFileSync(new URL(`../deploy/${path}`, import.meta.url), "utf8");
 
 /** What Prometheus adds to every series. */
 const ADDED = new Set(["job", "instance"]);
