@@ -25,7 +25,7 @@ export function nextTheme(): void {
 }
 
 effect(() => {
-  document.documentElement.style.colorScheme = theme.value === "auto" ? "light dark" : theme.value;
+  document.documentElement.dataset["theme"] = theme.value;
   try {
     localStorage.setItem(KEY, theme.value);
   } catch {
