@@ -217,6 +217,7 @@ describe("what one does with the dashboard", { skip: noBrowser() ?? false }, () 
     await page.getByLabel("Cron expression").fill("15 7 * * MON");
     await page.getByLabel("Time zone").fill("UTC");
     await meaning.getByText("At 07:15, only on Monday, UTC").waitFor();
+    await meaning.locator("li").nth(4).waitFor();
     assert.equal(await meaning.locator("li").count(), 5);
     await page.getByLabel("Cron expression").fill("15 25 * * MON");
     await page.locator(".field.wrong", { hasText: "Cron expression" }).waitFor();

@@ -10,7 +10,6 @@ import { settled, startNode } from "./world.ts";
 
 const ASSETS = fileURLToPath(new URL("../../dashboard/dist/assets", import.meta.url));
 const SCRIPT_BYTES_MAX = 150_000;
-const PAINT_MS_MAX = 1_000;
 
 describe("the files of the dashboard", () => {
   it("are small: all scripts together below 150 kB", () => {
@@ -22,19 +21,8 @@ describe("the files of the dashboard", () => {
 });
 
 describe("the way of the dashboard to a browser", { skip: noBrowser() ?? false }, () => {
-  it("is short: the first paint comes within a second", async (t) => {
+  it("ends well also where the browser's language is none", async (t) => {
     const [node, browser] = await Promise.all([startNode(t), TestBrowser.start(t)]);
-    const paints: number[] = [];
-    for (let round = 0; round < 3; round++) {
-      const watched = await browser.open(`${node.url}/`);
-      await settled(watched.page);
-      const at = await watched.page.evaluate(
-        () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime,
-      );
-      assert.ok(at !== undefined);
-      paints.push(at);
-      assertQuiet(watched);
-    }
     // As a Chromium in the locale C calls it.
     const context = await browser.context();
     await context.addInitScript(() => {
@@ -44,9 +32,7 @@ describe("the way of the dashboard to a browser", { skip: noBrowser() ?? false }
     const complaints = watch(foreign);
     await foreign.goto(`${node.url}/`);
     await settled(foreign);
-    assert.deepEqual(complaints, [], "a language that is none is no reason to show nothing");
-    t.diagnostic(`first contentful paint after ${paints.map((ms) => Math.round(ms)).join(", ")} ms`);
-    assert.ok(Math.min(...paints) < PAINT_MS_MAX, `${paints.join(", ")} ms`);
+    assert.deepEqual(complaints, []);
   });
 
   it("may lead through a prefix, whether the proxy cuts it off or passes it on", async (t) => {

@@ -10,6 +10,8 @@ import { settled } from "./world.ts";
 
 type Leader = Pick<Awaited<ReturnType<PeerCluster["leader"]>>, "name" | "epoch">;
 
+/** A browser keeps the machine busy, and a node that is silent for a second or two meanwhile is not dead. */
+const LEASES = { LEADER__LEASE: "5s", LEADER__MARGIN: "1500ms", NODE__DEAD_AFTER: "5s" };
 /** What browsers say of a connection that breaks. */
 const BROKEN = /ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY_RESPONSE|Failed to fetch|status of 50\d/;
 
@@ -20,7 +22,7 @@ describe("a cluster that is hurt while somebody looks", { skip: noBrowser() ?? f
 
   before(async () => {
     [cluster, browser] = await Promise.all([
-      PeerCluster.start(scope, { settings: QUICK_PEERS }),
+      PeerCluster.start(scope, { settings: { ...QUICK_PEERS, ...LEASES } }),
       TestBrowser.start(scope),
     ]);
   });

@@ -15,12 +15,29 @@ const SECONDS = 60;
 const PER_SECOND = 500;
 const JOBS = 4;
 const GAP_MS_MAX = 200;
+const PAINT_MS_MAX = 1_000;
 /** A page that hardly draws has no pauses to speak of. */
 const FRAMES_PER_SECOND_MIN = 20;
 /** Of one core. */
 const SHARE_MAX = 0.05;
 
 describe("the dashboard under load", { skip: noBrowser() ?? false }, () => {
+  it("is painted within a second where nothing else is done", async (t) => {
+    const [node, browser] = await Promise.all([startNode(t), TestBrowser.start(t)]);
+    const paints: number[] = [];
+    for (let round = 0; round < 3; round++) {
+      const watched = await browser.open(`${node.url}/`);
+      await settled(watched.page);
+      const at = await watched.page.evaluate(
+        () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime,
+      );
+      paints.push(at ?? Infinity);
+      assertQuiet(watched);
+    }
+    t.diagnostic(`first contentful paint after ${paints.map((ms) => Math.round(ms)).join(", ")} ms`);
+    assert.ok(Math.min(...paints) < PAINT_MS_MAX, `${paints.join(", ")} ms`);
+  });
+
   it(`draws ${PER_SECOND} lines a second for ${SECONDS} s without a pause of ${GAP_MS_MAX} ms`, async (t) => {
     const [node, browser] = await Promise.all([startNode(t), TestBrowser.start(t)]);
     // One after the other: a log has at most ten thousand lines.

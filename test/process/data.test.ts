@@ -54,7 +54,7 @@ describe("a data directory", () => {
     assert.deepEqual([job.status, job.attempts, job.crashes], ["processing", 1, 0]);
     assert.equal((await first.client.role()).leader_epoch, 1);
     const { job_id: next } = await first.client.submit({ task: "work", payload: { ms: 0 } });
-    await first.client.wait(next, { timeoutMs: 5_000 });
+    await first.client.wait(next, { timeoutMs: 30_000 });
     await first.kill();
     const second = await NodeProcess.start(t, { data });
     assert.equal((await second.client.role()).leader_epoch, 2, "the refused start was no term");

@@ -2,12 +2,10 @@ import assert from "node:assert/strict";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { it } from "node:test";
-import { systemClock } from "../../src/platform/clock.ts";
-import { NodeProcess } from "../support/process-node.ts";
+import { dataDirectory, NodeProcess } from "../support/process-node.ts";
 import { smallDisk } from "../support/small-disk.ts";
+import { eventually } from "../support/wait.ts";
 
-/** Longer than it takes to fill the disk. */
-const RUNS_MS = 6_000;
 const MIB = 1_048_576;
 
 it("a node whose disk is full refuses writes, answers reads, tears nothing, and recovers", async (t) => {
@@ -20,9 +18,9 @@ it("a node whose disk is full refuses writes, answers reads, tears nothing, and 
   const node = await NodeProcess.start(t, { data });
   await node.client.pauseQueue("parked");
   // Ends while the disk is full: its result has to wait for space.
-  const { job_id: running } = await node.client.submit({ task: "work", payload: { ms: RUNS_MS } });
+  const until = join(await dataDirectory(t), "full");
+  const { job_id: running } = await node.client.submit({ task: "work", payload: { until } });
   await node.processing(running);
-  const startedAt = systemClock.monotonic();
   const accepted: string[] = [];
   const big = { task: "work", queue: "parked", payload: { ms: 0, filler: "x".repeat(200_000) } };
   let refusal: Awaited<ReturnType<NodeProcess["post"]>> | null = null;
@@ -44,7 +42,8 @@ it("a node whose disk is full refuses writes, answers reads, tears nothing, and 
   assert.equal(again.status, 503, "and it goes on refusing");
   // Fill what is left, so that the result of the running job finds no space either.
   await writeFile(join(disk, "rest"), Buffer.alloc(8 * MIB)).catch(() => {});
-  await systemClock.sleep(Math.max(0, startedAt + RUNS_MS + 300 - systemClock.monotonic()));
+  await writeFile(until, "");
+  await eventually("its end to be refused", () => node.stdout.includes("could not store results"));
   assert.equal((await node.client.job(running)).status, "processing", "its end is not stored yet");
 
   await rm(ballast);
@@ -52,7 +51,7 @@ it("a node whose disk is full refuses writes, answers reads, tears nothing, and 
   const finished = await node.jobWhen(running, ({ status }) => status === "completed");
   assert.deepEqual([finished.attempts, finished.crashes], [1, 0], "its result was kept meanwhile");
   const { job_id: next } = await node.client.submit({ task: "work", payload: { ms: 0 } });
-  await node.client.wait(next, { timeoutMs: 5_000 });
+  await node.client.wait(next, { timeoutMs: 30_000 });
   await node.kill();
 
   const after = await NodeProcess.start(t, { data });
@@ -81,10 +80,8 @@ it("a node that is told to stop while its disk is full still stops in time", asy
   const { job_id: id } = await node.client.submit({ task: "hold" });
   await node.processing(id);
   await writeFile(join(disk, "rest"), Buffer.alloc(8 * MIB)).catch(() => {});
-  const { code, signal, tookMs } = await node.terminate();
-  assert.equal(signal, null);
-  assert.ok(tookMs < 5_000, `${tookMs} ms`);
-  assert.equal(code, 0, node.stderr);
+  const { code } = await node.terminate();
+  assert.equal(code, 0, `one that is not in time ends with another code: ${node.stderr}`);
   await rm(join(disk, "rest"));
   const next = await NodeProcess.start(t, { data: join(disk, "data") });
   const job = await next.processing(id);

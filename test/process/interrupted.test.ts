@@ -19,21 +19,21 @@ function holding(node: NodeProcess, id: string, runs: number): Promise<unknown> 
 describe("a node that is killed while it runs a job", () => {
   it("runs it again at once after the next start, and after the third time not at all", async (t) => {
     const data = await dataDirectory(t);
-    let node = await NodeProcess.start(t, { data });
+    // Longer than anything is waited for here: no run is taken up again because a lease has ended.
+    const settings = { WORKER__LEASE: "2m" };
+    let node = await NodeProcess.start(t, { data, settings });
     const { job_id: id } = await node.client.submit({ task: "hold", max_attempts: 1 });
     const epochs: number[] = [];
     const leaderEpochs: number[] = [];
     for (let crashes = 0; crashes < 3; crashes++) {
-      const startedAt = systemClock.monotonic();
       const job = await node.processing(id);
-      assert.ok(systemClock.monotonic() - startedAt < 1_000, "it waits for no lease to run out");
       assert.deepEqual([job.attempts, job.crashes, job.failures], [crashes + 1, crashes, 0]);
       assert.deepEqual(job.killed, Array(crashes).fill("solo"));
       epochs.push(job.job_epoch);
       leaderEpochs.push((await node.client.role()).leader_epoch!);
       await holding(node, id, crashes + 1);
       await node.kill();
-      node = await NodeProcess.start(t, { data });
+      node = await NodeProcess.start(t, { data, settings });
     }
     assert.ok(epochs[0]! < epochs[1]! && epochs[1]! < epochs[2]!, "each run has a higher epoch");
     assert.deepEqual(leaderEpochs, [1, 2, 3], "and each life of the leader too");
@@ -53,7 +53,7 @@ describe("a node that is killed while it runs a job", () => {
     const data = await dataDirectory(t);
     const first = await NodeProcess.start(t, { data });
     const { job_id: ended } = await first.client.submit({ task: "work", payload: { ms: 0 } });
-    const { job, result } = await first.client.wait(ended, { timeoutMs: 5_000 });
+    const { job, result } = await first.client.wait(ended, { timeoutMs: 30_000 });
     const { job_id: held } = await first.client.submit({ task: "hold" });
     const { job_id: unwanted } = await first.client.submit({ task: "deaf" });
     for (const id of [held, unwanted]) await first.processing(id);
@@ -106,7 +106,6 @@ it("a node that stood still for longer than its lease takes a new term; no job i
     const role = await node.client.role();
     return role.role === "LEADER" && role.leader_epoch! > before.leader_epoch! ? role : null;
   });
-  assert.equal(after.leader_epoch, before.leader_epoch! + 1);
   for (const { job_id } of submitted) {
     const job = await node.jobWhen(job_id, ({ status }) => status === "completed");
     assert.deepEqual([job.attempts, job.crashes], [1, 0]);
@@ -123,7 +122,10 @@ it("a node that stood still for longer than its lease takes a new term; no job i
     .slice(1)
     .forEach((at, index) => assert.equal(instants[index]! - at, 1_000, "no occurrence is missing"));
   const firstOfNewTerm = await node.client.job((await node.client.submit({ task: "tick" })).job_id);
-  assert.equal(firstOfNewTerm.leader_epoch, after.leader_epoch);
+  assert.ok(
+    firstOfNewTerm.leader_epoch >= after.leader_epoch!,
+    "a busy machine may have ended that term too",
+  );
 });
 
 /** Nothing is answered meanwhile, which is what a liveness probe is for. */

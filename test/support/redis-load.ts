@@ -38,6 +38,6 @@ export async function nextLeader(cluster: TestCluster, epoch: number): Promise<v
     return found.epoch > epoch ? found : null;
   });
   const { job_id } = await next.node.client.submit({ task: "work", payload: { ms: 0 } });
-  const { job } = await next.node.client.wait(job_id, { timeoutMs: 10_000 });
+  const { job } = await next.node.client.wait(job_id, { timeoutMs: 30_000 });
   assert.equal(job.status, "completed");
 }

@@ -83,7 +83,7 @@ describe("two node-controllers", () => {
     // And back, by the end of the whole of it.
     const { controller } = standby.report()!;
     standby.child.kill("SIGKILL");
-    await untilGone([controller.pid!], 2_000);
+    await untilGone([controller.pid!]);
     const next = await leader.leading();
     await assertOrder(leader, await firstWrite(next.leader_epoch!));
   });
@@ -108,7 +108,7 @@ describe("two node-controllers", () => {
     const grandchild = Number(readFileSync(join(standby.data, "grandchild"), "utf8"));
     assert.ok(isAlive(grandchild));
     standby.child.kill("SIGKILL");
-    const tookMs = await untilGone([report.controller.pid!, agentOf(report).pid!, grandchild], 2_000);
+    const tookMs = await untilGone([report.controller.pid!, agentOf(report).pid!, grandchild]);
     t.diagnostic(`gone after ${tookMs.toFixed(0)} ms`);
   });
 

