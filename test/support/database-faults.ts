@@ -6,6 +6,7 @@ import { systemClock } from "../../src/platform/clock.ts";
 import { assertAllDone, Callers, roleOf, type TestCluster } from "./cluster.ts";
 import { atEnd } from "./node-cleanup.ts";
 import type { NodeProcess } from "./process-node.ts";
+import { Scrape } from "./prometheus-text.ts";
 import { eventually } from "./wait.ts";
 
 /**
@@ -135,6 +136,7 @@ export async function assertNotReady(node: NodeProcess): Promise<void> {
   for (const path of ["/livez", "/health", "/role", "/cluster", "/cluster/nodes", "/status"]) {
     assert.equal((await node.call(path)).status, 200, path);
   }
+  await Scrape.of(node.url);
   const tookMs = systemClock.monotonic() - before;
   assert.ok(tookMs < 4_000, `a look at a node took ${tookMs} ms`);
 }

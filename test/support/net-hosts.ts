@@ -1,15 +1,15 @@
 /**
- * Hosts of their own for nodes: network namespaces on one bridge, whose cables can be pulled and whose packets can be lost. The
+ * Hosts of their own for nodes: network namespaces on one bridge, whose packets can be lost. The
  * test itself sits at the bridge and reaches all of them, as clients do. Linux and root only, see `whyNoHosts`.
  *
  *     test ---- bridge ---+--- a
  *                         +--- b        lose(a, b): what a sends to b vanishes on the way, without a word
- *                         '--- c        unplug(c): nobody reaches c, and c reaches nobody
+ *                         '--- c
  */
 
 import { execFileSync } from "node:child_process";
 import { atEnd, type Scope } from "./node-cleanup.ts";
-import { BIN } from "./process-node.ts";
+import { BIN } from "./process.ts";
 
 /** A hardware address that nobody has: frames to it go to every port of the bridge, and no host takes them. */
 const NOBODY = "02:ba:70:00:00:00";
@@ -91,10 +91,6 @@ export class NetHosts {
     );
   }
 
-  find(from: string, to: string): void {
-    ip("-n", this.#host(from).namespace, "neigh", "delete", this.address(to), "dev", "eth0");
-  }
-
   /** Nothing passes between the groups, and everything within them. Clients still reach everybody. */
   split(...groups: readonly (readonly string[])[]): void {
     for (const group of groups) {
@@ -107,14 +103,6 @@ export class NetHosts {
     for (const { namespace } of this.#hosts.values()) {
       ip("-n", namespace, "neigh", "flush", "dev", "eth0", "nud", "permanent");
     }
-  }
-
-  unplug(name: string): void {
-    ip("link", "set", this.#host(name).port, "down");
-  }
-
-  plug(name: string): void {
-    ip("link", "set", this.#host(name).port, "up");
   }
 
   #host(name: string): Host {

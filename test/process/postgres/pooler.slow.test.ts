@@ -1,11 +1,14 @@
-/** Whole nodes behind PgBouncer in transaction mode, with fewer sessions than a single node has connections. */
+/**
+ * Whole nodes behind PgBouncer in transaction mode, with fewer sessions than a single node has connections. What becomes of a session:
+ * test/unit/platform/drivers/postgres/pooler-check.
+ */
 
 import assert from "node:assert/strict";
 import { before, describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { QUICK, roleOf, TestCluster } from "../../support/cluster.ts";
 import { atEnd, suiteScope } from "../../support/node-cleanup.ts";
-import { inEverySession, noPgBouncer, PgBouncer, withClients } from "../../support/pgbouncer.ts";
+import { noPgBouncer, PgBouncer } from "../../support/pgbouncer.ts";
 import type { NodeProcess } from "../../support/process-node.ts";
 import { eventually } from "../../support/wait.ts";
 
@@ -36,18 +39,6 @@ describe("nodes behind a pooler of transactions", { skip: noPgBouncer }, () => {
     await work;
     return systemClock.monotonic() - from;
   }
-
-  it("say in the cluster's notes what is different, and what to do about it", async () => {
-    for (const node of cluster.nodes.values()) {
-      const { notes } = await node.client.cluster.info();
-      assert.equal(notes.length, 1);
-      assert.match(notes[0]!, /pooler.*lease runs out.*direct URL.*session mode/);
-    }
-    const locks = "SELECT pid FROM pg_locks WHERE locktype = 'advisory'";
-    const listens =
-      "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'listen%'";
-    assert.deepEqual(await cluster.sql(`${locks} UNION ${listens}`), []);
-  });
 
   it("run jobs, fire schedules, and tell each other of cancels and logs by looking", async (t) => {
     const [ada, bob] = [cluster.node("ada"), cluster.node("bob")];
@@ -104,49 +95,5 @@ describe("nodes behind a pooler of transactions", { skip: noPgBouncer }, () => {
     assert.ok(tookMs < LEASE_MS + 1_000, `led again after ${tookMs} ms`);
     const again = await other!.client.wait(job, { timeoutMs: 10_000 });
     assert.deepEqual([again.job.status, again.job.crashes], ["completed", 1]);
-    await start(name);
-  });
-
-  it("wait while others have taken all sessions of the pooler, lose nothing, and recover by themselves", async (t) => {
-    const [ada, bob] = [cluster.node("ada"), cluster.node("bob")];
-    const submits: Promise<{ status: number; body: { job_id?: string; error?: string } }>[] = [];
-    await withClients(url, SESSIONS, async (hogs) => {
-      await Promise.all(hogs.map((hog) => hog.query("BEGIN")));
-      for (const node of [ada, bob]) submits.push(node.post("/jobs", { task: "work", payload: { ms: 0 } }));
-      await systemClock.sleep(LEASE_MS + 300); // so that every lease has run out
-      for (const node of [ada, bob]) assert.equal((await node.call("/livez")).status, 200);
-      await Promise.all(hogs.map((hog) => hog.query("COMMIT")));
-    });
-    for (const { status, body } of await Promise.all(submits)) {
-      t.diagnostic(`a submit was answered with ${status}`);
-      assert.ok(
-        status === 200 || (status === 503 && body.error === "STORE_UNAVAILABLE"),
-        JSON.stringify(body),
-      );
-      if (status === 200) await ada.client.wait(body.job_id!, { timeoutMs: 10_000 });
-    }
-    await cluster.leader();
-    const { job_id } = await bob.client.submit({ task: "work", queue: "ada", payload: { ms: 0 } });
-    assert.equal((await bob.client.wait(job_id, { timeoutMs: 10_000 })).job.status, "completed");
-  });
-
-  it("have left nothing in the sessions that other programs get", async () => {
-    const settings = [
-      "enable_seqscan",
-      "enable_hashjoin",
-      "jit",
-      "plan_cache_mode",
-      "synchronous_commit",
-      "statement_timeout",
-    ];
-    const sql = `SELECT ${settings.map((name) => `current_setting('${name}') AS ${name}`).join(", ")},
-      (SELECT count(*)::int FROM pg_prepared_statements) AS prepared`;
-    const [fresh] = await cluster.sql(sql);
-    assert.equal(fresh!["enable_seqscan"], "on");
-    for (const found of await inEverySession(url, SESSIONS, sql)) assert.deepEqual(found, fresh);
-    for (const node of cluster.nodes.values()) {
-      assert.equal((await node.terminate()).code, 0);
-      assert.doesNotMatch(node.stderr, /warning/i);
-    }
   });
 });
