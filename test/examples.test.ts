@@ -6,7 +6,7 @@ import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { BatonClient } from "../src/client/baton-client.ts";
 import { PostgresServer } from "./support/postgres-server.ts";
-import { script, type Script } from "./support/script.ts";
+import { script, type TestProcess } from "./support/process.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const bin = join(root, "bin", "baton.mjs");
@@ -27,7 +27,7 @@ const QUIET = ["--name", "examples", "--port", "0", "--log-level", "warn"];
 
 describe("the tasks in examples/", () => {
   const folders = globSync("examples/*/tasks", { cwd: root }).sort();
-  let node: Script;
+  let node: TestProcess;
   let client: BatonClient;
 
   before(async () => {
@@ -181,7 +181,7 @@ describe("npm start", () => {
     const { code, out, err } = await submit.ended;
     assert.equal(code, 0, err);
     assert.equal((JSON.parse(out) as { language: string }).language, "de");
-    assert.equal((await demo.stop()).code, 0);
+    assert.equal((await demo.terminate()).code, 0);
   });
 });
 

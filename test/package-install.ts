@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { pack, packClient } from "../scripts/pack.ts";
-import { script } from "./support/script.ts";
+import { script } from "./support/process.ts";
 
 const PACKAGES_MAX = 70;
 /** Sum of the sizes of the files, as npm tells it; a disk takes more, by a part of a block for each file. */
@@ -169,7 +169,7 @@ describe("the installed package", () => {
         `${from}: ${[...nodes.keys()].join(", ")}; bundle of ${lstatSync(join(cwd, "bundle.mjs")).size} bytes`,
       );
     }
-    assert.equal((await node.stop()).code, 0);
+    assert.equal((await node.terminate()).code, 0);
   });
 
   it("has types for ESM and CommonJS programs", () => {

@@ -15,7 +15,7 @@ import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { pack } from "../scripts/pack.ts";
-import { script } from "./support/script.ts";
+import { script } from "./support/process.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
@@ -106,7 +106,7 @@ describe("the package", () => {
     const asset = /src="\.\/(assets\/[^"]+\.js)"/.exec(page)?.[1];
     assert.ok(asset, `the dashboard came along: ${page}`);
     assert.equal((await fetch(`${url}/${asset}`)).status, 200);
-    assert.equal((await node.stop()).code, 0);
+    assert.equal((await node.terminate()).code, 0);
   });
 
   it("says in one line which driver to install, where a server is used without one", async () => {

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { PostgresServer } from "../../test/support/postgres-server.ts";
 import { TestCluster } from "../../test/support/cluster.ts";
-import { baton } from "../../test/support/baton-command.ts";
+import { baton } from "../../test/support/process.ts";
 import type { Scope } from "../../test/support/node-cleanup.ts";
 import type { Row, Scenario } from "../scenario.ts";
 

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 import { freePort } from "../support/free-port.ts";
 import { baton } from "../unit/cli/process.ts";
-import type { Running } from "../unit/cli/process.ts";
+import type { TestProcess } from "../support/process.ts";
 
 const cwd = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -22,9 +22,9 @@ async function until(urls: readonly string[], wanted: boolean): Promise<void> {
   for (const url of urls) while ((await answers(url)) !== wanted) await pause(50);
 }
 
-async function demo(): Promise<{ running: Running; directory: string; urls: string[] }> {
+async function demo(): Promise<{ running: TestProcess; directory: string; urls: string[] }> {
   const running = baton(["demo", "--port", String(await freePort())], { cwd });
-  const [, directory] = await running.errMatch(/starting node-a, node-b, node-c in (\S+)/);
+  const [, directory] = await running.told(/starting node-a, node-b, node-c in (\S+)/);
   const { nodes } = parse(readFileSync(`${directory}/node-a.yaml`, "utf8")) as {
     nodes: Record<string, string>;
   };
@@ -48,13 +48,13 @@ describe("baton demo", { skip: process.platform === "win32", timeout: 60_000 }, 
   it("tells who leads, sees the leader killed with -9 and another lead, and leaves no process behind on Ctrl-C", async () => {
     const { running, directory, urls } = await demo();
     await using _ = running;
-    const [, first, epoch] = await running.errMatch(/^ +(node-[abc]) leads under epoch (\d+)\.$/m);
-    const [, pid] = await running.errMatch(new RegExp(`kill -9 (\\d+) +\\(${first}, which leads\\)`));
-    const pids = [...(await running.errMatch(/NODE[^]*\n\n/))[0].matchAll(/^ +node-[abc] +(\d+) /gm)];
+    const [, first, epoch] = await running.told(/^ +(node-[abc]) leads under epoch (\d+)\.$/m);
+    const [, pid] = await running.told(new RegExp(`kill -9 (\\d+) +\\(${first}, which leads\\)`));
+    const pids = [...(await running.told(/NODE[^]*\n\n/))[0].matchAll(/^ +node-[abc] +(\d+) /gm)];
     assert.equal(pids.length, 3);
     process.kill(Number(pid), "SIGKILL");
-    await running.errMatch(new RegExp(`${first} ended \\(SIGKILL\\) and is started again`));
-    const [, next, later, nextPid] = await running.errMatch(
+    await running.told(new RegExp(`${first} ended \\(SIGKILL\\) and is started again`));
+    const [, next, later, nextPid] = await running.told(
       /\d\d (node-[abc]) leads under epoch (\d+) +kill -9 (\d+)/,
     );
     assert.notEqual(next, first);
@@ -63,7 +63,7 @@ describe("baton demo", { skip: process.platform === "win32", timeout: 60_000 }, 
       pids.some(([, each]) => each === nextPid),
       "the line to type names the new leader",
     );
-    await running.errMatch(new RegExp(`${first} answers`)); // the killed one is back
+    await running.told(new RegExp(`${first} answers`)); // the killed one is back
     await until(urls, true);
     running.child.kill("SIGINT");
     const { code, err } = await running.ended;

@@ -1,27 +1,17 @@
 /** Real nodes: `baton start` in processes of their own, told from the outside by signals and HTTP. */
 
-import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import type { ChildProcess } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { BatonClient } from "../../src/client/baton-client.ts";
 import type { JobBody, JobSummaryBody } from "../../src/client/baton-client.ts";
-import { systemClock } from "../../src/platform/clock.ts";
 import { atEnd, type Scope } from "./node-cleanup.ts";
+import { BIN, environmentOf, TestProcess, type Exit } from "./process.ts";
 import { eventually } from "./wait.ts";
 
-export { eventually };
-
-export const BIN = fileURLToPath(new URL("../../bin/baton.mjs", import.meta.url));
 export const TASKS = fileURLToPath(new URL("../process/tasks", import.meta.url));
-/** Nodes are started by the hundred, and compiling is a third of what a start takes. Filled by those that end in peace. */
-export const COMPILED = fileURLToPath(new URL("../../node_modules/.cache/baton-compiled", import.meta.url));
 
-/** A start takes one second, and on a machine with thirty programs in line for two cores more than twenty. */
-const START_MS_MAX = 60_000;
 const ANSWER_MS_MAX = 30_000;
 
 /** Of every node that is started here: those that listen beyond the machine ask for it. */
@@ -42,18 +32,7 @@ export interface ProcessOptions {
   readonly command?: (args: readonly string[]) => readonly [string, readonly string[]];
 }
 
-export interface Exit {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-}
-
-export class NodeProcess {
-  readonly child: ChildProcess;
-  readonly exited: Promise<Exit>;
-  readonly #url: Promise<string>;
-  #exit: Exit | null = null;
-  #out = "";
-  #err = "";
+export class NodeProcess extends TestProcess {
   #client: BatonClient | null = null;
   #at = "";
 
@@ -62,36 +41,13 @@ export class NodeProcess {
     const args = ["start", "--data", options.data, "--tasks", TASKS, ...own];
     const [command, all] = options.command?.(args) ?? [process.execPath, [BIN, ...args]];
     const settings = { LOG__FORMAT: "json", ACCESS__TOKEN: TEST_TOKEN, ...options.settings };
-    this.child = spawn(command, all, {
-      env: {
-        PATH: process.env["PATH"],
-        NODE_COMPILE_CACHE: COMPILED,
-        ...Object.fromEntries(Object.entries(settings).map(([key, value]) => [`BATON_${key}`, value])),
-        ...options.environment,
-      },
-      cwd: options.cwd,
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-    const { stdout, stderr } = this.child;
-    stdout!.setEncoding("utf8").on("data", (text: string) => (this.#out += text));
-    this.#url = new Promise((resolve) => {
-      stderr!.setEncoding("utf8").on("data", (text: string) => {
-        this.#err += text;
-        const found = /listening on (http:\S+)/.exec(this.#err);
-        if (found) resolve(found[1]!);
-      });
-    });
-    this.exited = new Promise((resolve, reject) => {
-      this.child.once("error", reject);
-      this.child.once("close", (code, signal) => resolve((this.#exit = { code, signal })));
-    });
+    const environment = { ...environmentOf(settings), ...options.environment };
+    super(command, all, { environment, ...(options.cwd !== undefined && { cwd: options.cwd }) });
   }
 
   /** A process that may or may not get as far as being a node; ended with the test in any case. */
   static spawn(t: Scope, options: ProcessOptions): NodeProcess {
-    const node = new NodeProcess(options);
-    atEnd(t, () => node.#end());
-    return node;
+    return new NodeProcess(options).endsWith(t);
   }
 
   /** A node that answers. */
@@ -101,19 +57,16 @@ export class NodeProcess {
     return node;
   }
 
-  async listening(withinMs = START_MS_MAX): Promise<void> {
-    const over = new AbortController();
-    const tooLate = systemClock.sleep(withinMs, over.signal).then(() => null);
-    const url = await Promise.race([this.#url, this.exited.then(() => null), tooLate]);
-    over.abort();
-    assert.ok(url, `the node did not start: ${JSON.stringify(this.#exit)}\n${this.#err}\n${this.#out}`);
-    this.#at = url;
+  async listening(): Promise<void> {
+    const [, url] = await this.told(/listening on (http:\S+)/);
+    this.#at = url!;
     // This very node is meant, and what it says at once; on a busy machine that takes a while.
-    this.#client = new BatonClient({ url, timeoutMs: ANSWER_MS_MAX, retry: false, token: TEST_TOKEN });
-  }
-
-  get pid(): number {
-    return this.child.pid!;
+    this.#client = new BatonClient({
+      url: url!,
+      timeoutMs: ANSWER_MS_MAX,
+      retry: false,
+      token: TEST_TOKEN,
+    });
   }
 
   get url(): string {
@@ -124,32 +77,15 @@ export class NodeProcess {
     return this.#client!;
   }
 
-  get stderr(): string {
-    return this.#err;
-  }
-
-  get stdout(): string {
-    return this.#out;
-  }
-
-  /** Signals go to the process itself, never by name. */
-  signal(signal: NodeJS.Signals): void {
-    if (this.#exit === null) process.kill(this.pid, signal);
-  }
-
-  async kill(): Promise<void> {
-    this.signal("SIGKILL");
-    await this.exited;
+  override async kill(): Promise<void> {
+    await super.kill();
     await this.#client?.close();
   }
 
-  /** Told to stop; the exit and how long it took. */
-  async terminate(): Promise<Exit & { readonly tookMs: number }> {
-    const before = systemClock.monotonic();
-    this.signal("SIGTERM");
-    const exit = await this.exited;
+  override async terminate(): Promise<Exit & { readonly tookMs: number }> {
+    const exit = await super.terminate();
     await this.#client?.close();
-    return { ...exit, tookMs: systemClock.monotonic() - before };
+    return exit;
   }
 
   /** An answer in full, for tests of statuses and headers. */
@@ -201,12 +137,8 @@ export class NodeProcess {
     );
   }
 
-  async #end(): Promise<void> {
-    if (this.#exit === null && this.child.pid !== undefined) {
-      this.child.kill("SIGCONT"); // a stopped process would not be gone before it goes on
-      this.child.kill("SIGKILL");
-      await this.exited;
-    }
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await super[Symbol.asyncDispose]();
     await this.#client?.close();
   }
 }

@@ -6,7 +6,8 @@
 import { spawnSync } from "node:child_process";
 import { closeSync, openSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { BIN, type ProcessOptions } from "./process-node.ts";
+import type { ProcessOptions } from "./process-node.ts";
+import { BIN } from "./process.ts";
 
 const SOURCE = `
 #define _GNU_SOURCE

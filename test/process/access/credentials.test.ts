@@ -9,7 +9,7 @@ import { AgentProcess } from "../../support/process-agent.ts";
 import { dataDirectory, NodeProcess } from "../../support/process-node.ts";
 import { eventually } from "../../support/wait.ts";
 import { ask } from "./callers.ts";
-import { batonCommand } from "../../support/baton-command.ts";
+import { batonCommand } from "../../support/process.ts";
 
 const EVERYWHERE = { HTTP__HOST: "0.0.0.0", ACCESS__TOKEN: "" };
 
@@ -185,7 +185,6 @@ it("nodes that start together show one admin token, and share all credentials", 
   assert.equal((await ask(b, "/jobs", { method: "POST", token, body: { task: "work" } })).status, 200);
   assert.equal((await ask(b, "/queues/x/pause", { method: "POST", token })).status, 403);
 
-  const revokedAt = performance.now();
   assert.equal(
     (await ask(a, `/tokens/${made["id"] as string}`, { method: "DELETE", token: admin })).status,
     200,
@@ -194,8 +193,6 @@ it("nodes that start together show one admin token, and share all credentials", 
   await eventually("the other node to know", async () =>
     (await ask(b, "/status", { token })).status === 401 ? true : null,
   );
-  const tookMs = performance.now() - revokedAt;
-  assert.ok(tookMs < 5_000, `${Math.round(tookMs)} ms`);
 
   const ann = { name: "ann", password: "one password for all", permission: "operate" };
   assert.equal((await ask(a, "/users", { method: "POST", token: admin, body: ann })).status, 201);
@@ -218,6 +215,7 @@ it("nodes that start together show one admin token, and share all credentials", 
   assert.equal(past.code, 0, past.err);
   assert.equal((await ask(b, "/tokens", { token: past.out.trim() })).status, 200);
 
+  assert.deepEqual(tokens(), [admin], "no second one was shown later");
   const kept = JSON.stringify(await cluster.sql("SELECT * FROM baton.credential"));
   for (const secret of [admin, token, ann.password, cookie.split("=")[1]!, past.out.trim()])
     assert.ok(!kept.includes(secret), "only hashes are kept");

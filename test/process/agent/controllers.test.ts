@@ -2,11 +2,13 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { before, describe, it } from "node:test";
-import { systemClock } from "../../../src/platform/clock.ts";
 import type { TestCluster } from "../../support/cluster.ts";
 import { atEnd, suiteScope } from "../../support/node-cleanup.ts";
 import { AgentProcess } from "../../support/process-agent.ts";
+import { dataDirectory } from "../../support/process-node.ts";
 import { killLeader, openControllers, submitTo, urlsOf } from "../../support/real-controllers.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { eventually } from "../../support/wait.ts";
@@ -87,17 +89,22 @@ describe("an agent of two controllers", () => {
       : [];
     for (const id of squares) await leader.jobWhen(id, ({ progress }) => progress !== null && progress > 0);
     const work = (ms: number) => ({ task: "work", payload: { ms } });
-    const long = await submitTo(
-      leader,
-      Array.from({ length: 5 }, () => work(4_000)),
-    );
+    const directory = await dataDirectory(t);
+    const [ledger, until] = [join(directory, "ledger"), join(directory, "led again")];
+    const held = Array.from({ length: 5 }, () => ({ task: "work", payload: { ledger, until } }));
+    const long = await submitTo(leader, held);
     const short = await submitTo(
       leader,
       Array.from({ length: 40 }, (_, n) => work(n * 10)),
     );
     for (const id of long) await leader.processing(id);
-    await systemClock.sleep(500); // the store knows of a lease before the agent does
+    // The store knows of a lease before the agent does.
+    await eventually("all of them to be begun", () => {
+      const begun = readFileSync(ledger, "utf8");
+      return long.every((id) => begun.includes(id));
+    });
     const next = await killLeader(cluster);
+    writeFileSync(until, "");
     for (const id of [...long, ...short]) {
       const job = await next.jobWhen(id, ({ status }) => status === "completed");
       const counted = [job.attempts, job.interruptions, job.crashes, job.failures];

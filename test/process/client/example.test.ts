@@ -5,7 +5,7 @@ import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { QUICK, TestCluster } from "../../support/cluster.ts";
 import { eventually } from "../../support/wait.ts";
-import { script } from "../../support/script.ts";
+import { script } from "../../support/process.ts";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const PATTERNS = fileURLToPath(new URL("../../../examples/patterns/tasks", import.meta.url));

@@ -7,7 +7,9 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { atEnd } from "../../support/node-cleanup.ts";
-import { BIN, dataDirectory } from "../../support/process-node.ts";
+import { dataDirectory } from "../../support/process-node.ts";
+import { BIN } from "../../support/process.ts";
+import { eventually } from "../../support/wait.ts";
 import { runCli } from "../../unit/cli/run-cli.ts";
 import { agentOf, ControllerProcess, isAlive, untilGone } from "./world.ts";
 
@@ -54,7 +56,7 @@ describe("a node-controller alone", () => {
     const { controller } = first.report()!;
     first.child.kill("SIGKILL");
     await first.exited;
-    await untilGone([controller.pid!], 2_000);
+    await untilGone([controller.pid!]);
     const third = await ControllerProcess.start(t, { data: first.data });
     assert.notEqual((await third.leading()).incarnation, incarnation);
   });
@@ -67,17 +69,17 @@ describe("a node-controller alone", () => {
       stdio: ["ignore", "ignore", "ignore", "ipc"],
     });
     atEnd(t, () => child.kill("SIGKILL"));
-    const exited = new Promise((resolve) => child.once("exit", (_code, signal) => resolve(signal)));
-    assert.equal(await Promise.race([exited, systemClock.sleep(10_000)]), "SIGKILL");
+    const signal = await eventually("it to end", () => child.signalCode, 60_000);
+    assert.equal(signal, "SIGKILL");
     assert.equal(existsSync(join(data, "baton.db")), false, "it has not become a node");
   });
 
-  it("killed with -9 leaves nobody behind within 2 s, not even a controller that stands still", async (t) => {
+  it("killed with -9 leaves nobody behind, not even a controller that stands still", async (t) => {
     const node = await ControllerProcess.start(t);
     const pid = (await node.leading()).controller.pid!;
     process.kill(pid, "SIGSTOP");
     node.child.kill("SIGKILL");
-    t.diagnostic(`gone after ${(await untilGone([pid], 2_000)).toFixed(0)} ms`);
+    t.diagnostic(`gone after ${(await untilGone([pid])).toFixed(0)} ms`);
     const shown = await runCli(["controller", "status", "--data", node.data, "-o", "json"]);
     assert.equal(shown.code, 1);
     assert.equal((JSON.parse(shown.out) as { controller: { pid: null } }).controller.pid, null);

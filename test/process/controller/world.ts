@@ -1,14 +1,14 @@
 /** Real node-controllers: `baton controller` in processes of their own, with whatever they start. */
 
 import assert from "node:assert/strict";
-import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { systemClock } from "../../../src/platform/clock.ts";
 import type { ChildReport, SupervisorReport } from "../../../src/supervisor/supervisor-report.ts";
 import { atEnd, type Scope } from "../../support/node-cleanup.ts";
-import { BIN, COMPILED, dataDirectory, TASKS, type Exit } from "../../support/process-node.ts";
+import { dataDirectory, TASKS } from "../../support/process-node.ts";
+import { BIN, environmentOf, TestProcess } from "../../support/process.ts";
 import { eventually } from "../../support/wait.ts";
 
 const AGENT = fileURLToPath(new URL("agent.mjs", import.meta.url));
@@ -29,17 +29,12 @@ export interface LogLine {
   readonly [field: string]: unknown;
 }
 
-export class ControllerProcess {
-  readonly child: ChildProcess;
-  readonly exited: Promise<Exit>;
+export class ControllerProcess extends TestProcess {
   readonly data: string;
   readonly name: string;
-  #out = "";
-  #err = "";
 
   private constructor(data: string, options: WorldOptions) {
-    this.data = data;
-    this.name = options.name ?? "solo";
+    const name = options.name ?? "solo";
     const agent = [process.execPath, AGENT, data, "{name}", options.agent ?? "plain", "{urls}"];
     const settings = {
       LOG__FORMAT: "json",
@@ -48,21 +43,11 @@ export class ControllerProcess {
       CONTROLLER__RESTART_MAX: "800ms",
       ...options.settings,
     };
-    const own = ["--data", data, "--name", this.name, "--port", "0"];
-    this.child = spawn(process.execPath, [BIN, "controller", ...own, ...(options.args ?? [])], {
-      env: {
-        PATH: process.env["PATH"],
-        NODE_COMPILE_CACHE: COMPILED,
-        ...Object.fromEntries(Object.entries(settings).map(([key, value]) => [`BATON_${key}`, value])),
-      },
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-    this.child.stdout!.setEncoding("utf8").on("data", (text: string) => (this.#out += text));
-    this.child.stderr!.setEncoding("utf8").on("data", (text: string) => (this.#err += text));
-    // Not "close": children that live on would hold the pipes open, and that is what is looked for.
-    this.exited = new Promise((resolve) =>
-      this.child.once("exit", (code, signal) => resolve({ code, signal })),
-    );
+    const args = ["--data", data, "--name", name, "--port", "0", ...(options.args ?? [])];
+    const environment = environmentOf(settings);
+    super(process.execPath, [BIN, "controller", ...args], { environment, leavesChildren: true });
+    this.data = data;
+    this.name = name;
   }
 
   static async start(t: Scope, options: WorldOptions = {}): Promise<ControllerProcess> {
@@ -70,19 +55,10 @@ export class ControllerProcess {
     atEnd(t, async () => {
       // Whatever it leaves behind is a defect that other tests look for; here it is only cleaned up.
       const pids = started.#pids();
-      started.child.kill("SIGKILL");
-      await started.exited;
+      await started[Symbol.asyncDispose]();
       for (const pid of pids) endProcess(pid);
     });
     return started;
-  }
-
-  get stderr(): string {
-    return this.#err;
-  }
-
-  get pid(): number {
-    return this.child.pid!;
   }
 
   /** As it stands in the file; null before there is one of this life. */
@@ -102,7 +78,7 @@ export class ControllerProcess {
       },
       withinMs,
     ).catch((error: unknown) => {
-      throw new Error(`${String(error)}\n${JSON.stringify(this.report())}\n${this.#out}\n${this.#err}`);
+      throw new Error(`${String(error)}\n${JSON.stringify(this.report())}\n${this.output}`);
     });
   }
 
@@ -123,7 +99,7 @@ export class ControllerProcess {
   }
 
   log(msg: string): LogLine[] {
-    return this.#out
+    return this.stdout
       .split("\n")
       .filter((line) => line.startsWith("{"))
       .map((line) => JSON.parse(line) as LogLine)
@@ -162,14 +138,10 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** How long it took until all of them were gone. */
-export async function untilGone(pids: readonly number[], withinMs: number): Promise<number> {
+/** How long it took until all of them were gone. Two seconds are enough on a machine that has nothing else to do. */
+export async function untilGone(pids: readonly number[]): Promise<number> {
   const from = systemClock.monotonic();
-  await eventually(
-    `the end of ${pids.filter(isAlive).join(", ")}`,
-    async () => pids.every((pid) => !isAlive(pid)) || null,
-    withinMs,
-  );
+  await eventually(`the end of ${pids.join(", ")}`, () => pids.every((pid) => !isAlive(pid)), 10_000);
   return systemClock.monotonic() - from;
 }
 

@@ -1,21 +1,22 @@
 /** Nodes that are asked to drain, or told to stop. */
 
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { baton } from "../../support/baton-command.ts";
+import { baton } from "../../support/process.ts";
 import { LONG_LEASES, QUICK, roleOf, TestCluster } from "../../support/cluster.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
-import type { NodeProcess } from "../../support/process-node.ts";
+import { dataDirectory, type NodeProcess } from "../../support/process-node.ts";
 import { eventually } from "../../support/wait.ts";
-
-/** Nothing here waits for the end of a lease, and a busy machine must not end one. */
 
 describe("a node of a cluster that leaves work to the others", () => {
   const suite = suiteScope();
   let cluster: TestCluster;
 
   before(async () => {
+    // Nothing here waits for the end of a lease, and a busy machine must not end one.
     const settings = { ...QUICK, ...LONG_LEASES, DRAIN__TIMEOUT: "60s", DRAIN__CLEANUP: "1s" };
     cluster = await TestCluster.open(suite, { settings });
     await cluster.startWithQueues("ada", "bob");
@@ -29,9 +30,10 @@ describe("a node of a cluster that leaves work to the others", () => {
   it("asked to drain through another node: what runs ends there, nothing new begins, leadership moves; resumed, it works again", async (t) => {
     const { name, node, epoch } = await cluster.leader();
     const through = other(name);
-    const running = await cluster.begunBy(name, { task: "work", payload: { ms: 2_000 } });
+    const until = join(await dataDirectory(t), "drained");
+    const running = await cluster.begunBy(name, { task: "work", payload: { until } });
     const startedAt = systemClock.monotonic();
-    const draining = baton(through, "node", "drain", name, "--timeout", "20s");
+    const draining = baton(through, "node", "drain", name, "--timeout", "60s");
     const refused = await eventually("it to refuse new work", async () => {
       const answer = await node.post("/jobs", { task: "work", payload: { ms: 0 } });
       return answer.status === 503 ? answer : null;
@@ -59,6 +61,7 @@ describe("a node of a cluster that leaves work to the others", () => {
       payload: { ms: 0 },
     });
 
+    await writeFile(until, "");
     const drained = await draining;
     assert.equal(drained.code, 0, drained.err);
     assert.match(drained.out, new RegExp(`${name} is drained`));
@@ -68,7 +71,7 @@ describe("a node of a cluster that leaves work to the others", () => {
       ["completed", name, 1, 0],
     );
     for (const { job_id } of meanwhile) {
-      const { job } = await through.client.wait(job_id, { timeoutMs: 10_000 });
+      const { job } = await through.client.wait(job_id, { timeoutMs: 30_000 });
       assert.equal(job.status, "completed");
       assert.notEqual(job.worker, name);
     }
@@ -77,7 +80,7 @@ describe("a node of a cluster that leaves work to the others", () => {
 
     const resumed = await baton(through, "node", "resume", name);
     assert.equal(resumed.code, 0, resumed.err);
-    const { job } = await through.client.wait(waiting, { timeoutMs: 10_000 });
+    const { job } = await through.client.wait(waiting, { timeoutMs: 30_000 });
     assert.deepEqual([job.status, job.worker], ["completed", name]);
     await eventually("it to be ready", async () =>
       (await node.call("/readyz")).status === 200 ? true : null,

@@ -1,8 +1,6 @@
 /** How a cluster begins: cold, half-way, and beside another version (S17, S107). */
 
 import assert from "node:assert/strict";
-import { spawn, type ChildProcess } from "node:child_process";
-import { createInterface } from "node:readline";
 import { before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { Client } from "pg";
@@ -13,7 +11,8 @@ import { openStore } from "../../../src/store/open-store.ts";
 import { QUICK, roleOf, TestCluster } from "../../support/cluster.ts";
 import { atEnd, suiteScope, type Scope } from "../../support/node-cleanup.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
-import { COMPILED, TASKS } from "../../support/process-node.ts";
+import { TASKS } from "../../support/process-node.ts";
+import { environmentOf, script, type TestProcess } from "../../support/process.ts";
 import { eventually } from "../../support/wait.ts";
 
 const CROWD = fileURLToPath(new URL("../../support/node-crowd.ts", import.meta.url));
@@ -29,37 +28,26 @@ async function crowd(
   url: string,
   names: readonly string[],
 ): Promise<{ name: string; url: string }[]> {
-  const child = spawn(process.execPath, [CROWD, ...names], {
-    env: {
-      PATH: process.env["PATH"],
-      NODE_COMPILE_CACHE: COMPILED,
-      BATON_STORE: url,
-      BATON_TASKS: TASKS,
-      BATON_HTTP__PORT: "0",
-      BATON_POSTGRES__CONNECTIONS: "2",
-      BATON_WORKER__CONCURRENCY: "2",
-    },
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
-  atEnd(t, async () => {
-    child.kill("SIGKILL");
-    await ended;
-  });
-  const nodes: { name: string; url: string }[] = [];
-  const lines = createInterface({ input: child.stdout });
-  for await (const line of lines) {
-    nodes.push(JSON.parse(line) as { name: string; url: string });
-    if (nodes.length === names.length) break;
-  }
-  assert.equal(nodes.length, names.length, "all of them have started");
-  return nodes;
+  const settings = {
+    STORE: url,
+    TASKS,
+    HTTP__PORT: "0",
+    POSTGRES__CONNECTIONS: "2",
+    WORKER__CONCURRENCY: "2",
+  };
+  const nodes = script(CROWD, names, { environment: environmentOf(settings) });
+  atEnd(t, () => nodes[Symbol.asyncDispose]());
+  const [lines] = await nodes.told(new RegExp(`(?:\\{.*\\}\\n){${names.length}}`));
+  return lines
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as { name: string; url: string });
 }
 
 /** A process that has begun to make the tables, and goes on. */
-async function migrating(t: Scope, url: string, schema: string): Promise<ChildProcess> {
-  const child = spawn(process.execPath, [MIGRATOR, url, schema], { stdio: ["ignore", "ignore", "inherit"] });
-  atEnd(t, () => void child.kill("SIGKILL"));
+async function migrating(t: Scope, url: string, schema: string): Promise<TestProcess> {
+  const migrator = script(MIGRATOR, [url, schema]);
+  atEnd(t, () => migrator[Symbol.asyncDispose]());
   const watch = new Client({ connectionString: url });
   await watch.connect();
   try {
@@ -77,7 +65,7 @@ async function migrating(t: Scope, url: string, schema: string): Promise<ChildPr
   } finally {
     await watch.end();
   }
-  return child;
+  return migrator;
 }
 
 /** Makes what is missing of the tables, as the start of a node does. */
@@ -156,7 +144,7 @@ describe("a cluster begins", () => {
       schemas.map(async (schema, n) => {
         const migrator = await migrating(t, cluster.url, schema);
         await systemClock.sleep((n + Math.random()) * 150);
-        migrator.kill("SIGKILL");
+        await migrator.kill();
         const [found] = await cluster.sql(`SELECT to_regclass('${schema}.migration') IS NOT NULL AS there`);
         return found!["there"] === true ? (await cluster.sql(MIGRATIONS.replace("baton", schema))).length : 0;
       }),

@@ -7,7 +7,6 @@ import assert from "node:assert/strict";
 import { afterEach, before, describe, it } from "node:test";
 import type { JobBody } from "../../../src/client/baton-client.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { baton } from "../../support/baton-command.ts";
 import { QUICK, TestCluster } from "../../support/cluster.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import type { NodeProcess } from "../../support/process-node.ts";
@@ -57,10 +56,6 @@ describe("three nodes that push jobs over the database alone", () => {
     return (await node.client.submitMany(jobs)).map(({ job_id }) => job_id);
   }
 
-  async function ready(node: NodeProcess): Promise<void> {
-    await eventually("it to be ready", async () => (await node.call("/readyz")).status === 200);
-  }
-
   /** Each runs, and a node owns it. */
   function running(ids: readonly string[], node = anybody()): Promise<JobBody[]> {
     return Promise.all(
@@ -88,35 +83,6 @@ describe("three nodes that push jobs over the database alone", () => {
       "SELECT (SELECT count(*)::int FROM baton.live) AS live, (SELECT count(*)::int FROM baton.message) AS messages",
     );
     assert.deepEqual(left, { live: 0, messages: 0 });
-  });
-
-  it("a drain of the leader, which owns and runs jobs: they run to their end, under other owners", async () => {
-    const { name, node, epoch } = await cluster.leader();
-    const through = anybody(name);
-    const ids = await submit(MOST, { ms: 3_000 });
-    const jobs = await running(ids);
-    const mine = jobs.filter((job) => job.owner === name);
-    assert.ok(mine.length > 0 && jobs.some((job) => job.worker === name), "it owns some and runs some");
-    const drained = await baton(through, "node", "drain", name, "--watch", "--timeout", "25s");
-    assert.equal(drained.code, 0, drained.err);
-    assert.match(drained.out, new RegExp(`${name} is drained.* 0 orphaned`));
-    for (const { job_id, worker } of jobs) {
-      const { job } = await through.client.wait(job_id, { timeoutMs: 10_000 });
-      assert.deepEqual(
-        [job.status, job.worker, job.attempts, job.job_epoch, job.interruptions],
-        ["completed", worker, 1, 1, 0],
-      );
-    }
-    const next = await cluster.leader();
-    assert.ok(next.name !== name && next.epoch > epoch);
-    assert.equal(node.child.exitCode, null);
-    assert.equal((await baton(through, "node", "resume", name)).code, 0);
-    await ready(node);
-    const again = await running(await submit(MOST, {}, "hold"));
-    assert.ok(
-      again.some(({ worker }) => worker === name),
-      "it runs jobs again",
-    );
   });
 
   it("cancels that race ends: each job has one end, the same on every node", async () => {

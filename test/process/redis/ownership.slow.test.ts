@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { afterEach, before, describe, it } from "node:test";
 import type { JobBody } from "../../../src/client/baton-client.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { baton } from "../../support/baton-command.ts";
+import { baton } from "../../support/process.ts";
 import { QUICK, TestCluster } from "../../support/cluster.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import type { NodeProcess } from "../../support/process-node.ts";

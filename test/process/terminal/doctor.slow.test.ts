@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { baton } from "../../support/baton-command.ts";
+import { baton } from "../../support/process.ts";
 import { TestCluster } from "../../support/cluster.ts";
 import { EtcdServer } from "../../support/etcd-server.ts";
 import { atEnd, suiteScope } from "../../support/node-cleanup.ts";

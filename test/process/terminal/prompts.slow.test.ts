@@ -5,7 +5,8 @@ import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import { suiteScope } from "../../support/node-cleanup.ts";
-import { BIN, COMPILED, dataDirectory, NodeProcess } from "../../support/process-node.ts";
+import { dataDirectory, NodeProcess } from "../../support/process-node.ts";
+import { BIN, COMPILED } from "../../support/process.ts";
 import { NO_PTY, Pty } from "../../support/pty.ts";
 import { eventually } from "../../support/wait.ts";
 

@@ -2,11 +2,11 @@
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { roleOf, type RoleBody } from "../../support/cluster.ts";
-import { BIN, COMPILED } from "../../support/process-node.ts";
+import { freePort } from "../../support/free-port.ts";
+import { BIN, COMPILED } from "../../support/process.ts";
 import { eventually } from "../../support/wait.ts";
 import { Member } from "./member.ts";
 import {
@@ -61,8 +61,6 @@ const SETTINGS: Readonly<Record<string, string>> = {
   DRAIN__CLEANUP: "1s",
   LOG__FORMAT: "json",
 };
-/** Below those that systems give to whoever wants any: in an hour, a node that is down would find its own taken. */
-const PORTS = { from: 20_000, to: 31_000 };
 
 export class Fleet {
   readonly nodes: readonly Member[];
@@ -96,7 +94,7 @@ export class Fleet {
     const log = (name: string): string => join(directory, `${name}.log`);
     const nodes: Member[] = [];
     for (const name of NODES) {
-      const port = await freeLowPort(chance);
+      const port = await freePort();
       const data = join(directory, name);
       const flags = ["--name", name, "--data", data, "--port", String(port), "--tasks", TASKS];
       nodes.push(
@@ -216,16 +214,4 @@ function pythonProgram(): string | null {
     encoding: "utf8",
   });
   return status === 0 ? stdout.trim() : null;
-}
-
-async function freeLowPort(chance: () => number): Promise<number> {
-  for (;;) {
-    const port = PORTS.from + Math.floor(chance() * (PORTS.to - PORTS.from));
-    const free = await new Promise<boolean>((resolve) => {
-      const server = createServer();
-      server.once("error", () => resolve(false));
-      server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
-    });
-    if (free) return port;
-  }
 }

@@ -5,7 +5,7 @@ import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../../src/platform/clock.ts";
 import type { SupervisorReport } from "../../../src/supervisor/supervisor-report.ts";
-import type { Exit } from "../../support/process-node.ts";
+import type { Exit } from "../../support/process.ts";
 
 export interface MemberOptions {
   readonly name: string;

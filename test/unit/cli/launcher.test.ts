@@ -5,14 +5,14 @@ import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
-import { COMPILED } from "../../support/process-node.ts";
+import { BIN as bin, COMPILED, type TestProcess } from "../../support/process.ts";
 import { fakeNode, JOB_ID, jobBody } from "./fake-node.ts";
-import { baton as start, bin, olderNode as older, type Running, runtimes } from "./process.ts";
+import { baton as start, olderNode as older, runtimes } from "./process.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "baton-launcher-"));
 after(() => rmSync(directory, { recursive: true, force: true }));
 
-function baton(runtime: string, args: readonly string[]): Running {
+function baton(runtime: string, args: readonly string[]): TestProcess {
   return start(args, { runtime, cwd: directory });
 }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
-import { COMPILED } from "../../support/process-node.ts";
+import { COMPILED } from "../../support/process.ts";
 import { fakeNode } from "./fake-node.ts";
 
 const BIN = fileURLToPath(new URL("../../../bin/baton.mjs", import.meta.url));

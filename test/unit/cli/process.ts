@@ -1,12 +1,9 @@
 /** The command line as a real process, for tests that need signals, exit codes or another Node. */
 
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { COMPILED } from "../../support/process-node.ts";
-
-export const bin = fileURLToPath(new URL("../../../bin/baton.mjs", import.meta.url));
+import { BIN, TestProcess } from "../../support/process.ts";
 
 /** One below 24.16, as the system's is on many machines; null if there is none. */
 export const olderNode = findOlderNode();
@@ -27,56 +24,13 @@ function findOlderNode(): string | null {
   return null;
 }
 
-export interface Ended {
-  readonly code: number | null;
-  readonly signal: string | null;
-  readonly out: string;
-  readonly err: string;
-}
-
-export interface Running extends AsyncDisposable {
-  readonly child: ChildProcess;
-  readonly ended: Promise<Ended>;
-  /** The first match in what was written to stderr, now or later. Rejects if the process ends without it. */
-  errMatch(pattern: RegExp): Promise<RegExpExecArray>;
-}
-
 export interface BatonOptions {
   readonly cwd: string;
   readonly environment?: Readonly<Record<string, string>>;
   readonly runtime?: string;
 }
 
-/** Killed, if it still runs, when the test lets go of it. */
-export function baton(args: readonly string[], options: BatonOptions): Running {
-  const child = spawn(options.runtime ?? process.execPath, [bin, ...args], {
-    cwd: options.cwd,
-    env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: COMPILED, ...options.environment },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  let out = "";
-  let err = "";
-  child.stdout.on("data", (part: Buffer) => (out += part.toString()));
-  child.stderr.on("data", (part: Buffer) => (err += part.toString()));
-  const ended = new Promise<Ended>((resolve) => {
-    child.on("close", (code, signal) => resolve({ code, signal, out, err }));
-  });
-  return {
-    child,
-    ended,
-    errMatch: (pattern) =>
-      new Promise((resolve, reject) => {
-        const look = (): void => {
-          const match = pattern.exec(err);
-          if (match) resolve(match);
-        };
-        look();
-        child.stderr.on("data", look);
-        child.on("close", () => reject(new Error(`ended without ${pattern}: ${err}`)));
-      }),
-    async [Symbol.asyncDispose]() {
-      child.kill("SIGKILL");
-      await ended;
-    },
-  };
+export function baton(args: readonly string[], options: BatonOptions): TestProcess {
+  const { runtime = process.execPath, ...command } = options;
+  return new TestProcess(runtime, [BIN, ...args], command);
 }

@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { before, describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 import { AccessWorld, ADMIN } from "./access-world.ts";
 import { appOf, FakeNode } from "./fake-node.ts";
 

@@ -5,7 +5,7 @@ import { it } from "node:test";
 import type { JobId } from "../../../src/core/ids.ts";
 import { defineTask } from "../../../src/jobs/tasks/task.ts";
 import { finished, nodeHere, submit } from "../../support/node-here.ts";
-import { eventually } from "../../support/process-node.ts";
+import { eventually } from "../../support/wait.ts";
 
 interface Scaling {
   readonly desired_workers: number;

@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, beforeEach, describe, it } from "node:test";
 import { systemClock } from "../../../../src/platform/clock.ts";
-import { baton, type Running, runtimes } from "../process.ts";
+import { baton, runtimes } from "../process.ts";
+import type { TestProcess } from "../../../support/process.ts";
 import { runCli } from "../run-cli.ts";
 
 const root = mkdtempSync(join(tmpdir(), "baton-start-"));
@@ -22,12 +23,12 @@ beforeEach(() => {
   );
 });
 
-function start(args: readonly string[] = [], runtime?: string): Running {
+function start(args: readonly string[] = [], runtime?: string): TestProcess {
   return baton(["start", "--name", "node-1", "--tasks", "tasks", ...args], { cwd, runtime });
 }
 
-async function urlOf(node: Running): Promise<string> {
-  return (await node.errMatch(/listening on (\S+)/))[1]!;
+async function urlOf(node: TestProcess): Promise<string> {
+  return (await node.told(/listening on (\S+)/))[1]!;
 }
 
 async function listen(port: number): Promise<AsyncDisposable & { port: number }> {
@@ -52,7 +53,7 @@ for (const [name, runtime] of runtimes) {
       it("runs jobs, says what to try, and ends with 0 after SIGTERM", async () => {
         await using node = start(["--port", "0"], runtime!);
         const url = await urlOf(node);
-        await node.errMatch(/try: baton submit greet '\{\}' --wait --url http:/);
+        await node.told(/try: baton submit greet '\{\}' --wait --url http:/);
         const submitted = await runCli(["submit", "greet", '{"name":"you"}', "--wait", "--url", url], {
           clock: systemClock,
         });
@@ -74,9 +75,7 @@ describe("baton start", () => {
     // If somebody else has it already, it is in use all the same.
     await using _ = await listen(8420).catch(() => listen(0));
     await using node = start();
-    const [, port] = await node.errMatch(
-      /port 8420 is in use, taking (\d+) instead \(choose one with --port\)/,
-    );
+    const [, port] = await node.told(/port 8420 is in use, taking (\d+) instead \(choose one with --port\)/);
     assert.equal(await urlOf(node), `http://127.0.0.1:${port}`);
   });
 
@@ -86,7 +85,7 @@ describe("baton start", () => {
     await reserved[Symbol.asyncDispose]();
     const args = ["--host", "0.0.0.0", "--nodes", `node-1=http://127.0.0.1:${port}`, "--insecure"];
     await using node = start(args);
-    await node.errMatch(
+    await node.told(
       /^WARNING INSECURE: cluster\.secret is missing, and http\.host 0\.0\.0\.0 can be reached/m,
     );
     assert.equal(await urlOf(node), `http://127.0.0.1:${port}`);
