@@ -134,7 +134,7 @@ export class Witness {
   /** Runs that go on. */
   running(limit: number): Promise<Claim[]> {
     return this.sql<Claim>(`
-      SELECT ${CLAIM} ${CLAIMED} AND l.running AND w.job_epoch = l.job_epoch
+      SELECT ${CLAIM} ${CLAIMED} AND l.started_at IS NOT NULL AND w.job_epoch = l.job_epoch
         AND w.n >= (SELECT max(n) - ${RECENT} FROM audit.wrote) ORDER BY w.n DESC LIMIT ${limit}`);
   }
 
