@@ -73,11 +73,7 @@ describe("a node that gets SIGTERM", () => {
       const job = await next.processing(id);
       assert.deepEqual([job.failures, job.interruptions, job.crashes], [0, 1, 0]);
     }
-    const { logs } = await next.client.logs(followed);
-    assert.deepEqual(
-      logs.map(({ message }) => message),
-      ["holding", "told: drain", "holding"],
-    );
+    assert.deepEqual(await next.lines(followed), ["holding", "told: drain", "holding"]);
     assert.equal((await next.client.job(never)).status, "scheduled");
   });
 });

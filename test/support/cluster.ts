@@ -200,6 +200,12 @@ export async function roleOf(node: { readonly url: string }, withinMs = 300): Pr
   }
 }
 
+export interface CallersOptions {
+  readonly count?: number;
+  readonly pauseMs?: number;
+  readonly payload?: () => unknown;
+}
+
 /** Callers that submit to whichever node answers, and remember what was acknowledged and which keys are in doubt. */
 export class Callers {
   readonly acknowledged = new Set<string>();
@@ -209,16 +215,27 @@ export class Callers {
   #stopped = false;
   #abandoned = false;
   readonly #nodes: () => readonly NodeProcess[];
-  readonly #task: () => { task: string; payload: unknown };
-  #loops: Promise<void>[] = [];
+  readonly #payload: () => unknown;
+  readonly #loops: readonly Promise<void>[];
 
-  constructor(nodes: () => readonly NodeProcess[], task: () => { task: string; payload: unknown }) {
-    this.#nodes = nodes;
-    this.#task = task;
+  private constructor({ nodes }: Pick<TestCluster, "nodes">, options: CallersOptions) {
+    const { count = 6, pauseMs = 20, payload = () => ({ ms: 5 }) } = options;
+    this.#nodes = () => [...nodes.values()];
+    this.#payload = payload;
+    this.#loops = Array.from({ length: count }, (_, n) => this.#submit(n, pauseMs));
   }
 
-  start(count: number, pauseMs: number): void {
-    this.#loops = Array.from({ length: count }, (_, n) => this.#submit(n, pauseMs));
+  /** From now on all nodes of the cluster have work, until the test stops them or ends. */
+  static start(t: Scope, cluster: Pick<TestCluster, "nodes">, options: CallersOptions = {}): Callers {
+    const callers = new Callers(cluster, options);
+    atEnd(t, () => callers.#abandon());
+    return callers;
+  }
+
+  /** The load goes on, and is served. */
+  async more(count = 40): Promise<void> {
+    const before = this.acknowledged.size;
+    await eventually("more work to be taken", () => this.acknowledged.size > before + count);
   }
 
   async stop(): Promise<void> {
@@ -227,7 +244,7 @@ export class Callers {
   }
 
   /** For the end of a test that failed: nobody waits any more for what was not acknowledged. */
-  async abandon(): Promise<void> {
+  async #abandon(): Promise<void> {
     this.#abandoned = true;
     await this.stop();
   }
@@ -236,7 +253,7 @@ export class Callers {
   async #submit(n: number, pauseMs: number): Promise<void> {
     for (let turn = n; !this.#stopped;) {
       const key = `key-${++this.#keys}`;
-      const body = JSON.stringify({ ...this.#task(), idempotency_key: key });
+      const body = JSON.stringify({ task: "work", payload: this.#payload(), idempotency_key: key });
       while (!this.#abandoned) {
         const nodes = this.#nodes();
         const node = nodes[turn++ % nodes.length];

@@ -1,10 +1,9 @@
 /** For tests in which the database fails: who says meanwhile that it leads, what callers are told, and what must be left. */
 
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
 import { systemClock } from "../../src/platform/clock.ts";
-import { assertAllDone, Callers, roleOf, type TestCluster } from "./cluster.ts";
-import { atEnd } from "./node-cleanup.ts";
+import { assertAllDone, Callers, type CallersOptions, type TestCluster } from "./cluster.ts";
+import type { Scope } from "./node-cleanup.ts";
 import type { NodeProcess } from "./process-node.ts";
 import { Scrape } from "./prometheus-text.ts";
 import { eventually } from "./wait.ts";
@@ -25,71 +24,14 @@ export const SHORT_LEASES = {
 };
 export const LEASE_MS = 2_000;
 
-/** A node said of itself that it leads, at some time between these two. */
-interface Sighting {
-  readonly name: string;
-  readonly epoch: number;
-  readonly asked: number;
-  readonly told: number;
-}
-
-/** Asks every node, again and again, whether it leads. */
-export class LeaderWatch {
-  readonly #cluster: TestCluster;
-  readonly #sightings: Sighting[] = [];
-  readonly #loops: Promise<void>[];
-  #stopped = false;
-
-  constructor(t: TestContext, cluster: TestCluster) {
-    this.#cluster = cluster;
-    atEnd(t, () => (this.#stopped = true));
-    this.#loops = [...cluster.nodes].map(([name, node]) => this.#follow(name, node));
-  }
-
-  /** Those that were asked after that time, on the monotonic clock, and had answered before the other. */
-  between(from: number, to: number): readonly Sighting[] {
-    return this.#sightings.filter(({ asked, told }) => asked >= from && told <= to);
-  }
-
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    await Promise.all(this.#loops);
-    const holders = new Map<number, string>();
-    for (const { name, epoch } of this.#sightings) {
-      assert.equal(holders.get(epoch) ?? name, name, `two nodes led under epoch ${epoch}`);
-      holders.set(epoch, name);
-    }
-  }
-
-  async #follow(name: string, node: NodeProcess): Promise<void> {
-    while (!this.#stopped && this.#cluster.nodes.has(name)) {
-      const asked = systemClock.monotonic();
-      const role = await roleOf(node);
-      if (role?.role === "LEADER") {
-        this.#sightings.push({ name, epoch: role.leader_epoch!, asked, told: systemClock.monotonic() });
-      }
-      await systemClock.sleep(25);
-    }
-  }
-}
-
-/** Callers of all nodes, once some of their work is done. */
+/** With callers of all nodes, once some of their work is done. */
 export async function underLoad(
-  t: TestContext,
+  t: Scope,
   cluster: TestCluster,
-  {
-    callers: count = 6,
-    pauseMs = 20,
-    payload = { ms: 2 },
-  }: { callers?: number; pauseMs?: number; payload?: { ms: number; ledger?: string } } = {},
+  options: CallersOptions = {},
 ): Promise<Callers> {
-  const callers = new Callers(
-    () => [...cluster.nodes.values()],
-    () => ({ task: "work", payload }),
-  );
-  atEnd(t, () => callers.abandon());
-  callers.start(count, pauseMs);
-  await eventually("some work to be done", async () => callers.acknowledged.size > 5 * count || null);
+  const callers = Callers.start(t, cluster, options);
+  await callers.more();
   return callers;
 }
 

@@ -5,19 +5,19 @@ import { systemClock } from "../../src/platform/clock.ts";
 import { roleOf } from "./cluster.ts";
 import { atEnd, type Scope } from "./node-cleanup.ts";
 
-/** A stretch of time in which a node certainly believed that it leads. */
-interface Claim {
+/** A node said of itself that it leads, at some time between these two. */
+interface Sighting {
   readonly name: string;
   readonly epoch: number;
-  readonly from: number;
-  until: number;
+  readonly asked: number;
+  readonly told: number;
 }
 
 const LOOK_MS = 15;
 
 export class LeaderClaims {
   readonly #nodes: () => ReadonlyMap<string, { readonly url: string }>;
-  readonly #claims: Claim[] = [];
+  readonly #sightings: Sighting[] = [];
   readonly #over = new AbortController();
   readonly #looking = new Map<string, Promise<void>>();
   readonly #loop: Promise<void>;
@@ -30,13 +30,25 @@ export class LeaderClaims {
 
   /** Who led under which epoch, as far as it was seen. */
   get terms(): ReadonlyMap<number, string> {
-    return new Map(this.#claims.map(({ epoch, name }) => [epoch, name]));
+    return new Map(this.#sightings.map(({ epoch, name }) => [epoch, name]));
+  }
+
+  /** Those that were asked after that time, on the monotonic clock, and had answered before the other. */
+  between(from: number, to: number): readonly Sighting[] {
+    return this.#sightings.filter(({ asked, told }) => asked >= from && told <= to);
   }
 
   /** No epoch had two leaders, and no two nodes believed at the same time that they lead. */
   assertOneAtATime(): void {
-    for (const [n, a] of this.#claims.entries()) {
-      for (const b of this.#claims.slice(0, n).filter(({ name }) => name !== a.name)) {
+    // What it said first and what it said last bound the time in which it certainly believed so, however late the answers came.
+    const terms = [...Map.groupBy(this.#sightings, ({ name, epoch }) => `${name} ${epoch}`).values()];
+    const claims = terms.map((said) => ({
+      ...said[0]!,
+      from: said[0]!.told,
+      until: Math.max(...said.map(({ asked }) => asked)),
+    }));
+    for (const [n, a] of claims.entries()) {
+      for (const b of claims.slice(0, n).filter(({ name }) => name !== a.name)) {
         assert.notEqual(a.epoch, b.epoch, `${a.name} and ${b.name} both led under epoch ${a.epoch}`);
         const bothMs = Math.min(a.until, b.until) - Math.max(a.from, b.from);
         assert.ok(
@@ -61,15 +73,11 @@ export class LeaderClaims {
     }
   }
 
-  /** What it said first and what it says now bound the time in between, however late the answers came. */
   async #look(name: string, node: { readonly url: string }): Promise<void> {
-    const askedAt = systemClock.monotonic();
+    const asked = systemClock.monotonic();
     const role = await roleOf(node);
     if (role?.role !== "LEADER") return;
-    const epoch = role.leader_epoch!;
-    const claim = this.#claims.findLast((one) => one.name === name);
-    if (claim?.epoch === epoch) claim.until = Math.max(claim.until, askedAt);
-    else this.#claims.push({ name, epoch, from: systemClock.monotonic(), until: askedAt });
+    this.#sightings.push({ name, epoch: role.leader_epoch!, asked, told: systemClock.monotonic() });
   }
 
   async #end(): Promise<void> {

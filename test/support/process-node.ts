@@ -113,6 +113,23 @@ export class NodeProcess extends TestProcess {
     return this.jobWhen(id, ({ status }) => status === "processing");
   }
 
+  /** What a job has logged. */
+  async lines(id: string): Promise<string[]> {
+    return (await this.client.logs(id)).logs.map(({ message }) => message);
+  }
+
+  /** What it logs from now on, with its end, as a reader of the stream sees it. */
+  follow(id: string): { readonly lines: readonly string[]; readonly ended: Promise<void> } {
+    const lines: string[] = [];
+    const read = async (): Promise<void> => {
+      for await (const event of this.client.followLogs(id)) {
+        if (event.event === "log") lines.push(event.line.message);
+        else if (event.event === "end") lines.push(`end: ${event.status}`);
+      }
+    };
+    return { lines, ended: read() };
+  }
+
   async allJobs(filter: { task?: string } = {}): Promise<JobSummaryBody[]> {
     const jobs: JobSummaryBody[] = [];
     let cursor: string | undefined;

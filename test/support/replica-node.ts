@@ -15,6 +15,7 @@ import type { Clock } from "../../src/platform/clock.ts";
 import { silentLog, type Log } from "../../src/platform/log.ts";
 import type { Store } from "../../src/store/store.ts";
 import { fakePlatform } from "./fake-platform.ts";
+import { nodeInfo } from "./job-builders.ts";
 import type { MemoryNetwork } from "./memory-network.ts";
 import type { PeerHandler, Transport } from "../../src/transport/transport.ts";
 
@@ -26,24 +27,8 @@ export function urlOf(name: NodeName): string {
   return `http://${name}:1`;
 }
 
-export function nodeInfo(name: NodeName, fields: Partial<NodeInfo> = {}): NodeInfo {
-  return {
-    name,
-    incarnation: "1",
-    url: urlOf(name),
-    hostname: name,
-    address: name,
-    httpPort: 1,
-    roles: ["worker", "scheduler"],
-    capabilities: ["work"],
-    version: "0",
-    status: "active",
-    startedAt: 0,
-    lastSeenAt: 0,
-    alive: true,
-    load: { jobs: 0, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 },
-    ...fields,
-  };
+export function memberInfo(name: NodeName): NodeInfo {
+  return nodeInfo(name, { incarnation: "1", url: urlOf(name) });
 }
 
 export interface ReplicaOptions {
@@ -86,7 +71,7 @@ export class ReplicaNode {
     };
     this.schedules = new ReplicatedSchedules(platform, {
       store: disk,
-      voters: () => members.map((member) => nodeInfo(member)),
+      voters: () => members.map((member) => memberInfo(member)),
       call: (url, request, call) => this.transport.call(url, request, call),
       leadership,
       targets: () => [name],

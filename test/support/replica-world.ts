@@ -12,7 +12,7 @@ import { seededRandom } from "./seeded-random.ts";
 import { memoryStore, type MemoryStore } from "./memory-store.ts";
 import type { FireVerdict, Firing, NotedOccurrence } from "../../src/store/store.ts";
 import { MemoryNetwork } from "./memory-network.ts";
-import { nodeInfo, nodeNames, ReplicaNode, urlOf } from "./replica-node.ts";
+import { memberInfo, nodeNames, ReplicaNode, urlOf } from "./replica-node.ts";
 
 export const SECOND_MS = 1_000;
 
@@ -63,7 +63,7 @@ export class ReplicaWorld {
     }
     const caughtUp = this.#caughtUp;
     const parts: Partial<ReplicatedSchedulesOptions> = {
-      voters: () => this.members.map((member) => nodeInfo(member)),
+      voters: () => this.members.map((member) => memberInfo(member)),
       entry: (member) => this.#entries.get(member) ?? "",
       membership: {
         get caughtUp() {

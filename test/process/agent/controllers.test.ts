@@ -34,11 +34,7 @@ describe("an agent of two controllers", () => {
     assert.equal((await first.terminate()).code, 0);
     const waiting = await node.client.job(id!);
     assert.deepEqual([waiting.status, waiting.failures, waiting.crashes], ["queued", 0, 0]);
-    const { logs } = await node.client.logs(id!);
-    assert.deepEqual(
-      logs.map(({ message }) => message),
-      ["holding", "told: drain"],
-    );
+    assert.deepEqual(await node.lines(id!), ["holding", "told: drain"]);
     const second = AgentProcess.spawn(t, urlsOf(cluster), { name: "agent-2" });
     await node.processing(id!);
     await node.client.cancel(id!, "enough");
@@ -59,11 +55,7 @@ describe("an agent of two controllers", () => {
     assert.equal(done.worker, "snake");
     const { result } = await leader.client.result(counted!);
     assert.deepEqual(result, { words: 6, characters: 18 });
-    const { logs } = await leader.client.logs(counted!);
-    assert.deepEqual(
-      logs.map(({ message }) => message),
-      ["counted 6 words"],
-    );
+    assert.deepEqual(await leader.lines(counted!), ["counted 6 words"]);
     const failed = await leader.jobWhen(refused!, ({ status }) => status === "failed");
     assert.equal(failed.failures, 1, "another attempt would have been in vain");
 

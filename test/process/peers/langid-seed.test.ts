@@ -169,13 +169,7 @@ describe("a cluster from LangID's own file", { timeout: 120_000 }, () => {
   it("cancels and retries through any node, and streams the log live through it", async () => {
     const id = await cluster.jobAt("node-a", { task: "hold" });
     const [b, c] = [cluster.node("node-b"), cluster.node("node-c")];
-    const lines: string[] = [];
-    const following = (async () => {
-      for await (const event of b.client.followLogs(id)) {
-        if (event.event === "log") lines.push(event.line.message);
-        else if (event.event === "end") lines.push(`end: ${event.status}`);
-      }
-    })();
+    const { lines, ended: following } = b.follow(id);
     await eventually("the first line while the job runs", async () => lines.includes("holding") || null);
     const early = await c.call(`/jobs/${id}/result`);
     assert.deepEqual([early.status, (early.body as { error: string }).error], [409, "NOT_FINISHED"]);
@@ -190,11 +184,7 @@ describe("a cluster from LangID's own file", { timeout: 120_000 }, () => {
     await following;
     assert.deepEqual(lines, ["holding", "told: cancel", "end: cancelled"]);
     assert.equal((await b.client.job(id)).error?.message, "seen enough");
-    const { logs } = await c.client.logs(id);
-    assert.deepEqual(
-      logs.map(({ message }) => message),
-      ["holding", "told: cancel"],
-    );
+    assert.deepEqual(await c.lines(id), ["holding", "told: cancel"]);
 
     const retried = await b.call(`/jobs/${id}/retry`, { method: "POST" });
     assert.deepEqual([retried.status, retried.body], [200, { job_id: id, status: "queued" }]);

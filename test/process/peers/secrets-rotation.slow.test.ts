@@ -4,7 +4,6 @@ import assert from "node:assert/strict";
 import { it } from "node:test";
 import { Callers } from "../../support/cluster.ts";
 import { listedFile, TEST_SECRET } from "../../support/host-cluster.ts";
-import { atEnd } from "../../support/node-cleanup.ts";
 import { PeerCluster, QUICK_PEERS } from "../../support/peer-cluster.ts";
 
 const NEXT_SECRET = "hV3nC8xK1qW6zR9mT4bJ7pL2sD5fG0yU";
@@ -15,12 +14,7 @@ it("the secret is changed without a submit that is lost and without a node that 
     file: listedFile,
     settings: { ...QUICK_PEERS, SECRET: TEST_SECRET, LOG__LEVEL: "warn" },
   });
-  const callers = new Callers(
-    () => [...cluster.nodes.values()],
-    () => ({ task: "work", payload: { ms: 0 } }),
-  );
-  atEnd(t, () => callers.abandon());
-  callers.start(2, 20);
+  const callers = Callers.start(t, cluster, { count: 2, payload: () => ({ ms: 0 }) });
   for (const SECRET of ROUNDS) {
     for (const name of cluster.names) {
       await cluster.terminate(name);

@@ -40,13 +40,7 @@ describe("any node answers for any job", () => {
     const [bob, cyd] = [cluster.node("bob"), cluster.node("cyd")];
     const { job_id: quick } = await ada.client.submit({ task: "work", queue: "cyd", payload: { ms: 0 } });
     const { job_id: long } = await ada.client.submit({ task: "hold", queue: "cyd" });
-    const lines: string[] = [];
-    const following = (async () => {
-      for await (const event of bob.client.followLogs(long)) {
-        if (event.event === "log") lines.push(event.line.message);
-        else if (event.event === "end") lines.push(`end: ${event.status}`);
-      }
-    })();
+    const { lines, ended: following } = bob.follow(long);
     await eventually("the first line", async () => lines.includes("holding") || null);
     await ada.client.wait(quick, { timeoutMs: 30_000 });
     await ada.kill();
@@ -57,11 +51,7 @@ describe("any node answers for any job", () => {
       assert.deepEqual([job.status, job.worker, job.job_id.startsWith("ada-")], ["completed", "cyd", true]);
       assert.deepEqual((await node.client.result(quick)).result, { epoch: 1 });
       assert.equal((await node.client.job(long)).status, "processing");
-      const { logs } = await node.client.logs(long);
-      assert.deepEqual(
-        logs.map(({ message }) => message),
-        ["holding"],
-      );
+      assert.deepEqual(await node.lines(long), ["holding"]);
     }
     await bob.client.cancel(long, "seen enough");
     await following;

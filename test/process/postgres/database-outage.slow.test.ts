@@ -11,11 +11,11 @@ import {
   assertStoreAway,
   audit,
   LEASE_MS,
-  LeaderWatch,
   recovered,
   SHORT_LEASES,
   underLoad,
 } from "../../support/database-faults.ts";
+import { LeaderClaims } from "../../support/leader-claims.ts";
 import { dataDirectory } from "../../support/process-node.ts";
 import { eventually } from "../../support/wait.ts";
 
@@ -32,7 +32,7 @@ it("three nodes live through every kind of loss of their database", async (t) =>
       const { client } = cluster.node("ada");
       const { job_id: running } = await client.submit({ task: "work", payload: { ms: 3_000, ledger } });
       await cluster.node("ada").processing(running);
-      const watch = new LeaderWatch(t, cluster);
+      const watch = new LeaderClaims(t, () => cluster.nodes);
 
       await cluster.server.halt("fast");
       const haltedAt = systemClock.monotonic();
@@ -62,14 +62,14 @@ it("three nodes live through every kind of loss of their database", async (t) =>
       assert.equal((await readFile(ledger, "utf8")).trim().split("\n").length, 1);
       t.diagnostic(`${callers.acknowledged.size} acknowledged, ${callers.refusals} refused meanwhile`);
       await audit(cluster, callers);
-      await watch.stop();
+      watch.assertOneAtATime();
     },
   );
 
   await t.test(
     "a crash under hundreds of commits a second: whatever was acknowledged is there",
     async (t) => {
-      const callers = await underLoad(t, cluster, { callers: 32, pauseMs: 5 });
+      const callers = await underLoad(t, cluster, { count: 32, pauseMs: 5 });
       const { epoch } = await cluster.leader();
       const [before, from] = [await commits(cluster), systemClock.monotonic()];
       const acknowledged = callers.acknowledged.size;
@@ -96,7 +96,7 @@ it("three nodes live through every kind of loss of their database", async (t) =>
     async (t) => {
       const callers = await underLoad(t, cluster);
       const { epoch } = await cluster.leader();
-      const watch = new LeaderWatch(t, cluster);
+      const watch = new LeaderClaims(t, () => cluster.nodes);
       cluster.server.pause();
       const pausedAt = systemClock.monotonic();
       await systemClock.sleep(LEASE_MS);
@@ -113,7 +113,7 @@ it("three nodes live through every kind of loss of their database", async (t) =>
       assert.ok(next.ms < 3_000, `a leader ${next.ms} ms after the server went on`);
       assert.equal(next.epoch, epoch + 1, "a renewal that waited in the server has revived no term");
       await audit(cluster, callers);
-      await watch.stop();
+      watch.assertOneAtATime();
     },
   );
 });

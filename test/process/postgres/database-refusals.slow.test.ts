@@ -10,13 +10,13 @@ import { TestCluster } from "../../support/cluster.ts";
 import {
   assertCalm,
   audit,
-  LeaderWatch,
   LEASE_MS,
   recovered,
   type Refusal,
   SHORT_LEASES,
   underLoad,
 } from "../../support/database-faults.ts";
+import { LeaderClaims } from "../../support/leader-claims.ts";
 import { dataDirectory, NodeProcess } from "../../support/process-node.ts";
 import { smallDisk } from "../../support/small-disk.ts";
 import { eventually } from "../../support/wait.ts";
@@ -121,7 +121,7 @@ it("a cluster lives through a server that rolls back, or takes no writes", async
     async (t) => {
       const ledger = join(await dataDirectory(t), "runs");
       await cluster.sql(ROLL_BACK);
-      const callers = await underLoad(t, cluster, { payload: { ms: 2, ledger } });
+      const callers = await underLoad(t, cluster, { payload: () => ({ ms: 2, ledger }) });
       await eventually("enough to be done", async () => callers.acknowledged.size > 150 || null, 30_000);
       await callers.stop();
       await ada.idle();
@@ -154,7 +154,7 @@ it("a cluster lives through a server that rolls back, or takes no writes", async
       await writeFile(join(row!["data_directory"] as string, "standby.signal"), "");
       await cluster.server.relaunch();
       const demotedAt = systemClock.monotonic();
-      const watch = new LeaderWatch(t, cluster);
+      const watch = new LeaderClaims(t, () => cluster.nodes);
       for (const node of cluster.nodes.values()) {
         const refused = await node.post("/jobs", { task: "work", payload: { ms: 0 } });
         assert.equal(refused.status, 503);
@@ -181,7 +181,7 @@ it("a cluster lives through a server that rolls back, or takes no writes", async
       t.diagnostic(`a leader ${next.ms.toFixed(0)} ms after the promotion`);
       assert.ok(next.epoch > epoch && next.epoch <= epoch + 2, `epoch ${epoch} became ${next.epoch}`);
       await audit(cluster, callers);
-      await watch.stop();
+      watch.assertOneAtATime();
     },
   );
 });

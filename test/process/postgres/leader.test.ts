@@ -4,27 +4,24 @@ import assert from "node:assert/strict";
 import { before, describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { assertAllDone, Callers, roleOf, TestCluster } from "../../support/cluster.ts";
-import { atEnd, suiteScope, type Scope } from "../../support/node-cleanup.ts";
+import { suiteScope, type Scope } from "../../support/node-cleanup.ts";
 import { eventually } from "../../support/wait.ts";
 
 const NAMES = ["ada", "bob", "cyd"];
 /** Long enough that a takeover before half of it did not wait for its end. `npm run bench:failover` has the times. */
 const LONG = { LEADER__LEASE: "30s", NODE__DEAD_AFTER: "30s", WORKER__LEASE: "60s" };
 const LONG_MS = 30_000;
-const work = () => ({ task: "work", payload: { ms: 5 } });
 
 async function underLoad(t: Scope) {
   const cluster = await TestCluster.open(t, { settings: LONG });
   await cluster.startAll(...NAMES);
-  const callers = new Callers(() => [...cluster.nodes.values()], work);
-  atEnd(t, () => callers.abandon());
-  callers.start(8, 20);
+  const callers = Callers.start(t, cluster, { count: 8 });
   // For the first seconds of a server everybody's session is young, and a missing one proves nothing.
   await eventually("the server to be old enough", async () => {
     const [row] = await cluster.sql("SELECT now() - pg_postmaster_start_time() > interval '5.5 s' AS old");
     return row!["old"] === true || null;
   });
-  await eventually("some work to be done", async () => callers.acknowledged.size > 50 || null);
+  await callers.more();
   return { cluster, callers };
 }
 

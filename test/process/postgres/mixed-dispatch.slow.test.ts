@@ -3,7 +3,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { assertNothingLost, Callers, QUICK, TestCluster } from "../../support/cluster.ts";
-import { atEnd } from "../../support/node-cleanup.ts";
 import { eventually } from "../../support/wait.ts";
 
 const PUSH = { DISPATCH__MODE: "push" };
@@ -41,12 +40,7 @@ describe("nodes that push beside nodes that pull", () => {
     const names = ["ada", "bob", "cyd"];
     for (const name of names) await cluster.start(name, PULL);
     await cluster.leader();
-    const callers = new Callers(
-      () => [...cluster.nodes.values()],
-      () => ({ task: "work", payload: { ms: 5 } }),
-    );
-    atEnd(t, () => callers.abandon());
-    callers.start(4, 20);
+    const callers = Callers.start(t, cluster, { count: 4 });
     for (const mode of [PUSH, PULL]) {
       for (const name of names) {
         const old = cluster.node(name);

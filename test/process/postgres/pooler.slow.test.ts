@@ -60,13 +60,7 @@ describe("nodes behind a pooler of transactions", { skip: noPgBouncer }, () => {
 
     const { job_id } = await ada.client.submit({ task: "hold", queue: "bob" });
     t.diagnostic(`noticed after ${(await took(bob.processing(job_id))).toFixed(0)} ms`);
-    const lines: string[] = [];
-    const following = (async () => {
-      for await (const event of ada.client.followLogs(job_id)) {
-        if (event.event === "log") lines.push(event.line.message);
-        else if (event.event === "end") lines.push(`end: ${event.status}`);
-      }
-    })();
+    const { lines, ended: following } = ada.follow(job_id);
     const firstMs = await took(eventually("the first line", async () => lines.includes("holding") || null));
     const cancelMs = await took(ada.client.cancel(job_id, "seen enough").then(() => following));
     t.diagnostic(`the first line after ${firstMs.toFixed(0)} ms, cancelled after ${cancelMs.toFixed(0)} ms`);

@@ -6,7 +6,6 @@
 import { describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { assertAllDone, Callers, QUICK, TestCluster } from "../../support/cluster.ts";
-import { atEnd } from "../../support/node-cleanup.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
 import { eventually } from "../../support/wait.ts";
 
@@ -22,12 +21,7 @@ describe("a cluster on Redis in which everything dies now and then", () => {
     const settings = { ...QUICK, DISPATCH__TIMEOUT: "1500ms", HANDOFF__ACK_TIMEOUT: "500ms" };
     const cluster = await TestCluster.open(t, { settings, redis: {} });
     await cluster.startAll(...NAMES);
-    const callers = new Callers(
-      () => [...cluster.nodes.values()],
-      () => ({ task: "work", payload: { ms: chance(4) === 0 ? 400 : 5 } }),
-    );
-    atEnd(t, () => callers.abandon());
-    callers.start(6, 20);
+    const callers = Callers.start(t, cluster, { payload: () => ({ ms: chance(4) === 0 ? 400 : 5 }) });
 
     const restart = async (name: string): Promise<void> => {
       cluster.forget(name);

@@ -112,12 +112,7 @@ describe("jobs that run on one node and are owned by another", () => {
     for (const job of theirs) {
       assert.equal((await worker.client.job(job.job_id)).owner_epoch, job.owner_epoch, "left alone");
     }
-    const { logs } = await worker.client.logs(mine[0]!.job_id);
-    assert.deepEqual(
-      logs.map(({ message }) => message),
-      ["holding"],
-      "it was never told to stop",
-    );
+    assert.deepEqual(await worker.lines(mine[0]!.job_id), ["holding"], "it was never told to stop");
     assert.equal((await baton(worker, "node", "resume", name)).code, 0);
     await cancelAll(jobs);
     // With the other one gone it is the only one who can.

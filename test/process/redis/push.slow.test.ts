@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { assertNothingLost, Callers, QUICK, TestCluster } from "../../support/cluster.ts";
-import { atEnd, type Scope } from "../../support/node-cleanup.ts";
+import type { Scope } from "../../support/node-cleanup.ts";
 
 function open(t: Scope, settings: Readonly<Record<string, string>> = {}): Promise<TestCluster> {
   return TestCluster.open(t, {
@@ -55,12 +55,7 @@ describe("nodes that push jobs over Redis", () => {
   it("go on by themselves when the database was away, without a storm of queries", async (t) => {
     const cluster = await open(t);
     await cluster.startAll("ada", "bob", "cyd");
-    const callers = new Callers(
-      () => [...cluster.nodes.values()],
-      () => ({ task: "work", payload: { ms: 5 } }),
-    );
-    atEnd(t, () => callers.abandon());
-    callers.start(6, 20);
+    const callers = Callers.start(t, cluster);
     const queries = async (): Promise<number> => {
       const [row] = await cluster.sql(
         "SELECT (xact_commit + xact_rollback)::int AS n FROM pg_stat_database WHERE datname = current_database()",
