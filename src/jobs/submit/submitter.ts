@@ -62,13 +62,14 @@ export class Submitter {
 
   constructor({ identity, clock, random, events }: SubmitterPlatform, options: SubmitterOptions) {
     this.#options = { identity, clock, random, events, ...options };
-    this.#batcher = new Batcher({ clock, flush: (jobs) => this.#store(jobs) });
-    this.#fenced = new Batcher({ clock, flush: byTerm((jobs, term: Term) => this.#store(jobs, term)) });
+    this.#batcher = new Batcher({ clock, flush: (jobs) => this.#leaving(jobs.length, this.#store(jobs)) });
+    const underTerms = byTerm((jobs: readonly NewJob[], term: Term) => this.#store(jobs, term));
+    this.#fenced = new Batcher({ clock, flush: (items) => this.#leaving(items.length, underTerms(items)) });
   }
 
   submit(requests: readonly SubmitRequest[], options: SubmitOptions = {}): Promise<readonly Submitted[]> {
     const { client } = options;
-    return this.#traced(requests, options, async (jobs) =>
+    return this.#traced(requests, options, (jobs) =>
       client === undefined ? this.#storeTogether(jobs) : this.#storeWithin(client, jobs),
     );
   }
@@ -83,22 +84,28 @@ export class Submitter {
   }
 
   /** A single job with others that arrive at the same time. */
-  #storeTogether(jobs: readonly NewJob[], term?: Term): Promise<readonly Submitted[]> {
-    return this.#admit(jobs.length, async () => {
-      if (jobs.length !== 1) return jobs.length === 0 ? [] : this.#store(jobs, term);
-      const [write] = jobs as [NewJob];
-      return [await (term ? this.#fenced.add({ write, term }) : this.#batcher.add(write))];
-    });
+  async #storeTogether(jobs: readonly NewJob[], term?: Term): Promise<readonly Submitted[]> {
+    if (jobs.length === 0) return [];
+    this.#admit(jobs.length);
+    if (jobs.length !== 1) return this.#leaving(jobs.length, this.#store(jobs, term));
+    const [write] = jobs as [NewJob];
+    return [await (term ? this.#fenced.add({ write, term }) : this.#batcher.add(write))];
   }
 
-  /** In a span where traces are recorded; else the trace of the caller goes with the jobs as it is. */
+  /**
+   * In a span where traces are recorded; else the trace of the caller goes with the jobs as it is. Each promise on the way of a
+   * single job costs as much as all of its checks: the common one is prepared and admitted within the call.
+   */
   async #traced<T>(
     requests: readonly SubmitRequest[],
     { trace = null }: Pick<SubmitOptions, "trace">,
     store: (jobs: readonly NewJob[]) => Promise<T>,
   ): Promise<T> {
     const { spans } = this.#options;
-    if (!spans?.on) return store(await this.#prepareAll(requests, trace));
+    if (!spans?.on) {
+      const prepared = this.#prepareAll(requests, trace);
+      return store(prepared instanceof Promise ? await prepared : prepared);
+    }
     return spans.submit(trace, async (span) => {
       const jobs = await this.#prepareAll(requests, span.trace);
       spans.submitting(span, jobs);
@@ -106,26 +113,40 @@ export class Submitter {
     });
   }
 
-  async #prepareAll(requests: readonly SubmitRequest[], trace: string | null): Promise<NewJob[]> {
+  /** One after the other: the first mistake counts. */
+  #prepareAll(
+    requests: readonly SubmitRequest[],
+    trace: string | null,
+    jobs: NewJob[] = [],
+  ): NewJob[] | Promise<NewJob[]> {
     const single = requests.length === 1;
-    const jobs: NewJob[] = [];
-    for (let i = 0; i < requests.length; i++) {
+    for (let i = jobs.length; i < requests.length; i++) {
       const job = this.#prepare(requests[i]!, single ? "" : `[${i}].`, trace);
-      jobs.push(job instanceof Promise ? await job : job);
+      if (job instanceof Promise) {
+        return job.then((checked) => {
+          jobs.push(checked);
+          return this.#prepareAll(requests, trace, jobs);
+        });
+      }
+      jobs.push(job);
     }
     return jobs;
   }
 
   /** A store that is slower than its callers must not fill the memory with what they wait for: they are asked to try again later. */
-  async #admit<T>(count: number, store: () => Promise<T>): Promise<T> {
+  #admit(count: number): void {
     const { unstoredMax = Infinity } = this.#options;
     if (this.#unstored > 0 && this.#unstored + count > unstoredMax) {
       const message = `this node has ${this.#unstored} jobs that the store has not taken yet (jobs.unstored_max is ${unstoredMax}); try again in a moment, or at another node`;
       throw new BatonError("TOO_MANY_REQUESTS", message);
     }
     this.#unstored += count;
+  }
+
+  /** So many of those that were admitted wait no longer, however it ends. */
+  async #leaving<Answer>(count: number, storing: Promise<Answer>): Promise<Answer> {
     try {
-      return await store();
+      return await storing;
     } finally {
       this.#unstored -= count;
     }

@@ -34,18 +34,21 @@ const JOB =
 const SAME = "$2::int, $3::int, $4::bigint, $5::int, $6::int, $7::int";
 const STATE = "run_at, updated_at, kind, author, priority, later";
 const SAME_STATE = "$5::int, $2::int, $7::int, false";
-/** A place is that of the range and that in the range. If no job has a trace, one null stands for all: `unnest` extends it. */
+/**
+ * A place is that of the range and that in the range. If no job has a trace, one null stands for all: `unnest` extends it. The
+ * payloads come last: the driver copies what it has once more for each parameter behind them.
+ */
 const MANY = [
   `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
-  number AS MATERIALIZED (SELECT ARRAY(SELECT nextval('baton.job_seq') FROM generate_series(1, $11::int)) AS first),
+  number AS MATERIALIZED (SELECT ARRAY(SELECT nextval('baton.job_seq') FROM generate_series(1, $10::int)) AS first),
   fresh AS (
     INSERT INTO baton.job (${JOB})
     SELECT now, ${SAME}, number.first[a.place / ${RANGE_MAX} + 1] + a.place % ${RANGE_MAX}, a.id, a.payload, a.trace
-    FROM clock, number, unnest($8::uuid[], $9::text[], $10::text[], $12::int[]) AS a (id, payload, trace, place)
+    FROM clock, number, unnest($8::uuid[], $9::text[], $11::int[], $14::text[]) AS a (id, trace, place, payload)
   )`,
   `INSERT INTO baton.live (seq, id, n, ${STATE})
   SELECT number.first[r.at], r.id, r.n, now, now, ${SAME_STATE}
-  FROM clock, number, unnest($13::uuid[], $14::int[]) WITH ORDINALITY AS r (id, n, at)`,
+  FROM clock, number, unnest($12::uuid[], $13::int[]) WITH ORDINALITY AS r (id, n, at)`,
 ] as const;
 const ONE = [
   `WITH fresh AS (
@@ -156,8 +159,12 @@ export class Submit {
       await this.#terms.check(fence);
       return [];
     }
-    await this.learnNames(jobs);
+    const first = jobs[0]!;
+    const alike = !fence && jobs.every((job) => isAlike(job, first));
+    await this.learnNames(alike ? [first] : jobs);
     const by = await this.#cache.authorId(authorUnder(author, fence));
+    if (alike && (await this.#insertAlike(jobs, by, wakes)))
+      return jobs.map(({ id }) => ({ id, status: "queued", existed: false }));
     return this.within(this.#cache.db, jobs, by, null, wakes, fence);
   }
 
@@ -170,6 +177,7 @@ export class Submit {
     wakes = false,
     fence?: Term,
   ): Promise<readonly Submitted[]> {
+    checkPayloads(jobs);
     const answers: (Submitted | null)[] = jobs.map(() => null);
     let open = jobs.map((_, index) => index);
     for (let tries = 0; open.length > 0; tries++) {
@@ -195,9 +203,6 @@ export class Submit {
     wakes: boolean,
     fence: Term | undefined,
   ): Promise<(Submitted | null)[]> {
-    this.#check(jobs);
-    if (!fence && (await this.#insertAlike(db, jobs, author, wakes)))
-      return jobs.map(({ id }) => ({ id, status: "queued", existed: false }));
     const row = await this.#insertAny(db, jobs, author, schedule, wakes, fence);
     const { now, fresh } = row;
     const stored = (job: NewJob): Submitted => {
@@ -230,15 +235,10 @@ export class Submit {
     };
   }
 
-  /** False if the batch is not of this kind. Not inside a transaction, which a conflict would abort. */
-  async #insertAlike(
-    db: Queryable,
-    jobs: readonly NewJob[],
-    author: number,
-    wakes: boolean,
-  ): Promise<boolean> {
+  /** False if one of them exists. Not inside a transaction, which a conflict would abort. */
+  async #insertAlike(jobs: readonly NewJob[], author: number, wakes: boolean): Promise<boolean> {
+    checkPayloads(jobs);
     const first = jobs[0]!;
-    if (db !== this.#cache.db || !jobs.every((job) => isAlike(job, first))) return false;
     const { timeoutMs, maxAttempts, priority } = first;
     const [birthplace, kind] = this.#numbers(first);
     const same = [this.#cache.now(), author, birthplace, timeoutMs, kind, maxAttempts, priority];
@@ -247,7 +247,7 @@ export class Submit {
     const many = wakes ? SUBMIT_ALIKE_WAKE : SUBMIT_ALIKE;
     const own = single ? [uuidOf(first.id), first.payload, first.trace ?? null] : inRanges(jobs);
     try {
-      await db.query(single ? one : many, [...same, ...own]);
+      await this.#cache.db.query(single ? one : many, [...same, ...own]);
       return true;
     } catch (error) {
       if (isUniqueViolation(error)) return false;
@@ -286,15 +286,14 @@ export class Submit {
   #numbers({ id, queue, task }: NewJob): [birthplace: number | null, kind: number | null] {
     return [this.#cache.knownNameId(birthplaceOf(id)), this.#cache.knownKindId(queue, task)];
   }
+}
 
-  #check(jobs: readonly NewJob[]): void {
-    for (const [index, { payload }] of jobs.entries()) {
-      if (!payload.includes("\0")) continue;
-      throw new BatonError("BAD_PAYLOAD", `the payload of job ${index} is not JSON: it has a NUL in it`, {
-        field: "payload",
-      });
-    }
-  }
+function checkPayloads(jobs: readonly NewJob[]): void {
+  const index = jobs.findIndex(({ payload }) => payload.includes("\0"));
+  if (index < 0) return;
+  throw new BatonError("BAD_PAYLOAD", `the payload of job ${index} is not JSON: it has a NUL in it`, {
+    field: "payload",
+  });
 }
 
 /** The values of a batch: of its jobs, and of the ranges in which they wait. */
@@ -304,7 +303,8 @@ function inRanges(jobs: readonly NewJob[]): unknown[] {
   const sizes: number[] = [];
   const places: number[] = [];
   let range: RangeBuilder | null = null;
-  for (const [at, { payload, trace = null }] of jobs.entries()) {
+  for (let at = 0; at < jobs.length; at++) {
+    const { payload, trace = null } = jobs[at]!;
     if (!range?.takes(ids[at]!, payload, trace)) {
       if (range) sizes.push(range.size);
       range = new RangeBuilder(ids[at]!, payload, trace);
@@ -314,7 +314,7 @@ function inRanges(jobs: readonly NewJob[]): unknown[] {
   }
   sizes.push(range!.size);
   const payloads = texts(jobs.map((job) => job.payload));
-  return [uuids(ids), payloads, traces(jobs), firsts.length, int4s(places), uuids(firsts), int4s(sizes)];
+  return [uuids(ids), traces(jobs), firsts.length, int4s(places), uuids(firsts), int4s(sizes), payloads];
 }
 
 function traces(jobs: readonly NewJob[]): ReturnType<typeof texts> | null {
