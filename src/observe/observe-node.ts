@@ -65,7 +65,7 @@ function observeJobs(events: NodeEvents, { traffic, news, metrics }: NodeObserve
   });
   events.on("jobs.submit_failed", (error) => metrics.jobs.submitFailed(error));
   events.on("jobs.finished", (ended) => {
-    for (const { queue, failed } of ended) traffic.finished(queue, failed);
+    for (const { queue, failed, jobs } of ended) traffic.finished(queue, failed, jobs);
   });
   events.on("jobs.recovered", (jobs) => {
     for (const { id, status, quarantined } of jobs) {

@@ -35,10 +35,10 @@ export class Traffic {
   }
 
   /** `queue` is not known of every run that ends. */
-  finished(queue: string | undefined, failed: boolean): void {
+  finished(queue: string | undefined, failed: boolean, jobs = 1): void {
     const second = this.#second();
-    this.#count(second, OUT, queue);
-    if (failed) this.#count(second, FAILED, queue);
+    this.#count(second, OUT, queue, jobs);
+    if (failed) this.#count(second, FAILED, queue, jobs);
   }
 
   /** Of the seconds that are over. */
@@ -68,15 +68,15 @@ export class Traffic {
     return Math.floor(this.#clock.monotonic() / 1_000);
   }
 
-  #count(second: number, kind: number, queue: string | undefined): void {
-    this.#all.add(second, kind);
+  #count(second: number, kind: number, queue: string | undefined, jobs = 1): void {
+    this.#all.add(second, kind, jobs);
     if (queue === undefined) return;
     let ring = this.#queues.get(queue);
     if (!ring) {
       if (this.#queues.size >= QUEUES_MAX) return;
       this.#queues.set(queue, (ring = new Ring()));
     }
-    ring.add(second, kind);
+    ring.add(second, kind, jobs);
   }
 }
 
@@ -85,9 +85,9 @@ class Ring {
   readonly #counts = new Float64Array(KINDS * (SECONDS + 1));
   #last = 0;
 
-  add(second: number, kind: number): void {
+  add(second: number, kind: number, jobs: number): void {
     this.#turn(second);
-    this.#counts[(second % (SECONDS + 1)) * KINDS + kind]!++;
+    this.#counts[(second % (SECONDS + 1)) * KINDS + kind]! += jobs;
   }
 
   sum(second: number, kind: number): number {

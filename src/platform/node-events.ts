@@ -22,8 +22,12 @@ export interface NodeEventMap {
   };
   /** The store did not take new jobs. */
   readonly "jobs.submit_failed": unknown;
-  /** Runs that have ended their jobs. The queue is not known of every run. */
-  readonly "jobs.finished": readonly { readonly queue: string | undefined; readonly failed: boolean }[];
+  /** Runs that have ended their jobs, so many of each kind. The queue is not known of every run. */
+  readonly "jobs.finished": readonly {
+    readonly queue: string | undefined;
+    readonly failed: boolean;
+    readonly jobs: number;
+  }[];
   /** Taken back from a worker that is gone, or from a run that took too long. */
   readonly "jobs.recovered": readonly {
     readonly id: JobId;

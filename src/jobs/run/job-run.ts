@@ -41,13 +41,15 @@ export class JobRun implements TaskContext {
   span: Span | null = null;
   /** Monotonic; Infinity without a timeout. Moved on by an abort to the end of its grace. */
   deadline: number;
+  /** Where it is among the runs of its worker (running-runs.ts). */
+  place = -1;
   /** Its slot has been given to another job: whatever the handler still does is not waited for. */
   abandoned = false;
   #aborted: JobAborted | null = null;
   #controller: AbortController | null = null;
   #log: TaskLog | null = null;
   #job: TaskJob | null = null;
-  #lines: NewLogLine[] = [];
+  #lines: NewLogLine[] | null = null;
   #progress: Report["progress"] = null;
   readonly #hooks: RunHooks;
 
@@ -113,15 +115,16 @@ export class JobRun implements TaskContext {
 
   addLine(level: LogLevel, message: string): void {
     const known = LOG_LEVELS.includes(level) ? level : "info";
+    this.#lines ??= [];
     this.#lines.push({ at: this.#hooks.now(), level: known, message: cut(message) });
     this.#hooks.onReport(this);
   }
 
   /** What was logged and reported since the last time; null if nothing. */
   takeReport(): Report | null {
-    if (this.#lines.length === 0 && this.#progress === null) return null;
-    const report: Report = { run: this.claimed, logs: this.#lines, progress: this.#progress };
-    this.#lines = [];
+    if (this.#lines === null && this.#progress === null) return null;
+    const report: Report = { run: this.claimed, logs: this.#lines ?? [], progress: this.#progress };
+    this.#lines = null;
     this.#progress = null;
     return report;
   }

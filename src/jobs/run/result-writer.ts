@@ -23,6 +23,10 @@ export interface ResultWriterOptions {
 }
 
 const STORE_RETRY_MS = 250;
+/** Writes under way at once: while the store commits one, it can work on the next. */
+const WRITES_MAX = 3;
+/** Outcomes for which it is worth to begin a write beside another. Fewer share the next one: each has a cost of its own. */
+const LARGE_WRITE = 128;
 /** How long a drain goes on trying to store results. Longer, and a stop with a full disk ends as a kill. */
 const LAST_TRIES_MS = 2_000;
 
@@ -32,7 +36,10 @@ export class ResultWriter {
   readonly #reporting = new Set<JobRun>();
   /** Under way. */
   readonly #writes = new Set<Promise<void>>();
-  #flushing: Promise<void> | null = null;
+  /** Those for whose end the next one waits, unless it is large. */
+  #awaited = 0;
+  /** Reports are not overtaken: the next ones may be of the same run. */
+  #reportsAwaited = false;
   #scheduled = false;
   #failing = false;
   /** From then on results that the store does not take are let go. */
@@ -48,7 +55,7 @@ export class ResultWriter {
   }
 
   get busy(): boolean {
-    return this.#flushing !== null || this.#writes.size > 0 || this.#unwritten();
+    return this.#writes.size > 0 || this.#unwritten();
   }
 
   settle(job: ClaimedJob, outcome: Outcome, trace?: string): void {
@@ -87,12 +94,12 @@ export class ResultWriter {
 
   flush(): Promise<void> {
     this.#scheduled = false;
-    if (this.#unwritten()) this.#flushing ??= this.#flushNow();
-    return this.#flushing ?? Promise.all(this.#writes).then(() => {});
+    if (this.#mayWrite()) this.#begin();
+    return Promise.all(this.#writes).then(() => {});
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#flushing) return;
+    if (this.#scheduled || !this.#mayWrite()) return;
     this.#scheduled = true;
     void this.#o.clock.turn().then(() => this.flush());
   }
@@ -101,17 +108,26 @@ export class ResultWriter {
     return this.#settlements.length > 0 || this.#reporting.size > 0;
   }
 
-  async #flushNow(): Promise<void> {
-    while (this.#unwritten()) {
-      const settlements = this.#settlements;
-      const reports = this.#takeReports();
-      this.#settlements = [];
-      const written = this.#write(reports, settlements).finally(() => this.#writes.delete(written));
-      this.#writes.add(written);
-      this.#o.onSent();
-      await this.#patiently(written);
-    }
-    this.#flushing = null;
+  #mayWrite(): boolean {
+    if (this.#awaited === 0) return this.#unwritten();
+    const large = this.#settlements.length >= LARGE_WRITE && this.#reporting.size === 0;
+    return large && !this.#reportsAwaited && this.#awaited < WRITES_MAX;
+  }
+
+  #begin(): void {
+    const settlements = this.#settlements;
+    const reports = this.#takeReports();
+    this.#settlements = [];
+    this.#reportsAwaited = reports.length > 0;
+    this.#awaited++;
+    const written = this.#write(reports, settlements).finally(() => this.#writes.delete(written));
+    this.#writes.add(written);
+    this.#o.onSent();
+    void this.#patiently(written).then(() => {
+      this.#awaited--;
+      if (this.#awaited === 0) this.#reportsAwaited = false;
+      if (this.#mayWrite()) this.#begin();
+    });
   }
 
   /** Where results go to many owners, one that is silent does not hold up the others. */

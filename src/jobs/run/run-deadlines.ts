@@ -1,16 +1,17 @@
 import type { Clock } from "../../platform/clock.ts";
 import type { JobRun } from "./job-run.ts";
+import type { RunningRuns } from "./running-runs.ts";
 
 /** One timer for the deadlines of all runs: a timer for each would cost a short job more than its handler does. */
 export class RunDeadlines {
   readonly #clock: Clock;
-  readonly #runs: ReadonlyMap<unknown, JobRun>;
+  readonly #runs: RunningRuns;
   readonly #onDue: (run: JobRun) => void;
   #next = Infinity;
   #cancel: (() => void) | null = null;
 
   /** `onDue` moves the run's deadline on, or abandons it. */
-  constructor(clock: Clock, runs: ReadonlyMap<unknown, JobRun>, onDue: (run: JobRun) => void) {
+  constructor(clock: Clock, runs: RunningRuns, onDue: (run: JobRun) => void) {
     this.#clock = clock;
     this.#runs = runs;
     this.#onDue = onDue;
@@ -34,9 +35,9 @@ export class RunDeadlines {
     const now = this.#clock.monotonic();
     this.#next = Infinity;
     let next = Infinity;
-    for (const run of this.#runs.values()) {
-      if (run.deadline <= now) this.#onDue(run);
-      if (!run.abandoned && run.deadline < next) next = run.deadline;
+    for (const run of this.#runs.all()) {
+      if (run.deadline <= now && this.#runs.has(run)) this.#onDue(run);
+      if (this.#runs.has(run) && run.deadline < next) next = run.deadline;
     }
     this.watch(next);
   }

@@ -26,6 +26,12 @@ export type Ending =
   /** It did not end within its grace after the abort. */
   | { readonly ended: "abandoned" };
 
+export interface Aborted {
+  readonly why: AbortReason | null;
+  readonly message: string | null;
+}
+export const NOT_ABORTED: Aborted = { why: null, message: null };
+
 /**
  * A handler that returns has done its work, whatever was asked of it meanwhile: its result stands. One that throws
  * after an abort ended because of it. A lost lease means that the job is no longer ours to speak of: null.
@@ -33,7 +39,7 @@ export type Ending =
 export function outcomeOf(
   job: Judged,
   ending: Ending,
-  aborted: { readonly why: AbortReason | null; readonly message: string | null },
+  aborted: Aborted,
   policy: Partial<RetryPolicy> | undefined,
   rules: OutcomeRules,
 ): Outcome | null {

@@ -57,16 +57,27 @@ export function emitRecorded(events: NodeEvents, batch: RunBatch, { reported, se
   emitSettled(events, batch.settlements, settled);
 }
 
+/** One element for those that are alike: batches have thousands. */
 function emitSettled(events: NodeEvents, ended: readonly Settlement[], verdicts: Verdicts): void {
-  const finished: { readonly queue: string | undefined; readonly failed: boolean }[] = [];
+  const finished: Finished[] = [];
   for (let at = 0; at < verdicts.length; at++) {
     const { run, outcome } = ended[at]!;
     const verdict = verdicts[at];
     if (verdict === "stale") refuse(events, "run.result", run);
-    else if (verdict === "accepted" && isFinal(statusAfter(outcome)))
-      finished.push({ queue: (run as Partial<ClaimedJob>).queue, failed: outcome.kind === "failed" });
+    if (verdict !== "accepted" || !isFinal(statusAfter(outcome))) continue;
+    const { queue } = run as Partial<ClaimedJob>;
+    const failed = outcome.kind === "failed";
+    const last = finished.at(-1);
+    if (last && last.queue === queue && last.failed === failed) last.jobs++;
+    else finished.push({ queue, failed, jobs: 1 });
   }
   if (finished.length > 0) events.emit("jobs.finished", finished);
+}
+
+interface Finished {
+  readonly queue: string | undefined;
+  readonly failed: boolean;
+  jobs: number;
 }
 
 function emitReported(events: NodeEvents, reports: readonly Report[], verdicts: Verdicts): void {

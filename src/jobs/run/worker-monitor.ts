@@ -113,9 +113,8 @@ export class WorkerMonitor {
   }
 
   /** `active`: how many ran until then. */
-  ended(run: JobRun, outcome: Outcome | null, active: number): void {
-    const { clock, slots, spans, sink } = this.#o;
-    const now = clock.monotonic();
+  ended(run: JobRun, outcome: Outcome | null, active: number, now: number): void {
+    const { slots, spans, sink } = this.#o;
     if (active >= slots) this.#busyAt = now;
     sink?.ended(run.claimed, endOf(outcome), now - run.startedAt);
     if (run.span) spans!.ran(run.span, outcome);

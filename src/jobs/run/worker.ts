@@ -22,9 +22,10 @@ import { Lifecycle } from "../../platform/service.ts";
 import type { Author, Claimed, ClaimedJob } from "../../store/store.ts";
 import { ClaimBuffer } from "./claim-buffer.ts";
 import { invoke, isThenable, JobRun } from "./job-run.ts";
-import { outcomeOf, type Ending, type OutcomeRules } from "./run-outcome.ts";
+import { NOT_ABORTED, outcomeOf, type Ending, type OutcomeRules } from "./run-outcome.ts";
 import { ResultWriter } from "./result-writer.ts";
 import { RunDeadlines } from "./run-deadlines.ts";
+import { RunningRuns } from "./running-runs.ts";
 import { readPayload, type Task } from "../tasks/task.ts";
 import type { TaskRegistry } from "../tasks/task-registry.ts";
 import type { ThreadPool } from "./thread-pool.ts";
@@ -64,11 +65,12 @@ export class Worker extends Lifecycle {
   readonly #deadlines: RunDeadlines;
   readonly #idle: IdleWait;
   readonly #watch: WorkerMonitor;
-  readonly #running = new Map<JobId, JobRun>();
+  readonly #running = new RunningRuns();
 
   #claiming: Promise<void> | null = null;
   #claimAgain = false;
-  #starting = false;
+  /** Places in which one job runs after the other. */
+  #occupied = 0;
   #draining = true;
   #cancelPoll: (() => void) | null = null;
   #subscriptions: Subscription[] = [];
@@ -121,7 +123,7 @@ export class Worker extends Lifecycle {
   }
 
   list(): { readonly id: JobId; readonly task: string }[] {
-    return [...this.#running.values()].map(({ claimed }) => ({ id: claimed.id, task: claimed.task }));
+    return this.#running.all().map(({ claimed }) => ({ id: claimed.id, task: claimed.task }));
   }
 
   protected onStart(): void {
@@ -175,10 +177,10 @@ export class Worker extends Lifecycle {
       return null;
     }
     const interrupted = this.#running.size;
-    for (const run of this.#running.values()) this.#abort(run, "drain", "the worker is being stopped");
+    for (const run of this.#running.all()) this.#abort(run, "drain", "the worker is being stopped");
     await this.#idle.within(cleanupMs, hurry);
     if (hurry?.aborted) await this.#idle.within(Math.min(cleanupMs, HURRIED_CLEANUP_MS));
-    for (const run of this.#running.values()) this.#abandon(run);
+    for (const run of this.#running.all()) this.#abandon(run);
     await this.#results.finish(() => this.#claiming);
     return { interrupted };
   }
@@ -255,8 +257,7 @@ export class Worker extends Lifecycle {
 
   #holdsSuspect(): boolean {
     const suspected = (job: ClaimedJob): boolean => isSuspect(job.crashes, this.#o.rules.budgets);
-    for (const run of this.#running.values()) if (suspected(run.claimed)) return true;
-    return this.#buffer.some(suspected);
+    return this.#running.some(({ claimed }) => suspected(claimed)) || this.#buffer.some(suspected);
   }
 
   /**
@@ -264,9 +265,7 @@ export class Worker extends Lifecycle {
    * much as runs do; under a retired one, what is left of it must do for them.
    */
   #holdsUnder(lease: LeaseId): boolean {
-    for (const { claimed, aborted } of this.#running.values()) {
-      if (claimed.lease === lease && aborted !== "lease_lost") return true;
-    }
+    if (this.#running.some((run) => run.claimed.lease === lease && run.aborted !== "lease_lost")) return true;
     if (this.#buffer.some((job) => job.lease === lease)) return true;
     return lease === this.#lease.id && this.#results.busy;
   }
@@ -280,57 +279,65 @@ export class Worker extends Lifecycle {
   // ------------------------------------------------ running
 
   #start(): void {
-    // A handler that ends within its call ends up here again: a loop, and not a stack as deep as the buffer.
-    if (this.#starting) return;
-    this.#starting = true;
-    while (this.#running.size < this.#o.settings.concurrency) {
-      const job = this.#buffer.take();
-      if (!job) break;
-      void this.#run(job);
-      if (this.#buffer.halfGone && !this.#claiming && this.#wanted() > 0) this.wake();
-    }
-    this.#starting = false;
+    while (this.#occupied < this.#o.settings.concurrency && this.#buffer.size > 0) void this.#occupy();
   }
 
-  async #run(job: ClaimedJob): Promise<void> {
-    const run = new JobRun(job, this.#o.clock.monotonic(), this.#hooks);
-    const earlier = this.#running.get(job.id);
-    if (earlier) this.#replace(earlier);
-    this.#running.set(job.id, run);
+  /** Runs one job after the other until none is left. One promise for all of them: a short job would cost less than its own. */
+  async #occupy(): Promise<void> {
+    const { clock, tasks, threads } = this.#o;
+    this.#occupied++;
+    let now = clock.monotonic();
+    for (let job = this.#buffer.take(); job; job = this.#buffer.take()) {
+      const run = this.#begin(job, now);
+      const task = tasks.get(job.task)!;
+      let ending: Ending;
+      try {
+        const payload = readPayload(task, job.payload);
+        const result = invoke(task, payload instanceof Promise ? await payload : payload, run, threads);
+        ending = { ended: "returned", result: isThenable(result) ? await result : result };
+      } catch (error) {
+        ending = { ended: "threw", error };
+      }
+      if (run.abandoned) return; // another has its place
+      now = clock.monotonic();
+      this.#end(run, task, ending, now);
+    }
+    this.#leave();
+  }
+
+  #leave(): void {
+    this.#occupied--;
+    if (this.#running.size === 0) this.#idle.tell();
+  }
+
+  #begin(job: ClaimedJob, now: number): JobRun {
+    const run = new JobRun(job, now, this.#hooks);
+    if (job.jobEpoch > 1) this.#replaceEarlier(job.id);
+    this.#running.add(run);
     this.#watch.started(run);
     this.#o.onChange(job.id, "processing", job);
     this.#deadlines.watch(run.deadline);
-    const task = this.#o.tasks.get(job.task)!;
-    let ending: Ending;
-    try {
-      const payload = readPayload(task, job.payload);
-      const result = invoke(task, payload instanceof Promise ? await payload : payload, run, this.#o.threads);
-      ending = { ended: "returned", result: isThenable(result) ? await result : result };
-    } catch (error) {
-      ending = { ended: "threw", error };
-    }
-    this.#end(run, task, ending);
+    if (this.#buffer.halfGone && !this.#claiming && this.#wanted() > 0) this.wake();
+    return run;
   }
 
-  #end(run: JobRun, task: Task, ending: Ending): void {
-    if (run.abandoned) return;
+  #end(run: JobRun, task: Task, ending: Ending, now: number): void {
     const { claimed } = run;
-    this.#running.delete(claimed.id);
-    const aborted = { why: run.aborted, message: run.abortMessage };
+    const active = this.#running.size;
+    this.#running.delete(run);
+    const aborted = run.aborted ? { why: run.aborted, message: run.abortMessage } : NOT_ABORTED;
     const outcome = outcomeOf(claimed, ending, aborted, task.retry, this.#o.rules);
-    this.#watch.ended(run, outcome, this.#running.size + 1);
+    this.#watch.ended(run, outcome, active, now);
     if (outcome) this.#results.settle(claimed, outcome, run.span?.trace);
     else this.#results.forget(run);
     this.#buffer.noteFinished();
-    this.#start();
     if (!outcome) this.wake(); // nothing is flushed, so no claim goes along with it
-    if (this.#running.size === 0) this.#idle.tell();
   }
 
   // ------------------------------------------------ stopping runs
 
   #cancel(id: JobId, reason: string | null): void {
-    const run = this.#running.get(id);
+    const run = this.#running.of(id);
     if (run) return this.#abort(run, "cancel", reason ?? "cancelled");
     const waiting = this.#buffer.remove(id);
     if (!waiting) return;
@@ -349,12 +356,16 @@ export class Worker extends Lifecycle {
     const { id, task, trace } = run.claimed;
     const fields = { jobId: id, task, why: run.aborted, ...traceFields(trace) };
     this.#o.log.warn(fields, "the handler did not end in time and was given up");
-    this.#end(run, this.#o.tasks.get(task)!, { ended: "abandoned" });
     run.abandoned = true;
+    this.#end(run, this.#o.tasks.get(task)!, { ended: "abandoned" }, this.#o.clock.monotonic());
+    this.#leave();
+    this.#start();
   }
 
   /** After a lost lease a job may come back to us before its handler has ended, or has even heard of the loss. */
-  #replace(earlier: JobRun): void {
+  #replaceEarlier(id: JobId): void {
+    const earlier = this.#running.of(id);
+    if (!earlier) return;
     this.#abort(earlier, "lease_lost", "the lease is lost: the job was given out again");
     this.#abandon(earlier);
   }
@@ -362,7 +373,7 @@ export class Worker extends Lifecycle {
   /** Others may run our jobs by now. Whatever we would say of them is refused by the store, so say nothing. */
   #leaseLost(lease: LeaseId, why: string): void {
     const dropped = this.#buffer.takeUnder(lease);
-    const runs = [...this.#running.values()].filter((run) => run.claimed.lease === lease);
+    const runs = this.#running.all().filter((run) => run.claimed.lease === lease);
     if (runs.length + dropped.length === 0) return;
     this.#watch.leaseLost(runs.length + dropped.length);
     this.#o.log.error({ jobs: runs.length }, `the lease on running jobs is lost: ${why}`);

@@ -154,7 +154,7 @@ describe("rates and metrics of jobs", () => {
     events.emit("jobs.submitted", { jobs, answers: [{ id, status: "queued" }] });
     events.emit("schedule.fired", { jobs, storedHere: true });
     events.emit("schedule.fired", { jobs, storedHere: false });
-    events.emit("jobs.finished", [{ queue, failed: false }]);
+    events.emit("jobs.finished", [{ queue, failed: false, jobs: 3 }]);
     events.emit("jobs.recovered", [
       { id, status: "queued", quarantined: false },
       { id, status: "failed", quarantined: true },
@@ -162,7 +162,7 @@ describe("rates and metrics of jobs", () => {
     events.emit("jobs.submit_failed", new Error("no"));
     await clock.advance(1_000);
     const { submitted, finished, failed } = traffic.read();
-    assert.deepEqual([submitted, finished, failed], [2, 2, 1]);
+    assert.deepEqual([submitted, finished, failed], [2, 4, 1]);
     assert.deepEqual(counted, [
       "1 submitted",
       "1 in the feed",
