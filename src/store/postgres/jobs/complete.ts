@@ -5,7 +5,8 @@
 
 import { write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
-import { covering, LIVE_SHARED } from "./ranges.ts";
+import type { Outcome, Settlement } from "../../store.ts";
+import { covering, LIVE_SHARED, type Ref, rowOf } from "./ranges.ts";
 import { NOW } from "./store-cache.ts";
 import { fenceFrom } from "../terms.ts";
 
@@ -93,62 +94,81 @@ const pieces = (fenced: boolean): string => `
 export const COMPLETE_PIECES = write("settle-pieces", pieces(false));
 export const COMPLETE_PIECES_FENCED = write("settle-pieces-fenced", pieces(true));
 
-/** Completed runs, as columns: by their places in a batch of thousands, objects for each would be most of the work. */
+/** Completed runs, with the numbers of their jobs (null where there is no such job) and their authors. */
 export interface CompletedRuns {
-  /** Null where there is no such job. */
+  readonly settlements: readonly Settlement[];
   readonly seqs: readonly (number | null)[];
-  /** The first number of the row that was claimed. */
-  readonly rows: readonly (number | null)[];
-  readonly epochs: readonly number[];
-  readonly results: readonly (string | null)[];
   readonly authors: readonly (number | null)[];
 }
 
+/** So many runs of `order` from there on. */
 export interface Piece {
   readonly seq: number;
-  /** The place of its first run in the batch, and of all of them. */
-  readonly first: number;
-  readonly places: number[];
+  readonly from: number;
+  n: number;
+}
+
+export interface Pieces {
+  /** Places in the batch, by number. Null if the batch is in this order, as it is if all its jobs ended as they came. */
+  readonly order: readonly number[] | null;
+  readonly pieces: readonly Piece[];
 }
 
 /** In the order of their numbers, so that two calls cannot deadlock. A run that is twice in the batch is in one piece only. */
-export function completedPieces(runs: CompletedRuns): readonly Piece[] {
+export function completedPieces(runs: CompletedRuns): Pieces {
   const { seqs } = runs;
-  const inOrder = [...seqs.keys()].filter((at) => seqs[at] !== null);
-  inOrder.sort((a, b) => seqs[a]! - seqs[b]! || a - b);
+  const order = isAscending(seqs) ? null : byNumber(seqs);
+  const placeOf = (index: number): number => (order ? order[index]! : index);
   const pieces: Piece[] = [];
   let last: Piece | null = null;
-  for (const at of inOrder) {
-    const behind: number = last ? seqs[at]! - last.seq - last.places.length : 0;
-    if (behind < 0) continue;
-    if (last && behind === 0 && alike(runs, at, last.first)) last.places.push(at);
-    else pieces.push((last = { seq: seqs[at]!, first: at, places: [at] }));
+  for (let index = 0; index < (order ?? seqs).length; index++) {
+    const at = placeOf(index);
+    if (last && seqs[at] === last.seq + last.n && alike(runs, at, placeOf(last.from))) last.n++;
+    else pieces.push((last = { seq: seqs[at]!, from: index, n: 1 }));
   }
-  return pieces;
+  return { order, pieces };
 }
 
-function alike({ rows, epochs, results, authors }: CompletedRuns, at: number, first: number): boolean {
+function isAscending(seqs: readonly (number | null)[]): boolean {
+  for (let at = 0; at < seqs.length; at++) {
+    if (seqs[at] === null || (at > 0 && seqs[at]! <= seqs[at - 1]!)) return false;
+  }
+  return true;
+}
+
+function byNumber(seqs: readonly (number | null)[]): number[] {
+  const order = [...seqs.keys()].filter((at) => seqs[at] !== null);
+  order.sort((a, b) => seqs[a]! - seqs[b]! || a - b);
+  return order.filter((at, index) => index === 0 || seqs[at] !== seqs[order[index - 1]!]);
+}
+
+function alike({ settlements, authors }: CompletedRuns, at: number, first: number): boolean {
+  const one = settlements[at]!;
+  const other = settlements[first]!;
+  const row = rowOf(one.run.ref as Ref | null | undefined);
   return (
-    rows[at] !== null &&
-    rows[at] === rows[first] &&
-    results[at] === null &&
-    results[first] === null &&
-    epochs[at] === epochs[first] &&
+    row !== null &&
+    row === rowOf(other.run.ref as Ref | null | undefined) &&
+    resultOf(one.outcome) === null &&
+    resultOf(other.outcome) === null &&
+    one.run.jobEpoch === other.run.jobEpoch &&
     authors[at] === authors[first]
   );
 }
 
 /** The parameters from $3 on. */
-export function pieceValues(
-  pieces: readonly Piece[],
-  { epochs, results, authors }: CompletedRuns,
-): unknown[] {
+export function pieceValues({ order, pieces }: Pieces, { settlements, authors }: CompletedRuns): unknown[] {
+  const firsts = pieces.map(({ from }) => (order ? order[from]! : from));
   return [
     int8s(pieces.map(({ seq }) => seq)),
     pieces.length,
-    int4s(pieces.map(({ places }) => places.length)),
-    int4s(pieces.map(({ first }) => epochs[first]!)),
-    texts(pieces.map(({ first }) => results[first]!)),
-    int4s(pieces.map(({ first }) => authors[first] ?? null)),
+    int4s(pieces.map(({ n }) => n)),
+    int4s(firsts.map((at) => settlements[at]!.run.jobEpoch)),
+    texts(firsts.map((at) => resultOf(settlements[at]!.outcome))),
+    int4s(firsts.map((at) => authors[at] ?? null)),
   ];
+}
+
+export function resultOf(outcome: Outcome): string | null {
+  return outcome.kind === "completed" && outcome.result !== "null" ? outcome.result : null;
 }

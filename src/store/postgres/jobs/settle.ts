@@ -8,7 +8,7 @@ import { afterOutcome } from "../../../core/jobs/run-end.ts";
 import type { Term } from "../../../core/leadership/term.ts";
 import { type Queryable, read, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s, texts, uuids } from "../../../platform/drivers/postgres/arrays.ts";
-import type { Outcome, Run, Settlement, Verdict } from "../../store.ts";
+import type { Run, Settlement, Verdict } from "../../store.ts";
 import {
   COMPLETE,
   COMPLETE_ALIKE,
@@ -17,8 +17,9 @@ import {
   completedPieces,
   type CompletedRuns,
   pieceValues,
+  resultOf,
 } from "./complete.ts";
-import { covering, type Ref, rowOf, seqOf, STATE_OF_JOB, takeApart } from "./ranges.ts";
+import { covering, type Ref, seqOf, STATE_OF_JOB, takeApart } from "./ranges.ts";
 import { type Applied, applyChanges } from "./run-endings.ts";
 import { type StoreCache, uuidOf } from "./store-cache.ts";
 import { type PostgresTerms, termValues } from "../terms.ts";
@@ -102,8 +103,8 @@ export class Settle {
     const runs = given.map(({ run }) => run);
     const { seqs, fenced } = await this.known(runs, fence);
     const verdicts = await this.#inOneStatement(given, seqs, fenced);
-    const open = [...verdicts.keys()].filter((at) => verdicts[at] === "open");
-    if (open.length > 0) {
+    if (verdicts.includes("open")) {
+      const open = [...verdicts.keys()].filter((at) => verdicts[at] === "open");
       const left = await this.#cache.db.transaction(async (tx) => {
         if (fence) await this.#terms.hold(tx, fence);
         return this.underLeases(tx, pick(given, open), pick(seqs, open), picked(fenced, open));
@@ -136,7 +137,7 @@ export class Settle {
   /** The number of each run's job: its `ref`, or looked up. Null if there is no such job. */
   async seqs(runs: readonly Pick<Run, "id" | "ref">[]): Promise<(number | null)[]> {
     const foreign = runs.filter((run) => run.ref === undefined || run.ref === null);
-    if (foreign.length === 0) return runs.map((run) => seqOf(run.ref as Ref));
+    if (foreign.length === 0) return runs.map(({ ref }) => seqOf(ref as Ref));
     const rows = await this.#cache.db.query<{ uuid: string; seq: number }>(SEQS, [
       uuids(foreign.map((run) => uuidOf(run.id))),
     ]);
@@ -190,23 +191,20 @@ export class Settle {
     lease: LeaseId,
     fenced: Fenced | undefined,
   ): Promise<(Verdict | "open")[]> {
-    const runs: CompletedRuns = {
-      seqs,
-      rows: settlements.map(({ run }) => rowOf(run.ref as Ref | null | undefined)),
-      epochs: settlements.map(({ run }) => run.jobEpoch),
-      results: settlements.map(({ outcome }) => resultOf(outcome)),
-      authors: fenced?.authors ?? [],
-    };
-    const pieces = completedPieces(runs);
-    const values = [this.#cache.now(), lease, ...pieceValues(pieces, runs)];
+    const runs: CompletedRuns = { settlements, seqs, authors: fenced?.authors ?? [] };
+    const cut = completedPieces(runs);
+    const values = [this.#cache.now(), lease, ...pieceValues(cut, runs)];
     const [row] = fenced
       ? await db.query<CompletedFenced>(COMPLETE_PIECES_FENCED, [...values, ...termValues(fenced.fence)])
       : await db.query<Completed>(COMPLETE_PIECES, values);
     if (fenced && !(row as CompletedFenced).fenced) throw await this.#terms.refusal(fenced.fence);
     const accepted = row!.accepted && new Set(row!.accepted.map(Number));
+    const { order, pieces } = cut;
+    if (accepted === null && order === null) return settlements.map(() => "accepted");
     const verdicts: (Verdict | "open")[] = settlements.map(() => "open");
-    for (const { seq, places } of pieces) {
-      if (accepted?.has(seq) !== false) for (const at of places) verdicts[at] = "accepted";
+    for (const { seq, from, n } of pieces) {
+      if (accepted?.has(seq) === false) continue;
+      for (let index = from; index < from + n; index++) verdicts[order ? order[index]! : index] = "accepted";
     }
     return verdicts;
   }
@@ -309,8 +307,4 @@ function refusal(run: Run, row: Settled | undefined): Verdict {
   const over = !row.running && run.jobEpoch > 0 && row.job_epoch === run.jobEpoch;
   // A lease that is no longer stored cannot be compared; the epoch alone identifies the run.
   return over && (row.lease === null || row.lease === run.lease) ? "replayed" : "stale";
-}
-
-export function resultOf(outcome: Outcome): string | null {
-  return outcome.kind === "completed" && outcome.result !== "null" ? outcome.result : null;
 }

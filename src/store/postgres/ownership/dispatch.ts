@@ -1,5 +1,6 @@
 /** The marks of a leader on due jobs: sets them, removes them after a timeout, and counts them. */
 
+import type { LeaseId } from "../../../core/ids.ts";
 import type { Term } from "../../../core/leadership/term.ts";
 import type { Clock } from "../../../platform/clock.ts";
 import { read, type Statement, write } from "../../../platform/drivers/postgres/postgres.ts";
@@ -16,6 +17,9 @@ import { heads, IN_ORDER, kinds, lines, picked, PROMOTE, REST, suspects } from "
 import { NO_JOB, type Row, ClaimedRows, claimedRows } from "../jobs/claim/claimed-rows.ts";
 import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
 import { scanTable } from "../jobs/table-scan.ts";
+
+/** Jobs that are marked run under nobody's lease yet. */
+const NOBODY = { lease: "" as LeaseId, leaderEpoch: 0 };
 
 /**
  * One statement is the whole transaction and locks the term. Each job that is marked gets a row of its own. Suspects are numbered separately, so that each has its own
@@ -141,7 +145,9 @@ export class Dispatch {
       ],
     );
     if (rows[0]?.[9]) throw await this.#terms.refusal(fence);
-    const jobs = await this.#rows.jobs(rows, expected, {});
+    const jobs = (await this.#rows.jobs(rows, expected, NOBODY)).map(
+      ({ lease: _lease, leaderEpoch: _epoch, ...job }) => job,
+    );
     return { assignments: inParts(rows, jobs), nextDueInMs: due?.[0]?.next_due_in_ms ?? null };
   }
 

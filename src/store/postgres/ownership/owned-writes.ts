@@ -7,8 +7,8 @@ import type { AssignmentId, Held, OwnedBatch } from "../../ownership.ts";
 import type { Recorded, Report as RunReport, Run, Settlement, Verdict } from "../../store.ts";
 import type { StoreCache } from "../jobs/store-cache.ts";
 import type { Report } from "../jobs/report.ts";
-import { complete } from "../jobs/complete.ts";
-import { completedVerdicts, resultOf, type Settle } from "../jobs/settle.ts";
+import { complete, resultOf } from "../jobs/complete.ts";
+import { completedVerdicts, type Settle } from "../jobs/settle.ts";
 
 /**
  * The positions of the assignments that the caller owns under the given epochs. Locks them as a leader's write locks its

@@ -1,8 +1,8 @@
 /** The rows with which claims and dispatches return jobs, and their conversion to jobs. */
 
 import { type JobId, Uuids } from "../../../../core/ids.ts";
-import type { DispatchedJob } from "../../../ownership.ts";
-import { jobsOf, PAYLOAD_END, type Ref, seqOf } from "../ranges.ts";
+import type { ClaimedJob } from "../../../store.ts";
+import { jobsOf, PAYLOAD_END, type Ref } from "../ranges.ts";
 import type { StoreCache } from "../store-cache.ts";
 
 /** Of a job `j`. The trace is appended for the few jobs that have one: a separate column would cost all of them. */
@@ -74,6 +74,18 @@ type Counters = readonly [
 ];
 const FIRST_RUN: Counters = [1, 1, 0, 0, 0];
 
+type AnyRow = readonly [...Row, ...unknown[]];
+type Holder = Pick<ClaimedJob, "lease" | "leaderEpoch">;
+
+/** A row with a job, or with a range of them. */
+interface Found {
+  readonly row: AnyRow;
+  readonly shape: Shape;
+  readonly trace: string | null;
+  readonly dueAt: number;
+  readonly counters: Counters;
+}
+
 export class ClaimedRows {
   readonly #cache: StoreCache;
   #shape = NO_SHAPE;
@@ -87,62 +99,73 @@ export class ClaimedRows {
     return this.#shape;
   }
 
-  /** In the order of their line. Rows without a job are skipped; the fields of `common` are added to each job. */
-  async jobs<T extends object>(
-    rows: readonly (readonly [...Row, ...unknown[]])[],
+  /** In the order of their line. Rows without a job are skipped. */
+  async jobs(
+    rows: readonly AnyRow[],
     expected: Shape,
-    common: T,
-  ): Promise<(DispatchedJob & T)[]> {
-    const cache = this.#cache;
+    { lease, leaderEpoch }: Holder,
+  ): Promise<ClaimedJob[]> {
+    const jobs: ClaimedJob[] = [];
+    for (const { row, shape, trace, dueAt, counters } of await this.#inOrder(rows, expected)) {
+      const [seq, uuid, payload, createdAt, , , , n] = row;
+      const [kind, priority, birthplace, maxAttempts, timeoutMs] = shape;
+      const { queue, task } = this.#cache.kind(kind);
+      const born = this.#cache.name(birthplace);
+      const [jobEpoch, attempts, failures, interruptions, crashes] = counters;
+      // A literal for each: what spreading an object into another costs is most of the work.
+      const job = (id: string, text: string, ref: Ref): ClaimedJob => ({
+        id: `${born}-${id}` as JobId,
+        jobEpoch,
+        lease,
+        ref,
+        task,
+        queue,
+        priority,
+        payload: text,
+        attempts,
+        failures,
+        interruptions,
+        crashes,
+        maxAttempts,
+        timeoutMs: timeoutMs === 0 ? null : timeoutMs,
+        createdAt,
+        runAt: dueAt,
+        leaderEpoch,
+        trace,
+      });
+      if (n === null) {
+        jobs.push(job(uuid!, payload, seq!));
+        continue;
+      }
+      const uuids = new Uuids(uuid!);
+      const payloads = payload.split(PAYLOAD_END);
+      for (let place = 0; place < payloads.length; place++)
+        jobs.push(job(uuids.next(), payloads[place]!, { row: seq!, seq: seq! + place }));
+    }
+    return jobs;
+  }
+
+  /** The rows with jobs. Ranges do not overlap, so that their order is that of the jobs. */
+  async #inOrder(rows: readonly AnyRow[], expected: Shape): Promise<Found[]> {
     const shapes = new Map<string | null, { readonly shape: Shape; readonly trace: string | null }>();
     shapes.set(null, { shape: expected, trace: null });
     for (const row of rows) if (!shapes.has(row[5])) shapes.set(row[5], shapeAndTrace(row[5]!));
     const known = [...shapes.values()].map(({ shape }) => shape).filter((shape) => shape !== NO_SHAPE);
-    await cache.learnKinds(new Set(known.map((shape) => shape[0])));
-    await cache.learnNames(new Set(known.map((shape) => shape[2])));
-    const earlier = new Map<number, readonly [...Row, ...unknown[]]>();
+    await this.#cache.learnKinds(new Set(known.map((shape) => shape[0])));
+    await this.#cache.learnNames(new Set(known.map((shape) => shape[2])));
+    const earlier = new Map<number, AnyRow>();
     for (const row of rows) if (row[6] !== null) earlier.set(row[0]!, row);
-    const jobs: (DispatchedJob & T)[] = [];
-    for (const [seq, uuid, payload, createdAt, runAt, given, , n] of rows) {
+    const found: Found[] = [];
+    for (const row of rows) {
+      const [seq, uuid, , createdAt, runAt, given, , n] = row;
       if (uuid === null) continue;
       const before = n === null ? earlier.get(seq!) : undefined;
       const { shape, trace } = shapes.get(given)!;
-      const [kind, priority, birthplace, maxAttempts, timeoutMs] = (this.#shape = shape);
-      const { queue, task } = cache.kind(kind);
-      const [jobEpoch, attempts, failures, interruptions, crashes] = before ? numbers(before[6]!) : FIRST_RUN;
-      const born = cache.name(birthplace);
+      this.#shape = shape;
       const dueAt = before ? before[4]! : (runAt ?? createdAt);
-      const add = (id: string, text: string, ref: Ref): void => {
-        jobs.push({
-          id: `${born}-${id}` as JobId,
-          jobEpoch,
-          ref,
-          task,
-          queue,
-          priority,
-          payload: text,
-          attempts,
-          failures,
-          interruptions,
-          crashes,
-          maxAttempts,
-          timeoutMs: timeoutMs === 0 ? null : timeoutMs,
-          createdAt,
-          runAt: dueAt,
-          trace,
-          ...common,
-        });
-      };
-      if (n === null) {
-        add(uuid, payload, seq!);
-        continue;
-      }
-      const uuids = new Uuids(uuid);
-      for (const [place, each] of payload.split(PAYLOAD_END).entries()) {
-        add(uuids.next(), each, { row: seq!, seq: seq! + place });
-      }
+      found.push({ row, shape, trace, dueAt, counters: before ? numbers(before[6]!) : FIRST_RUN });
     }
-    return jobs.sort(inOrder);
+    return found.sort(inOrder);
   }
 }
 
@@ -152,10 +175,10 @@ function shapeAndTrace(text: string): { readonly shape: Shape; readonly trace: s
   return { shape: parts.map(Number) as unknown as Shape, trace: trace === "" ? null : trace };
 }
 
-function numbers(text: string): readonly [number, number, number, number, number] {
-  return text.split(" ").map(Number) as [number, number, number, number, number];
+function numbers(text: string): Counters {
+  return text.split(" ").map(Number) as unknown as Counters;
 }
 
-function inOrder(a: DispatchedJob, b: DispatchedJob): number {
-  return b.priority - a.priority || a.runAt - b.runAt || seqOf(a.ref as Ref) - seqOf(b.ref as Ref);
+function inOrder(a: Found, b: Found): number {
+  return b.shape[1] - a.shape[1] || a.dueAt - b.dueAt || a.row[0]! - b.row[0]!;
 }
