@@ -4,13 +4,12 @@
  */
 
 import { LOOPBACK, principalText, type Principal } from "../core/access/permissions.ts";
-import { isAlive } from "../core/access/credential.ts";
 import type { Platform } from "../platform/platform.ts";
 import { Lifecycle, type Service } from "../platform/service.ts";
+import type { Known } from "./credential-cache.ts";
 import type { Credentials } from "./credentials.ts";
 import type { FirstToken } from "./first-token.ts";
 import { Passwords } from "./passwords.ts";
-import { PrincipalCache, type CachedPrincipal } from "./principal-cache.ts";
 import { digestOf, sameDigest, TokenService, type CredentialMaker } from "./token-service.ts";
 import { UserService } from "./user-service.ts";
 
@@ -25,11 +24,10 @@ export interface AccessOptions {
   readonly beside?: readonly Service[];
 }
 
-/** Where what a caller shows was found, and on which connection. */
+/** Where what a caller shows was found. */
 export interface PresentedCredential {
   readonly by: "bearer" | "cookie";
   readonly text: string;
-  readonly connection: object;
 }
 
 const FIXED = {
@@ -44,7 +42,6 @@ export class Access extends Lifecycle {
   readonly #platform: CredentialMaker & Pick<Platform, "log" | "machine">;
   readonly #o: AccessOptions;
   readonly #fixed: string | null;
-  readonly #recognised = new PrincipalCache();
 
   constructor(platform: CredentialMaker & Pick<Platform, "log" | "machine">, options: AccessOptions) {
     super();
@@ -90,14 +87,9 @@ export class Access extends Lifecycle {
     return LOOPBACK;
   }
 
-  #find({ by, text, connection }: PresentedCredential, now: number): CachedPrincipal | null {
+  #find({ by, text }: PresentedCredential, now: number): Known | typeof FIXED | null {
     const { cache } = this.#o.credentials;
-    const seen = this.#recognised.find(connection, by, text, cache.edition);
-    if (seen && (seen.credential === null || isAlive(seen.credential, now))) return seen;
-    const known =
-      by === "bearer" ? (cache.token(text, now) ?? this.#fixedBy(text)) : cache.session(text, now);
-    if (known) this.#recognised.keep(connection, by, text, cache.edition, known);
-    return known;
+    return by === "cookie" ? cache.session(text, now) : (cache.token(text, now) ?? this.#fixedBy(text));
   }
 
   #fixedBy(text: string): typeof FIXED | null {

@@ -15,12 +15,6 @@ export class CredentialCache {
   readonly #all = new Map<string, Credential>();
   /** Tokens and sessions that are not removed, by what is kept of their text. */
   readonly #byDigest = new Map<string, Known>();
-  #edition = 0;
-
-  /** Another number whenever anything has changed. */
-  get edition(): number {
-    return this.#edition;
-  }
 
   /** Whether there is, or was, one with the permission `admin`. */
   get hasAdmin(): boolean {
@@ -28,7 +22,6 @@ export class CredentialCache {
   }
 
   take(credentials: readonly Credential[]): void {
-    if (credentials.length > 0) this.#edition++;
     for (const given of credentials) {
       const there = this.#all.get(given.id);
       const kept = there ? merge(there, given) : given;
@@ -40,7 +33,6 @@ export class CredentialCache {
   }
 
   drop(ids: readonly string[]): void {
-    this.#edition++;
     for (const id of ids) {
       const there = this.#all.get(id);
       if (there?.secret) this.#byDigest.delete(there.secret);

@@ -13,7 +13,7 @@ import { hash, hkdfSync, timingSafeEqual } from "node:crypto";
 /** Known at a glance, and by those who look for secrets in code that is about to be published. */
 export const TOKEN_PREFIX = "baton_";
 /** What is longer than any token of ours, or of a setting, is not even hashed. */
-export const TEXT_LENGTH_MAX = 512;
+const TEXT_LENGTH_MAX = 512;
 
 export function newToken(): string {
   return TOKEN_PREFIX + newSecret();

@@ -140,10 +140,10 @@ function shownIn({ headers, raw }: FastifyRequest): PresentedCredential | null {
   const { authorization } = headers;
   if (authorization === undefined) {
     const text = sessionIn(headers.cookie);
-    return text === null ? null : { by: "cookie", text, connection: raw.socket };
+    return text === null ? null : { by: "cookie", text };
   }
   if (!/^bearer /i.test(authorization) || isDoubled(raw.rawHeaders)) return null;
-  return { by: "bearer", text: authorization.slice(7).trim(), connection: raw.socket };
+  return { by: "bearer", text: authorization.slice(7).trim() };
 }
 
 /** Node keeps the first of two, and whoever sent the other one may have been believed elsewhere. */

@@ -48,9 +48,6 @@ export async function storeOn(clock: ManualClock): Promise<AccessStore> {
   return store.access;
 }
 
-/** One for all that is shown: a node that has just recognised somebody must not go on doing so. */
-export const connection = {};
-
 /** A platform on the clock of the test, whose ids are as random as real ones. */
 export function platformOf(name: string, clock: ManualClock, log = silentLog): FakePlatform {
   return fakePlatform({ name, clock, random: systemRandom, log });
@@ -63,7 +60,7 @@ async function nodeOf(
 ): Promise<AccessNode> {
   const access = new Access(platform, { credentials, open: false, fixedToken: "", firstToken: null });
   await credentials.start();
-  const who = (text: string): Principal | null => access.identify({ by: "bearer", text, connection });
+  const who = (text: string): Principal | null => access.identify({ by: "bearer", text });
   return { name: platform.identity.name, access, credentials, replicas, who };
 }
 
