@@ -200,13 +200,14 @@ export class Gateway extends Lifecycle {
       const pool = this.#pools[at];
       const leftMs = giveUpAt - clock.monotonic();
       if (!pool || leftMs <= 0) throw unavailable(pool ? "no member answers" : "not started", "not_done");
-      const call = new GatewayCall(clock, leftMs, connectMs);
       const { path, method = "POST", body } = request;
-      pool.dispatch(
-        { path, method, headers: headers(token), body: body === null ? null : JSON.stringify(body) },
-        call,
-      );
-      const end = await call.end;
+      const sent = {
+        path,
+        method,
+        headers: headers(token),
+        body: body === null ? null : JSON.stringify(body),
+      };
+      const end = await callOnce(pool, sent, clock, leftMs, connectMs);
       if (end.ended === "reply") return this.#answer(at, end.status, end.body);
       this.#leave(at, end.reason);
       const where = this.endpoints[at];
@@ -262,68 +263,46 @@ type CallEnd =
   | { readonly ended: "broken"; readonly sent: boolean; readonly reason: string };
 
 /**
- * One call. It ends exactly once and within its deadline. If there is no reply, it says whether the request may have
- * been sent. `connectMs`, within the deadline: an address that does not answer is given up after this, and nothing was
- * sent there.
+ * Ends within its deadline. If there is no reply, it says whether the request may have been sent. `connectMs`, within the
+ * deadline: an address that does not answer is given up after this, and nothing was sent there.
  */
-class GatewayCall implements Undici.Dispatcher.DispatchHandler {
-  readonly end: Promise<CallEnd>;
-  readonly #resolve: (end: CallEnd) => void;
-  readonly #callOffs: readonly (() => void)[];
-  #over = false;
+function callOnce(
+  pool: Undici.Pool,
+  request: Undici.Dispatcher.DispatchOptions,
+  clock: Clock,
+  deadlineMs: number,
+  connectMs: number,
+): Promise<CallEnd> {
+  const { promise, resolve } = Promise.withResolvers<CallEnd>();
   /** There as soon as the first byte may have left. */
-  #controller: Undici.Dispatcher.DispatchController | null = null;
-  #status = 0;
-  readonly #chunks: Buffer[] = [];
-
-  constructor(clock: Clock, deadlineMs: number, connectMs: number) {
-    const { promise, resolve } = Promise.withResolvers<CallEnd>();
-    this.end = promise;
-    this.#resolve = resolve;
-    this.#callOffs = [
-      clock.after(deadlineMs, () => this.#giveUp(`no answer within ${Math.ceil(deadlineMs)} ms`)),
-      clock.after(connectMs, () => {
-        if (!this.#controller) this.#giveUp(`no connection within ${Math.ceil(connectMs)} ms`);
-      }),
-    ];
-  }
-
-  onRequestStart(controller: Undici.Dispatcher.DispatchController): void {
-    // Given up while it waited for a connection: this keeps it from being written after all.
-    if (this.#over) controller.abort(new Error("given up before it was sent"));
-    else this.#controller = controller;
-  }
-
-  onResponseStart(_controller: Undici.Dispatcher.DispatchController, status: number): void {
-    this.#status = status;
-  }
-
-  onResponseData(_controller: Undici.Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#chunks.push(chunk);
-  }
-
-  onResponseEnd(): void {
-    this.#end({ ended: "reply", status: this.#status, body: Buffer.concat(this.#chunks).toString("utf8") });
-  }
-
-  onResponseError(_controller: Undici.Dispatcher.DispatchController, error: Error): void {
-    this.#fail((error as NodeJS.ErrnoException).code ?? error.message);
-  }
-
-  #giveUp(reason: string): void {
-    const controller = this.#controller;
-    this.#fail(reason);
+  let controller: Undici.Dispatcher.DispatchController | null = null;
+  let over = false;
+  let status = 0;
+  const chunks: Buffer[] = [];
+  const fail = (reason: string): void => {
+    resolve({ ended: "broken", sent: controller !== null, reason });
+    over = true;
+  };
+  const giveUp = (reason: string): void => {
+    fail(reason);
     controller?.abort(new Error(reason));
-  }
-
-  #fail(reason: string): void {
-    this.#end({ ended: "broken", sent: this.#controller !== null, reason });
-  }
-
-  #end(end: CallEnd): void {
-    if (this.#over) return;
-    this.#over = true;
-    for (const callOff of this.#callOffs) callOff();
-    this.#resolve(end);
-  }
+  };
+  const callOffs = [
+    clock.after(deadlineMs, () => giveUp(`no answer within ${Math.ceil(deadlineMs)} ms`)),
+    clock.after(connectMs, () => {
+      if (!controller) giveUp(`no connection within ${Math.ceil(connectMs)} ms`);
+    }),
+  ];
+  pool.dispatch(request, {
+    onRequestStart(started) {
+      // Given up while it waited for a connection: this keeps it from being written after all.
+      if (over) started.abort(new Error("given up before it was sent"));
+      else controller = started;
+    },
+    onResponseStart: (_, code) => void (status = code),
+    onResponseData: (_, chunk) => void chunks.push(chunk),
+    onResponseEnd: () => resolve({ ended: "reply", status, body: Buffer.concat(chunks).toString("utf8") }),
+    onResponseError: (_, error) => fail((error as NodeJS.ErrnoException).code ?? error.message),
+  });
+  return promise.finally(() => callOffs.forEach((callOff) => callOff()));
 }

@@ -4,10 +4,11 @@
  */
 
 import type { Clock } from "../../platform/clock.ts";
+import { Loop } from "../../platform/loop.ts";
 import type { ControlSession } from "./control-session.ts";
 
 interface Watched {
-  readonly onGone: () => void;
+  readonly listeners: Set<() => void>;
   /** Whether any poll of this connection found it. */
   seen: boolean;
   /** Since when every poll has missed it; null when the last one found it. */
@@ -29,58 +30,50 @@ const NEVER_SEEN_MS = 2_000;
 export class IncarnationWatch {
   readonly #clock: Clock;
   readonly #control: Pick<ControlSession, "send">;
-  readonly #watched = new Map<string, Set<Watched>>();
-  /** The polling under way; another object after a stop. */
-  #run: { callOff: () => void } | null = null;
+  readonly #watched = new Map<string, Watched>();
+  readonly #polls: Loop;
+  #polling = false;
 
   constructor(clock: Clock, control: Pick<ControlSession, "send">) {
     this.#clock = clock;
     this.#control = control;
+    this.#polls = new Loop(clock, () => this.#poll());
   }
 
   /** The returned function ends the watch. */
   watch(channel: string, onGone: () => void): () => void {
-    const watched: Watched = { onGone, seen: false, missingSince: null };
-    const group = this.#watched.get(channel) ?? new Set();
-    this.#watched.set(channel, group.add(watched));
+    const watched = this.#watched.get(channel) ?? { listeners: new Set(), seen: false, missingSince: null };
+    watched.listeners.add(onGone);
+    this.#watched.set(channel, watched);
     // At once: one that dies in a moment must have been seen before.
-    if (!this.#run) {
-      this.#run = { callOff: () => {} };
-      this.#schedule(this.#run, 0);
-    }
-    return () => this.#forget(channel, watched);
+    if (!this.#polling) this.#polls.start();
+    this.#polling = true;
+    return () => {
+      watched.listeners.delete(onGone);
+      if (watched.listeners.size === 0 && this.#watched.get(channel) === watched)
+        this.#watched.delete(channel);
+    };
   }
 
   /** The connection broke: what it showed says nothing about what the next one shows. */
   lost(): void {
-    for (const group of this.#watched.values()) {
-      for (const watched of group) {
-        watched.seen = false;
-        watched.missingSince = null;
-      }
+    for (const watched of this.#watched.values()) {
+      watched.seen = false;
+      watched.missingSince = null;
     }
   }
 
   stop(): void {
     this.#watched.clear();
-    this.#run?.callOff();
-    this.#run = null;
+    this.#polling = false;
+    void this.#polls.stop();
   }
 
-  #forget(channel: string, watched: Watched): void {
-    const group = this.#watched.get(channel);
-    if (group?.delete(watched) && group.size === 0) this.#watched.delete(channel);
-  }
-
-  #schedule(run: { callOff: () => void }, inMs: number): void {
-    run.callOff = this.#clock.after(inMs, () => void this.#poll(run));
-  }
-
-  async #poll(run: { callOff: () => void }): Promise<void> {
+  async #poll(): Promise<number> {
     const channels = [...this.#watched.keys()];
     if (channels.length === 0) {
-      this.#run = null;
-      return;
+      this.stop();
+      return 0;
     }
     let missing = false;
     try {
@@ -92,26 +85,22 @@ export class IncarnationWatch {
     } catch {
       // Not connected: `lost` was called, and a later poll finds out.
     }
-    if (this.#run === run) this.#schedule(run, missing ? GONE_MS + TIMER_SLACK_MS : POLL_MS);
+    return missing ? GONE_MS + TIMER_SLACK_MS : POLL_MS;
   }
 
   /** Whether another poll decides soon. */
   #found(channel: string, there: boolean, at: number): boolean {
-    let open = false;
-    for (const watched of this.#watched.get(channel) ?? []) {
-      if (there) {
-        watched.seen = true;
-        watched.missingSince = null;
-        continue;
-      }
-      watched.missingSince ??= at;
-      if (at - watched.missingSince < (watched.seen ? GONE_MS : NEVER_SEEN_MS)) {
-        open ||= watched.seen;
-        continue;
-      }
-      this.#forget(channel, watched);
-      watched.onGone();
+    const watched = this.#watched.get(channel);
+    if (!watched) return false;
+    if (there) {
+      watched.seen = true;
+      watched.missingSince = null;
+      return false;
     }
-    return open;
+    watched.missingSince ??= at;
+    if (at - watched.missingSince < (watched.seen ? GONE_MS : NEVER_SEEN_MS)) return watched.seen;
+    this.#watched.delete(channel);
+    for (const tell of watched.listeners) tell();
+    return false;
   }
 }
