@@ -9,6 +9,17 @@ export interface Service extends AsyncDisposable {
   stop(): Promise<void>;
 }
 
+/** Starts a service and does the rest of a start. When that fails, the service is stopped again. */
+export async function startWith(service: Service, rest: () => Promise<unknown>): Promise<void> {
+  await service.start();
+  try {
+    await rest();
+  } catch (error) {
+    await service.stop();
+    throw error;
+  }
+}
+
 /** The bookkeeping of start and stop, so that a service only says what to do. */
 export abstract class Lifecycle implements Service {
   #phase: "new" | "running" | "stopped" = "new";

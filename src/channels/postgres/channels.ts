@@ -15,6 +15,7 @@ import { Batcher } from "../../platform/batcher.ts";
 import { plainSchema, write } from "../../platform/drivers/postgres/postgres.ts";
 import { PoolerCheck } from "../../platform/drivers/postgres/pooler-check.ts";
 import { PostgresSession, type PostgresSessionOptions } from "../../platform/drivers/postgres/session.ts";
+import { startWith } from "../../platform/service.ts";
 import { BaseChannels, LEASE_MS, type OpenedQueue, type SharedChannelsOptions } from "../base-channels.ts";
 import type { EncodedMessage } from "../message-encoding.ts";
 import type { QueueSource } from "../queue-consumer.ts";
@@ -132,14 +133,10 @@ export class PostgresChannels extends BaseChannels<QueueSource<TakenRows>> {
   protected async onStart(): Promise<void> {
     this.#connected = this.#o.listen !== false && !(await this.#pooler.pooled());
     if (!this.#connected) return;
-    await this.#sender.start();
-    try {
+    await startWith(this.#sender, async () => {
       await this.#publisher.forgetOld();
       await this.#listener.start();
-    } catch (error) {
-      await this.#sender.stop();
-      throw error;
-    }
+    });
   }
 
   protected async onStop(): Promise<void> {

@@ -11,7 +11,7 @@
 import { uuids } from "../../platform/drivers/postgres/arrays.ts";
 import { read, write, type Queryable } from "../../platform/drivers/postgres/postgres.ts";
 import { PostgresSession, type PostgresSessionOptions } from "../../platform/drivers/postgres/session.ts";
-import { Loop, within } from "../../platform/loop.ts";
+import { Loop, Mutex, within } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { LocalTopics } from "../local-topics.ts";
@@ -48,9 +48,9 @@ export class Listener extends Lifecycle {
   #echo = 0;
   #onEcho: () => void = () => {};
   readonly #probes: Loop;
-  /** Behind messages that are being fetched. */
-  #waiting: (readonly Entry[])[] = [];
-  #fetching = false;
+  readonly #turn = new Mutex();
+  /** Payloads that wait for messages to be fetched. */
+  #waiting = 0;
 
   constructor(options: ListenerOptions) {
     super();
@@ -131,21 +131,16 @@ export class Listener extends Lifecycle {
   }
 
   #receive(entries: readonly Entry[]): void {
-    const ids = this.#wantedIds(entries);
-    if (!this.#fetching && ids.length === 0) return this.#pass(entries, new Map());
-    this.#waiting.push(entries);
-    if (!this.#fetching) void this.#work();
-  }
-
-  async #work(): Promise<void> {
-    this.#fetching = true;
-    while (this.#waiting.length > 0) {
-      const batches = this.#waiting;
-      this.#waiting = [];
-      const bodies = await this.#fetch(batches.flatMap((entries) => this.#wantedIds(entries)));
-      for (const entries of batches) this.#pass(entries, bodies);
-    }
-    this.#fetching = false;
+    const ids = entries.flatMap((entry) =>
+      entry.kind === "stored" && this.#o.topics.hasSubscribers(entry.topic) ? [entry.id] : [],
+    );
+    if (this.#waiting === 0 && ids.length === 0) return this.#pass(entries, new Map());
+    this.#waiting++;
+    void this.#turn.run(async () => {
+      const bodies = await this.#fetch(ids);
+      this.#waiting--;
+      this.#pass(entries, bodies);
+    });
   }
 
   async #fetch(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
@@ -160,12 +155,6 @@ export class Listener extends Lifecycle {
       this.#o.log?.warn(fields, "large messages could not be read; they are lost here");
       return new Map();
     }
-  }
-
-  #wantedIds(entries: readonly Entry[]): string[] {
-    return entries.flatMap((entry) =>
-      entry.kind === "stored" && this.#o.topics.hasSubscribers(entry.topic) ? [entry.id] : [],
-    );
   }
 
   #pass(entries: readonly Entry[], bodies: ReadonlyMap<string, string>): void {

@@ -5,6 +5,7 @@
 
 import type { LeaderRole } from "../../core/leadership/term.ts";
 import { silentLog } from "../../platform/log.ts";
+import { startWith } from "../../platform/service.ts";
 import { commandMsOf, ServerLocks, type AdmittedLocksOptions } from "../server-locks.ts";
 import { ControlSession } from "./control-session.ts";
 import { LeaderRecord, leaderKey } from "./leader-record.ts";
@@ -45,14 +46,8 @@ export class EtcdLocks extends ServerLocks<EtcdLock> {
   }
 
   protected async onStart(): Promise<void> {
-    await this.#control.start();
-    try {
-      // A user without access to our keys is refused now and not at the first election.
-      await new LeaderRecord(this.#control, "scheduler").read();
-    } catch (error) {
-      await this.#control.stop();
-      throw error;
-    }
+    // A user without access to our keys is refused now and not at the first election.
+    await startWith(this.#control, () => new LeaderRecord(this.#control, "scheduler").read());
   }
 
   protected async onStop(): Promise<void> {

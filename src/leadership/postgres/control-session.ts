@@ -16,7 +16,7 @@ import {
 } from "../../platform/drivers/postgres/session.ts";
 import type { PoolerCheck } from "../../platform/drivers/postgres/pooler-check.ts";
 import type { Platform } from "../../platform/platform.ts";
-import { Lifecycle } from "../../platform/service.ts";
+import { Lifecycle, startWith } from "../../platform/service.ts";
 import { HELD_LOCKS, incarnationLock } from "./advisory-lock.ts";
 
 export interface ControlOptions extends Pick<Platform, "identity" | "clock" | "random"> {
@@ -128,15 +128,11 @@ export class ControlSession extends Lifecycle {
 
   protected async onStart(): Promise<void> {
     this.#pooled = null;
-    await this.#session.start();
-    try {
+    await startWith(this.#session, async () => {
       await checkServer(this.#session);
       this.#pooled = await this.#o.pooler.pooled();
       if (!this.#pooled) await this.#setUp(this.#session);
-    } catch (error) {
-      await this.#session.stop();
-      throw error;
-    }
+    });
   }
 
   protected async onStop(): Promise<void> {

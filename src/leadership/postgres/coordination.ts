@@ -9,6 +9,7 @@ import type { LeaderRole } from "../../core/leadership/term.ts";
 import { plainSchema } from "../../platform/drivers/postgres/postgres.ts";
 import { PoolerCheck } from "../../platform/drivers/postgres/pooler-check.ts";
 import { silentLog } from "../../platform/log.ts";
+import { startWith } from "../../platform/service.ts";
 import type { Coordination, LeaderLocks, LeaseLock } from "../coordination.ts";
 import { commandMsOf, ServerLocks, type LeaderLocksOptions } from "../server-locks.ts";
 import { AdvisoryLocks } from "./advisory-lock.ts";
@@ -90,15 +91,10 @@ export class PostgresCoordination extends ServerLocks<PostgresLock> implements C
   }
 
   protected async onStart(): Promise<void> {
-    await this.#control.start();
-    try {
-      await this.#elsewhere?.start();
-      await this.membership.start();
-    } catch (error) {
-      await this.#elsewhere?.stop();
-      await this.#control.stop();
-      throw error;
-    }
+    await startWith(this.#control, async () => {
+      if (this.#elsewhere) await startWith(this.#elsewhere, () => this.membership.start());
+      else await this.membership.start();
+    });
   }
 
   protected async onStop(): Promise<void> {

@@ -20,7 +20,7 @@ import type {
   SendOptions,
 } from "../../platform/drivers/redis/session.ts";
 import type { Platform } from "../../platform/platform.ts";
-import { Lifecycle } from "../../platform/service.ts";
+import { Lifecycle, startWith } from "../../platform/service.ts";
 
 export interface ControlOptions extends Pick<Platform, "identity" | "clock" | "random"> {
   readonly url: string;
@@ -132,13 +132,9 @@ export class ControlSession extends Lifecycle {
   }
 
   protected async onStart(): Promise<void> {
-    await this.#session.start();
-    try {
+    await startWith(this.#session, async () => {
       this.#evicts = (await checkRedis(this.#session, this.#redis.shown)).evicts;
-    } catch (error) {
-      await this.#session.stop();
-      throw error;
-    }
+    });
   }
 
   protected async onStop(): Promise<void> {

@@ -5,6 +5,7 @@
 
 import type { LeaderRole } from "../../core/leadership/term.ts";
 import { silentLog } from "../../platform/log.ts";
+import { startWith } from "../../platform/service.ts";
 import { commandMsOf, ServerLocks, type AdmittedLocksOptions } from "../server-locks.ts";
 import { ControlSession } from "./control-session.ts";
 import { LeaderRecord, subjectOf } from "./leader-record.ts";
@@ -53,14 +54,8 @@ export class RedisLocks extends ServerLocks<RedisLock> {
   }
 
   protected async onStart(): Promise<void> {
-    await this.#control.start();
-    try {
-      // A user without access to our keys is refused now and not at the first election.
-      await new LeaderRecord(this.#control, "scheduler").tenure();
-    } catch (error) {
-      await this.#control.stop();
-      throw error;
-    }
+    // A user without access to our keys is refused now and not at the first election.
+    await startWith(this.#control, () => new LeaderRecord(this.#control, "scheduler").tenure());
   }
 
   protected async onStop(): Promise<void> {

@@ -40,7 +40,6 @@ export class PlacementRounds {
   readonly #nodes: () => readonly NodeInfo[];
   readonly #clock: Platform["clock"];
   #stock: Stock | null = null;
-  #reserve: Stock | null = null;
   #coming: Promise<void> | null = null;
   /** How many callers have waited for the last answer: more than one, and more are asked for. */
   #waited = 0;
@@ -75,10 +74,7 @@ export class PlacementRounds {
     const position = this.#position;
     if (this.#strategy !== "global" || this.#leadership.held()) return position.next();
     const stocked = this.#take();
-    if (stocked !== null) {
-      if (this.#runsLow()) void this.#fetch();
-      return stocked;
-    }
+    if (stocked !== null) return stocked;
     const coming = this.#fetch();
     if (coming === null) return position.next();
     this.#waited++;
@@ -86,24 +82,15 @@ export class PlacementRounds {
     return coming.then(() => this.#take() ?? this.next());
   }
 
-  #runsLow(): boolean {
-    const stock = this.#stock!;
-    return this.#reserve === null && stock.end - stock.next <= this.#batch / 2;
-  }
-
   #take(): number | null {
-    if (this.#stock && this.#stock.next >= this.#stock.end) {
-      this.#stock = this.#reserve;
-      this.#reserve = null;
-    }
     const stock = this.#stock;
-    if (!stock) return null;
-    // Of another leader: its successor counts from elsewhere.
-    if (stock.epoch !== this.#leadership.current()?.epoch || this.#clock.monotonic() >= stock.freshUntil) {
-      this.#stock = this.#reserve = null;
-      return null;
-    }
-    return stock.next++;
+    // One of another leader is not used: its successor counts from elsewhere.
+    const usable =
+      stock &&
+      stock.next < stock.end &&
+      stock.epoch === this.#leadership.current()?.epoch &&
+      this.#clock.monotonic() < stock.freshUntil;
+    return usable ? stock.next++ : null;
   }
 
   /** Null when there is no leader to ask. One request at a time, for all that wait. */
@@ -128,9 +115,7 @@ export class PlacementRounds {
     this.#position.follow(end);
     this.#batch = count;
     const freshUntil = this.#clock.monotonic() + FRESH_MS;
-    const stock = { epoch: given.epoch, next: given.index, end, freshUntil };
-    if (this.#stock?.epoch === stock.epoch && this.#stock.next < this.#stock.end) this.#reserve = stock;
-    else this.#stock = stock;
+    this.#stock = { epoch: given.epoch, next: given.index, end, freshUntil };
   }
 
   /** Up at once and down by halves: callers who come one by one are soon given single positions again. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { Lifecycle } from "../../../src/platform/service.ts";
+import { Lifecycle, startWith } from "../../../src/platform/service.ts";
 import { lifecycleStress } from "../../support/lifecycle-stress.ts";
 
 /** Notes what is asked of it, and can be made to fail or to wait. */
@@ -74,6 +74,16 @@ describe("a lifecycle", () => {
     await service.stop();
     await service.start();
     assert.equal(service.running, true);
+  });
+
+  test("is stopped again when the rest of the start fails, and only then", async () => {
+    const service = new Noted();
+    const rest = (): Promise<never> => Promise.reject(new Error("wrong server"));
+    await assert.rejects(startWith(service, rest), /wrong server/);
+    assert.deepEqual(service.steps, ["starting", "started", "stopping", "stopped"]);
+    await startWith(service, async () => assert.ok(service.running));
+    assert.ok(service.running);
+    await service.stop();
   });
 
   test("is stopped at the end of its block", async () => {
