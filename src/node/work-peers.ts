@@ -25,9 +25,11 @@ export function peerWork(
   platform: NodePlatform,
   { transport, coordination, peers, nodes, client }: PeerBackend,
   { scheduler: leadership }: LeaderElections,
-  { store, jobs }: { readonly store: Store; readonly jobs: RetractableJobs },
+  { store: opened, jobs }: { readonly store: Store; readonly jobs: RetractableJobs },
 ) {
   const { settings, state, signal } = platform;
+  // A store that is the node's own takes notes.
+  const store = opened as Store & Required<Pick<Store, "scheduleNotes">>;
   const { strategy, stateFile } = settings.placement;
   const file = stateFile === "" ? join(settings.data, "placement.json") : stateFile;
   const position = new RoundRobinPosition(platform, file);

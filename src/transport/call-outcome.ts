@@ -60,4 +60,13 @@ export function deadlineOf(request: PeerRequest, options: CallOptions | StreamOp
   return "headMs" in options || !Number.isFinite(limit) ? null : Math.ceil(limit);
 }
 
+/**
+ * Whether nothing listens at an address. Of a name with several addresses every one has to refuse: the process may listen on
+ * any of them.
+ */
+export function isRefusal(error: Error): boolean {
+  const each = error instanceof AggregateError ? error.errors : [error];
+  return each.every((one) => (one as NodeJS.ErrnoException).code === "ECONNREFUSED");
+}
+
 export const DEADLINE_HEADER = "x-baton-deadline-ms";

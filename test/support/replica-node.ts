@@ -13,7 +13,7 @@ import { QueuePauses } from "../../src/peers/schedules/queue-pauses.ts";
 import { servePeers } from "../../src/peers/rpc/peer-rpc.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import { silentLog, type Log } from "../../src/platform/log.ts";
-import type { Store } from "../../src/store/store.ts";
+import type { SqliteStore } from "../../src/store/sqlite/store.ts";
 import { fakePlatform } from "./fake-platform.ts";
 import { nodeInfo } from "./job-builders.ts";
 import type { MemoryNetwork } from "./memory-network.ts";
@@ -34,7 +34,7 @@ export function memberInfo(name: NodeName): NodeInfo {
 export interface ReplicaOptions {
   readonly name: NodeName;
   readonly members: readonly NodeName[];
-  readonly disk: Store;
+  readonly disk: SqliteStore;
   readonly network: MemoryNetwork;
   readonly clock: Clock;
   readonly log?: Log;

@@ -4,8 +4,11 @@
  * position.
  */
 
+import { z } from "zod";
 import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
+
+const content = z.object({ index: z.int().min(0) });
 
 type PositionPlatform = Pick<Platform, "clock" | "random" | "files" | "log">;
 
@@ -49,7 +52,7 @@ export class RoundRobinPosition extends Lifecycle {
       const text = await this.#platform.files.read(this.#file);
       // A node that starts for the first time has none.
       if (text === null) return;
-      this.#index = parse(text);
+      this.#index = content.parse(JSON.parse(text)).index;
       this.#written = this.#index;
     } catch (error) {
       this.#warn(error, "no position of the round could be read; starting at a random one");
@@ -92,12 +95,4 @@ export class RoundRobinPosition extends Lifecycle {
     this.#warned = true;
     this.#platform.log.warn({ file: this.#file, err: error }, message);
   }
-}
-
-function parse(text: string): number {
-  const { index } = JSON.parse(text) as { readonly index?: unknown };
-  if (!Number.isSafeInteger(index) || (index as number) < 0) {
-    throw new Error('"index" must be a whole number from 0');
-  }
-  return index as number;
 }

@@ -4,11 +4,10 @@
  */
 
 import { z } from "zod";
-import { LEADER_ROLES } from "../../core/leadership/term.ts";
+import { LEADER_ROLES, type Term } from "../../core/leadership/term.ts";
 import type { JobId } from "../../core/ids.ts";
 import type { JobStatus } from "../../core/jobs/job.ts";
 import type { ScheduleNote, Version } from "../../core/schedules/schedule-register.ts";
-import type { Term } from "../../core/leadership/term.ts";
 import type { Placing } from "../../store/schedule-notes.ts";
 import type { NotedOccurrence } from "../../store/store.ts";
 

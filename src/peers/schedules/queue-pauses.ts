@@ -15,7 +15,7 @@ import type { ReplyOf } from "../rpc/peer-routes.ts";
 import type { PeerAnswer, PeerHandlers } from "../rpc/peer-rpc.ts";
 import { quorumRound } from "../rpc/quorum-round.ts";
 import type { ReplicatedSchedules } from "./replicated-schedules.ts";
-import { notesOf, type ReplicaStore } from "./schedule-handlers.ts";
+import type { ReplicaStore } from "./schedule-handlers.ts";
 
 const WHAT_TO_DO =
   "a pause needs a leader and a majority of the nodes: bring nodes back and try again, or drain the nodes that must stop";
@@ -81,7 +81,7 @@ export class QueuePauses {
       },
     });
     const notes = answers!.flatMap((answer) => answer.notes);
-    if (notes.length > 0) await notesOf(this.#store).learn(notes);
+    if (notes.length > 0) await this.#store.scheduleNotes.learn(notes);
   }
 
   async #change(queue: string, paused: boolean): Promise<void> {

@@ -19,10 +19,9 @@ export interface ReplicasOptions {
   readonly call: Transport["call"];
   /** How many of so many members must have a note. Less than a majority and two leaders may fire the same occurrence. */
   readonly required?: (members: number) => number;
-  /** Longer than a slow disk's fsync; shorter than what a caller of the API waits for an answer. */
-  readonly deadlineMs?: number;
 }
 
+/** Longer than a slow disk's fsync; shorter than what a caller of the API waits for an answer. */
 const DEADLINE_MS = 1_500;
 
 export class Replicas {
@@ -70,10 +69,9 @@ export class Replicas {
     request: RequestOf<Route>,
     options: Partial<CallOptions> = {},
   ): Promise<PeerAnswer<ReplyOf<Route>>> {
-    const { voters, deadlineMs = DEADLINE_MS } = this.#options;
-    const to = voters().find(({ name }) => name === node);
+    const to = this.#options.voters().find(({ name }) => name === node);
     if (!to) return { got: "refused", reason: `${node} is not a member` };
-    return this.#client.ask(to, route, request, { deadlineMs, ...options });
+    return this.#client.ask(to, route, request, { deadlineMs: DEADLINE_MS, ...options });
   }
 
   /** The answers of a majority, see `askMajority`; `ask` itself handles later answers. */

@@ -25,8 +25,7 @@ import {
   removeNote,
   templateOf,
 } from "../../core/schedules/schedule-register.ts";
-import type { Term } from "../../core/leadership/term.ts";
-import { sameTerm } from "../../core/leadership/term.ts";
+import { sameTerm, type Duty, type Term } from "../../core/leadership/term.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type {
   Author,
@@ -36,17 +35,14 @@ import type {
   NotedOccurrence,
   ScheduleStore,
 } from "../../store/store.ts";
-import type { Duty } from "../../core/leadership/term.ts";
 import { Replicas, type ReplicasOptions } from "./replicas.ts";
 import {
-  notesOf,
   scheduleHandlers,
   type ScheduleHandlers,
   type ScheduleHandlersOptions,
 } from "./schedule-handlers.ts";
 import { RunPlacement, type Targets } from "./run-placement.ts";
-import type { Change } from "./majority-table.ts";
-import { MajorityTable } from "./majority-table.ts";
+import { MajorityTable, type Change } from "./majority-table.ts";
 import { ScheduleMaintenance } from "./schedule-maintenance.ts";
 
 export interface ReplicatedSchedulesOptions extends ReplicasOptions, ScheduleHandlersOptions {
@@ -113,7 +109,7 @@ export class ReplicatedSchedules implements ScheduleStore {
 
   async history(name: string, which: number | readonly number[]): Promise<readonly NotedOccurrence[]> {
     const rows = await this.#options.store.schedules.history(name, which);
-    const [note] = (await notesOf(this.#options.store).read({ name })).notes;
+    const [note] = (await this.#options.store.scheduleNotes.read({ name })).notes;
     if (!note || note.open.length === 0) return rows;
     const open = openRuns(note).filter((run) => !this.#current?.placing.isDone(name, run));
     const awaited = new Map(open.map(({ at, target }) => [at, target]));

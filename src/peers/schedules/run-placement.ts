@@ -10,8 +10,7 @@
  * unknown.
  */
 
-import { jobId, parseJobId } from "../../core/ids.ts";
-import type { NodeName } from "../../core/ids.ts";
+import { jobId, parseJobId, type NodeName } from "../../core/ids.ts";
 import type { OpenRun, RunToPlace } from "../../core/schedules/schedule-register.ts";
 import { moveRuns, openRuns } from "../../core/schedules/schedule-register.ts";
 import type { Platform } from "../../platform/platform.ts";

@@ -3,7 +3,6 @@
  * through the same handlers, without the network.
  */
 
-import { BatonError } from "../../core/errors.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { FoundNotes, ScheduleNotes } from "../../store/schedule-notes.ts";
@@ -25,12 +24,12 @@ export type ScheduleHandlers = Pick<PeerHandlers, ScheduleRoute>;
 
 export interface ReplicaStore {
   readonly schedules: Pick<ScheduleStore, "get" | "list" | "history">;
-  readonly scheduleNotes?: ScheduleNotes;
+  readonly scheduleNotes: ScheduleNotes;
   readonly jobs: Pick<JobStore, "get">;
 }
 
 export interface ScheduleHandlersOptions {
-  /** This node's own; looked into only when it is needed, because it may be started later. */
+  /** This node's own. */
   readonly store: ReplicaStore;
   /** Where members come and go: what this node remembers of its membership. */
   readonly membership?: {
@@ -51,13 +50,13 @@ export function scheduleHandlers(
   { identity, events }: Pick<Platform, "identity" | "events">,
   { store, membership, accepts, onReady }: ScheduleHandlersOptions,
 ): ScheduleHandlers {
-  const notes = (): ScheduleNotes => notesOf(store);
+  const notes = store.scheduleNotes;
   const page = (term: Term, after: string | null, limit: number): Promise<FoundNotes> =>
-    events.fenced("scheduleNotes.read", notes().read({ after, limit }, term));
+    events.fenced("scheduleNotes.read", notes.read({ after, limit }, term));
   const caughtUp = (): string => membership?.caughtUp ?? "";
   return {
     async note({ term, entry, ...batch }) {
-      const state = await events.fenced("scheduleNotes.write", notes().write(batch, term));
+      const state = await events.fenced("scheduleNotes.write", notes.write(batch, term));
       if (batch.complete) await membership?.catchUp(entry);
       if (batch.notes.some(({ queue }) => queue)) onReady();
       return { ...state, caughtUp: caughtUp() };
@@ -79,17 +78,17 @@ export function scheduleHandlers(
 
     async place({ term, runs }) {
       const by = { self: identity.name, takes: accepts() };
-      const verdicts = await events.fenced("scheduleNotes.place", notes().place(runs, by, term));
+      const verdicts = await events.fenced("scheduleNotes.place", notes.place(runs, by, term));
       if (verdicts.includes("stored")) onReady();
       return { verdicts: [...verdicts] };
     },
 
     async forget({ term, names }) {
-      await events.fenced("scheduleNotes.forget", notes().forget(names, term));
+      await events.fenced("scheduleNotes.forget", notes.forget(names, term));
       return {};
     },
 
-    pauses: async () => ({ ...(await notes().read("pauses")), caughtUp: caughtUp() }),
+    pauses: async () => ({ ...(await notes.read("pauses")), caughtUp: caughtUp() }),
     noted: async ({ schedule, instants }) => ({
       occurrences: await store.schedules.history(schedule, instants),
     }),
@@ -98,13 +97,4 @@ export function scheduleHandlers(
     }),
     job: async ({ job }) => ({ status: (await store.jobs.get(job))?.status ?? null }),
   };
-}
-
-export function notesOf({ scheduleNotes }: ReplicaStore): ScheduleNotes {
-  if (scheduleNotes) return scheduleNotes;
-  throw new BatonError(
-    "BAD_CONFIG",
-    "a store that nodes share keeps schedules by itself and takes no notes",
-    { field: "store" },
-  );
 }

@@ -5,6 +5,7 @@ import { WebSocket } from "ws";
 import type { NodeIdentity } from "../../core/node.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { ClusterKeys, Claims } from "../signing/signing.ts";
+import { isRefusal } from "../call-outcome.ts";
 import { FRAME_BYTES_MAX } from "./frame.ts";
 import { checkWelcome, greet, MESH_PATH, REFUSAL_HEADER, type SessionKeys } from "./handshake.ts";
 
@@ -80,10 +81,4 @@ function whyDenied({ statusCode = 0, headers }: IncomingMessage): string {
   const why = headers[REFUSAL_HEADER];
   if (typeof why === "string") return why;
   return `it answered ${statusCode} instead of switching to the mesh; a proxy between nodes must pass WebSockets to ${MESH_PATH}`;
-}
-
-/** Of a name with several addresses every one has to refuse: the process may listen on any of them. */
-function isRefusal(error: Error): boolean {
-  const each = error instanceof AggregateError ? error.errors : [error];
-  return each.every((one) => (one as NodeJS.ErrnoException).code === "ECONNREFUSED");
 }

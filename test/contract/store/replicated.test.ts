@@ -3,15 +3,14 @@
 import { describe, test } from "node:test";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import { memoryStore } from "../../support/memory-store.ts";
-import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
-import type { Store } from "../../../src/store/store.ts";
+import { openSqliteStore, type SqliteStore } from "../../../src/store/sqlite/store.ts";
 import { MemoryNetwork } from "../../support/memory-network.ts";
 import { nodeNames, ReplicaNode } from "../../support/replica-node.ts";
 import { type OpenStore, StoreWorld } from "../../support/store-world.ts";
 import { firingPromises } from "./firing.ts";
 import { schedulePromises } from "./schedules.ts";
 
-type OpenDisk = (options: Parameters<OpenStore>[0] & { readonly name: string }) => Promise<Store>;
+type OpenDisk = (options: Parameters<OpenStore>[0] & { readonly name: string }) => Promise<SqliteStore>;
 
 const DISKS: Readonly<Record<string, OpenDisk>> = {
   memory: async ({ clock }) => memoryStore({ clock }),

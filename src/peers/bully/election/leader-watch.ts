@@ -11,6 +11,7 @@ import type { HeldTerm } from "../../../core/leadership/vote-rules.ts";
 import type { NodeName } from "../../../core/ids.ts";
 import type { NodeIdentity } from "../../../core/node.ts";
 import type { Clock } from "../../../platform/clock.ts";
+import { isRefusal } from "../../../transport/call-outcome.ts";
 import type { Heartbeats } from "../heartbeats.ts";
 import type { PeerState } from "../peer-state.ts";
 
@@ -129,10 +130,4 @@ export function tcpProbe(clock: Clock): Probe {
       socket.destroy();
     });
   };
-}
-
-/** Of a name with several addresses every one has to refuse: the process may listen on any of them. */
-function isRefusal(error: Error): boolean {
-  const each = error instanceof AggregateError ? error.errors : [error];
-  return each.every((one) => (one as NodeJS.ErrnoException).code === "ECONNREFUSED");
 }
