@@ -1,5 +1,3 @@
-import "./language.ts";
-import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import { render } from "preact";
 import { look } from "./api/session.ts";

@@ -22,30 +22,22 @@ export interface Moment {
 export const moments = signal<readonly Moment[]>([]);
 const MOMENTS_MS = 15 * 60_000;
 
-let wasLive = false;
-
 function hear(message: Exclude<FromHub, { is: "log" }>): void {
-  switch (message.is) {
-    case "link":
-      link.value = message.link;
-      // Whatever was missed meanwhile is asked for.
-      if (message.link.state === "live" && !wasLive) pulse.value++;
-      wasLive = message.link.state === "live";
-      return;
-    case "overview": {
-      heardTime(message.body.at, message.heardAt);
-      overview.value = message.body;
-      const at = Date.parse(message.body.at);
-      moments.value = [
-        ...moments.value.filter((each) => each.at > at - MOMENTS_MS && each.at !== at),
-        { at, overview: message.body },
-      ];
-      pulse.value++;
-      return;
-    }
-    case "journal":
-      pulse.value++;
+  if (message.is === "link") {
+    const isNew = message.link.state === "live" && link.value.state !== "live";
+    link.value = message.link;
+    // Whatever was missed meanwhile is asked for.
+    if (isNew) pulse.value++;
+    return;
   }
+  if (message.is === "overview") {
+    heardTime(message.body.at, message.heardAt);
+    overview.value = message.body;
+    const at = Date.parse(message.body.at);
+    const kept = moments.value.filter((each) => each.at > at - MOMENTS_MS && each.at !== at);
+    moments.value = [...kept, { at, overview: message.body }];
+  }
+  pulse.value++;
 }
 
 export const line = new Line(hear);

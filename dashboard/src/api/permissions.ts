@@ -1,28 +1,15 @@
-/**
- * What one must be allowed to do for each change that the page can make. A test compares it with the table of operations; the
- * node decides in any case.
- */
+/** What one must be allowed to do for a request. A test compares it with the table of operations; the node decides in any case. */
 
+import type { Route } from "../../../src/api/operation-table.ts";
 import type { Permission } from "../../../src/core/access/permissions.ts";
 
-export const NEEDS = {
+/** Of what the page asks, where it is not `read` for a question and `operate` for a change. */
+const OTHERS: Partial<Record<Route, Permission>> = {
   "POST /jobs": "submit",
-  "POST /jobs/{id}/cancel": "operate",
-  "POST /jobs/{id}/retry": "operate",
-  "DELETE /jobs/{id}": "operate",
-  "POST /cluster/jobs/bulk": "operate",
-  "POST /queues/{name}/pause": "operate",
-  "POST /queues/{name}/resume": "operate",
-  "PUT /schedules/{name}": "operate",
-  "POST /schedules/{name}/pause": "operate",
-  "POST /schedules/{name}/resume": "operate",
-  "POST /schedules/{name}/trigger": "operate",
-  "DELETE /schedules/{name}": "operate",
-  "POST /cluster/nodes/{name}/drain": "operate",
-  "POST /cluster/nodes/{name}/resume": "operate",
-  "DELETE /cluster/nodes/{name}": "operate",
   "DELETE /v1/agents/{agent_name}": "admin",
   "GET /node/settings": "operate",
+  "POST /schedules/preview": "read",
+  "DELETE /session": "read",
   "GET /tokens": "admin",
   "POST /tokens": "admin",
   "DELETE /tokens/{id}": "admin",
@@ -30,6 +17,8 @@ export const NEEDS = {
   "POST /users": "admin",
   "PUT /users/{name}/password": "admin",
   "DELETE /users/{name}": "admin",
-} as const satisfies Record<string, Permission>;
+};
 
-export type Guarded = keyof typeof NEEDS;
+export function neededFor(route: Route): Permission {
+  return OTHERS[route] ?? (route.startsWith("GET ") ? "read" : "operate");
+}

@@ -9,11 +9,7 @@ export class Problem extends Error {
   readonly field: string | null;
   readonly body: Readonly<Record<string, unknown>>;
 
-  constructor(
-    code: string,
-    message: string,
-    rest: { status?: number; field?: string | null; body?: Record<string, unknown> } = {},
-  ) {
+  constructor(code: string, message: string, rest: Partial<Pick<Problem, "status" | "field" | "body">> = {}) {
     super(message);
     this.name = "Problem";
     this.code = code;

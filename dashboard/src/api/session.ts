@@ -3,9 +3,9 @@
 import { computed, effect, signal } from "@preact/signals";
 import { allows } from "../../../src/core/access/permissions.ts";
 import { call, refusals } from "./call.ts";
-import type { AnswerOf } from "../../../src/api/operation-table.ts";
+import type { AnswerOf, Route } from "../../../src/api/operation-table.ts";
 import { line } from "./live.ts";
-import { type Guarded, NEEDS } from "./permissions.ts";
+import { neededFor } from "./permissions.ts";
 import { asProblem } from "./problem.ts";
 
 /** Null: not known yet, or not signed in. */
@@ -14,11 +14,12 @@ export const session = signal<AnswerOf<"GET /session"> | null>(null);
 export const mustSignIn = signal(false);
 
 /** Why that is not allowed; null if it is. */
-export function barredFrom(route: Guarded): string | null {
+export function barredFrom(route: Route): string | null {
+  const needed = neededFor(route);
   const held = session.value?.permission;
   // Not known yet: the node will say.
-  if (held === undefined || allows(held, NEEDS[route])) return null;
-  return `This needs the permission ${NEEDS[route]}; ${session.value?.principal ?? "you"} may only ${held}.`;
+  if (held === undefined || allows(held, needed)) return null;
+  return `This needs the permission ${needed}; ${session.value?.principal ?? "you"} may only ${held}.`;
 }
 
 /** Null where nobody is asked. */

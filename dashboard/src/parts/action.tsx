@@ -1,7 +1,7 @@
 /** A button that changes something: asks first if it should, cannot be pressed twice, and says how it went. */
 
 import { useId, useState } from "preact/hooks";
-import type { Guarded } from "../api/permissions.ts";
+import type { Route } from "../../../src/api/operation-table.ts";
 import { call } from "../api/call.ts";
 import { barredFrom } from "../api/session.ts";
 import { confirm, type Question } from "../shell/confirm.tsx";
@@ -9,7 +9,7 @@ import { failed, said } from "../shell/toasts.tsx";
 
 export interface ActionProps {
   /** What it calls, and so which permission it needs. */
-  readonly route: Guarded;
+  readonly route: Route;
   readonly send: object;
   /** What is said when it is done. */
   readonly done: string | ((answer: never) => string);

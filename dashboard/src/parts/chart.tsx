@@ -1,131 +1,82 @@
-/** A small chart of the last minutes. What it shows is also said in words above it. */
+/** A small chart of the last minutes, as SVG. What it shows is also said in words above it. */
 
-import { useEffect, useRef } from "preact/hooks";
-import uPlot from "uplot";
-import { repaint } from "../shell/theme.ts";
 import { clock } from "./format.ts";
 
-export interface ChartSeries {
-  readonly label: string;
-  /** A custom property of the style sheet. */
-  readonly colour: "--accent" | "--good" | "--bad" | "--wait" | "--muted";
-  /** One for each time; null where nothing is known. */
-  readonly values: readonly (number | null)[];
-}
-
-export interface ChartProps {
+interface ChartProps {
   readonly title: string;
-  /** In seconds. */
+  /** In milliseconds, oldest first. */
   readonly times: readonly number[];
-  readonly series: readonly ChartSeries[];
+  readonly series: readonly {
+    readonly label: string;
+    /** A custom property of the style sheet. */
+    readonly colour: "--accent" | "--good" | "--wait";
+    /** One for each time; null where nothing is known. */
+    readonly values: readonly (number | null)[];
+  }[];
   readonly format: (value: number) => string;
-  /** Of things that are not halved. */
-  readonly whole?: boolean;
 }
 
-const HEIGHT = 120;
-const WHOLE_STEPS = Array.from({ length: 10 }, (_, power) =>
-  [1, 2, 5].map((digit) => digit * 10 ** power),
-).flat();
+/** Of the drawing, which is stretched to the size of its box; the strokes are not. */
+const SIZE = 100;
 /** How far the axis goes when everything is 0. */
 const FLOOR = 1;
 
-export function Chart({ title, times, series, format, whole = false }: ChartProps) {
-  const box = useRef<HTMLDivElement>(null);
-  const plot = useRef<uPlot | null>(null);
-  const data: uPlot.AlignedData = [[...times], ...series.map(({ values }) => [...values])];
-  const latest = useRef(data);
-  latest.current = data;
-  const painted = repaint.value;
-
-  useEffect(() => {
-    const element = box.current!;
-    const options = optionsFor(element, series, format, whole);
-    const drawn = new uPlot(options, latest.current, element);
-    plot.current = drawn;
-    const resized = new ResizeObserver(() => {
-      const width = element.clientWidth;
-      if (width > 0 && width !== drawn.width) drawn.setSize({ width, height: HEIGHT });
-    });
-    resized.observe(element);
-    return () => {
-      resized.disconnect();
-      drawn.destroy();
-      plot.current = null;
-    };
-    // The colours are read when it is drawn anew.
-  }, [painted]);
-
-  useEffect(() => {
-    plot.current?.setData(data);
-  }, [times.length, times.at(-1), times[0]]);
-
+export function Chart({ title, times, series, format }: ChartProps) {
+  const top = roundedUp(
+    Math.max(FLOOR, ...series.flatMap(({ values }) => values.map((value) => value ?? 0))),
+  );
+  const [first = 0, last = 0] = [times[0], times.at(-1)];
+  const pointAt = (value: number, at: number): string => {
+    const x = ((times[at]! - first) / Math.max(1, last - first)) * SIZE;
+    return `${x},${SIZE - (value / top) * SIZE}`;
+  };
   return (
     <figure class="chart">
       <figcaption>
-        <span class="chart-title">{title}</span>
+        <strong class="grow">{title}</strong>
         {series.map(({ label, colour, values }) => {
-          const last = values.findLast((value) => value !== null);
+          const latest = values.findLast((value) => value !== null);
           return (
             <span key={label} class="chart-key" style={{ "--key": `var(${colour})` }}>
-              {label} <strong class="num">{last === undefined || last === null ? "–" : format(last)}</strong>
+              {label}{" "}
+              <strong class="num">{latest === undefined || latest === null ? "–" : format(latest)}</strong>
             </span>
           );
         })}
       </figcaption>
-      <div ref={box} class="chart-box" aria-hidden="true" />
+      <div class="chart-box" aria-hidden="true">
+        <Axis labels={[format(top), "0"]} />
+        <svg viewBox={`0 0 ${SIZE} ${SIZE}`} preserveAspectRatio="none">
+          {[0, SIZE / 2, SIZE].map((y) => (
+            <line key={y} x2={SIZE} y1={y} y2={y} />
+          ))}
+          {series.map(({ label, colour, values }) => (
+            <polyline
+              key={label}
+              style={{ stroke: `var(${colour})` }}
+              points={values.flatMap((value, at) => (value === null ? [] : pointAt(value, at))).join(" ")}
+            />
+          ))}
+        </svg>
+        <span />
+        <Axis labels={times.length === 0 ? [] : [first, (first + last) / 2, last].map(clock)} />
+      </div>
     </figure>
   );
 }
 
-function optionsFor(
-  element: HTMLElement,
-  series: readonly ChartSeries[],
-  format: (value: number) => string,
-  whole: boolean,
-): uPlot.Options {
-  const muted = colourOf(element, "--muted");
-  const grid = { stroke: colourOf(element, "--line"), width: 1 };
-  const font = "11px system-ui, sans-serif";
-  const axis = { stroke: muted, grid, ticks: { show: false }, font };
-  return {
-    width: Math.max(element.clientWidth, 100),
-    height: HEIGHT,
-    legend: { show: false },
-    cursor: { show: false },
-    padding: [8, 8, 0, 0],
-    scales: {
-      x: { time: true },
-      y: { range: (_plot, _min, max) => [0, Math.max(max ?? 0, FLOOR) * 1.1] },
-    },
-    axes: [
-      // The formats of uPlot depend on the system's language, and fail where there is none.
-      { ...axis, space: 70, size: 22, values: (_plot, splits) => splits.map((at) => clock(at * 1_000)) },
-      {
-        ...axis,
-        space: 30,
-        size: 46,
-        ...(whole && { incrs: WHOLE_STEPS }),
-        values: (_plot, splits) => splits.map((value) => format(value)),
-      },
-    ],
-    series: [
-      {},
-      ...series.map(({ label, colour }) => ({
-        label,
-        stroke: colourOf(element, colour),
-        width: 1.5,
-        spanGaps: true,
-        points: { show: false },
-      })),
-    ],
-  };
+function Axis({ labels }: { labels: readonly string[] }) {
+  return (
+    <div class="chart-axis">
+      {labels.map((label, at) => (
+        <span key={at}>{label}</span>
+      ))}
+    </div>
+  );
 }
 
-/** As it is now: custom properties hold both colours, and only a property of the browser's own resolves them. */
-function colourOf(element: HTMLElement, property: string): string {
-  element.style.color = `var(${property})`;
-  const { color } = getComputedStyle(element);
-  element.style.color = "";
-  return color;
+/** To the next of 1, 2, 5, 10, 20 … */
+function roundedUp(value: number): number {
+  const size = 10 ** Math.floor(Math.log10(value));
+  return size * ([1, 2, 5].find((digit) => digit * size >= value) ?? 10);
 }

@@ -29,7 +29,8 @@ const SPANS = [
   [SECOND, "s"],
 ] as const;
 
-export function perSecond(value: number): string {
+export function perSecond(value: number | null): string {
+  if (value === null) return "–";
   if (value === 0) return "0";
   if (value < 0.05) return "<0.1";
   return value < 10 ? value.toFixed(1) : count(value);

@@ -54,7 +54,7 @@ export function PartialNote({ of }: { of: FromNodes | null }) {
 export function Empty({ title, command, children }: RenderableProps<{ title: string; command?: string }>) {
   return (
     <div class="empty">
-      <p class="empty-title">{title}</p>
+      <strong>{title}</strong>
       {children && <div class="muted">{children}</div>}
       {command && (
         <pre class="code">

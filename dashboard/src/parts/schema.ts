@@ -15,6 +15,8 @@ export interface Schema {
   readonly maxLength?: number;
   readonly format?: string;
   readonly pattern?: string;
+  readonly items?: Schema;
+  readonly additionalProperties?: boolean | Schema;
   readonly anyOf?: readonly Schema[];
   readonly oneOf?: readonly Schema[];
 }

@@ -79,7 +79,7 @@ export function Section({ id, title, children }: { id: string; title: string; ch
 }
 
 /** Names and values. */
-export function Facts({ of }: { of: readonly (readonly [string, ComponentChildren] | null)[] }) {
+export function Facts({ of }: { of: readonly (readonly [string, ComponentChildren] | false | null)[] }) {
   return (
     <dl class="facts">
       {of.map(

@@ -2,24 +2,16 @@
 
 import type { Schema } from "../parts/schema.ts";
 
-export interface DocumentSchema extends Schema {
-  readonly properties?: Readonly<Record<string, DocumentSchema>>;
-  readonly items?: DocumentSchema;
-  readonly anyOf?: readonly DocumentSchema[];
-  readonly oneOf?: readonly DocumentSchema[];
-  readonly additionalProperties?: boolean | DocumentSchema;
-}
-
 export interface Parameter {
   readonly name: string;
   readonly in: "path" | "query";
   readonly required: boolean;
   readonly description?: string;
-  readonly schema: DocumentSchema;
+  readonly schema: Schema;
 }
 
 interface Content {
-  readonly content?: { readonly "application/json"?: { readonly schema: DocumentSchema } };
+  readonly content?: { readonly "application/json"?: { readonly schema: Schema } };
 }
 
 export interface DescribedOperation {
@@ -50,6 +42,6 @@ export function operationsOf({ paths }: ApiDocument): ListedOperation[] {
   );
 }
 
-export function schemaIn({ content }: Content): DocumentSchema | null {
+export function schemaIn({ content }: Content): Schema | null {
   return content?.["application/json"]?.schema ?? null;
 }

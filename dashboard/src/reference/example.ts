@@ -1,10 +1,9 @@
 /** A value of a schema to begin with: what must be there, and nothing else. */
 
-import { bare } from "../parts/schema.ts";
-import type { DocumentSchema } from "./document.ts";
+import { bare, type Schema } from "../parts/schema.ts";
 
-export function exampleOf(given: DocumentSchema): unknown {
-  const schema = bare(given) as DocumentSchema;
+export function exampleOf(given: Schema): unknown {
+  const schema = bare(given);
   if (schema.default !== undefined) return schema.default;
   if (schema.const !== undefined) return schema.const;
   if (schema.enum) return schema.enum[0];

@@ -1,9 +1,8 @@
 /** A JSON Schema as an outline: names, types and what is said of them. */
 
-import { hintOf } from "../parts/schema.ts";
-import type { DocumentSchema } from "./document.ts";
+import { hintOf, type Schema } from "../parts/schema.ts";
 
-export function SchemaView({ schema }: { schema: DocumentSchema }) {
+export function SchemaView({ schema }: { schema: Schema }) {
   const branches = schema.anyOf ?? schema.oneOf;
   if (branches) {
     return (
@@ -36,7 +35,7 @@ export function SchemaView({ schema }: { schema: DocumentSchema }) {
   );
 }
 
-export function Described({ schema }: { schema: DocumentSchema }) {
+export function Described({ schema }: { schema: Schema }) {
   const { properties, anyOf, oneOf, items, additionalProperties } = schema;
   const isNested =
     (properties ?? anyOf ?? oneOf ?? items) !== undefined || typeof additionalProperties === "object";
@@ -48,7 +47,7 @@ export function Described({ schema }: { schema: DocumentSchema }) {
   );
 }
 
-export function typeOf({ type, items, enum: values, const: only, anyOf, oneOf }: DocumentSchema): string {
+export function typeOf({ type, items, enum: values, const: only, anyOf, oneOf }: Schema): string {
   if (only !== undefined) return JSON.stringify(only);
   if (values) return values.map((value) => JSON.stringify(value)).join(" | ");
   if (items) return `${typeOf(items)}[]`;

@@ -96,22 +96,21 @@ function columns(reload: () => void): readonly Column<Group>[] {
     ["First", (group) => <Ago at={group.first_at} />],
     ["Last", (group) => <Ago at={group.last_at} />],
     ["For example", (group) => <JobLink id={group.example_job_id} />],
-    ["", (group) => <Retry group={group} onDone={reload} />, "right"],
+    [
+      "",
+      ({ task, code, message, count: jobs }) => (
+        <BulkButton
+          class="small"
+          label={`Retry ${plural(jobs, "job")} with ${code}: ${message}`}
+          action="retry"
+          what={`failed jobs of ${task} with ${code}`}
+          filter={{ status: "failed", task, error_code: code, error_message: message }}
+          onDone={reload}
+        >
+          Retry…
+        </BulkButton>
+      ),
+      "right",
+    ],
   ];
-}
-
-function Retry({ group, onDone }: { group: Group; onDone: () => void }) {
-  const { task, code, message } = group;
-  return (
-    <BulkButton
-      class="small"
-      label={`Retry ${plural(group.count, "job")} with ${code}: ${message}`}
-      action="retry"
-      what={`failed jobs of ${task} with ${code}`}
-      filter={{ status: "failed", task, error_code: code, error_message: message }}
-      onDone={onDone}
-    >
-      Retry…
-    </BulkButton>
-  );
 }

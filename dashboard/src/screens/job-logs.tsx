@@ -149,9 +149,7 @@ function Rows({ lines, needle, tall, follow, onFollow, onOpen }: RowsProps) {
   const [height, setHeight] = useState(400);
   /** When the reader last touched it. A box that grows scrolls by itself, and that is no wish to stay. */
   const touchedAt = useRef(-Infinity);
-  const touched = (): void => {
-    touchedAt.current = performance.now();
-  };
+  const touched = (): void => void (touchedAt.current = performance.now());
 
   useLayoutEffect(() => {
     const element = box.current!;

@@ -1,6 +1,6 @@
 /** One job: what it is, where it is, why it waits, what became of it. */
 
-import { type ComponentChildren, Fragment } from "preact";
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { JobBody } from "../../../src/api/bodies/job-body.ts";
 import { isFinal } from "../../../src/core/jobs/job.ts";
@@ -107,33 +107,28 @@ function ErrorNote({ error }: { error: NonNullable<JobBody["error"]> }) {
 }
 
 function JobFacts({ job }: { job: JobBody }) {
+  const runs = job.status === "processing";
   return (
     <Facts
       of={[
         ["Queue", <QueueLink name={job.queue} />],
         ["Priority", job.priority],
         ["Created", <Ago at={job.created_at} />],
-        job.status === "scheduled" || job.run_at !== job.created_at ? ["Due", <Ago at={job.run_at} />] : null,
-        job.started_at ? ["Started", <Ago at={job.started_at} />] : null,
-        job.finished_at ? ["Finished", <Ago at={job.finished_at} />] : null,
-        job.started_at
-          ? [
-              job.status === "processing" ? "Runs for" : "Took",
-              <Took
-                from={job.started_at}
-                until={job.finished_at ?? (job.status === "processing" ? null : job.updated_at)}
-              />,
-            ]
-          : null,
-        job.worker === null
-          ? null
-          : [job.status === "processing" ? "Runs on" : "Ran on", <NodeLink name={job.worker} />],
+        (job.status === "scheduled" || job.run_at !== job.created_at) && ["Due", <Ago at={job.run_at} />],
+        job.started_at !== null && ["Started", <Ago at={job.started_at} />],
+        job.finished_at !== null && ["Finished", <Ago at={job.finished_at} />],
+        job.started_at !== null && [
+          runs ? "Runs for" : "Took",
+          <Took from={job.started_at} until={job.finished_at ?? (runs ? null : job.updated_at)} />,
+        ],
+        job.worker !== null && [runs ? "Runs on" : "Ran on", <NodeLink name={job.worker} />],
         ["Owned by", <NodeLink name={job.owner} />],
         ["Attempts", `${plural(job.attempts, "run")}, ${job.failures} failed, ${job.max_attempts} allowed`],
-        job.interruptions + job.crashes > 0
-          ? ["Not its fault", `${job.interruptions} interruptions, ${job.crashes} crashes`]
-          : null,
-        job.killed.length > 0 ? ["Died while running it", job.killed.join(", ")] : null,
+        job.interruptions + job.crashes > 0 && [
+          "Not its fault",
+          `${job.interruptions} interruptions, ${job.crashes} crashes`,
+        ],
+        job.killed.length > 0 && ["Died while running it", job.killed.join(", ")],
         ...FACT_FIELDS.map(({ wire, fact, filter }): [string, ComponentChildren] | null => {
           const value = (job as Fields)[wire];
           if (value === null || value === undefined) return null;
@@ -147,9 +142,7 @@ function JobFacts({ job }: { job: JobBody }) {
             job {job.job_epoch}, owner {job.owner_epoch}, leader {job.leader_epoch}
           </span>,
         ],
-        job.schedule === null
-          ? null
-          : ["Schedule", <a href={to(["schedules", job.schedule])}>{job.schedule}</a>],
+        job.schedule !== null && ["Schedule", <a href={to(["schedules", job.schedule])}>{job.schedule}</a>],
       ]}
     />
   );
@@ -159,13 +152,12 @@ function JobFacts({ job }: { job: JobBody }) {
 function Texts({ of, filter }: { of: readonly string[]; filter: string | undefined }) {
   return (
     <>
-      {of.map((text) => (
-        <Fragment key={text}>
-          <a class="badge" href={to(["jobs"], filter === undefined ? {} : { [filter]: text })}>
-            {text}
-          </a>{" "}
-        </Fragment>
-      ))}
+      {of.flatMap((text) => [
+        <a key={text} class="badge" href={to(["jobs"], filter === undefined ? {} : { [filter]: text })}>
+          {text}
+        </a>,
+        " ",
+      ])}
     </>
   );
 }

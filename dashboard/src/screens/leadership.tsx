@@ -110,9 +110,7 @@ function Terms({ terms }: { terms: History["terms"] }) {
 
 const HUES = [212, 147, 37, 271, 5, 186];
 
-function hueOf(index: number): string {
-  return `hsl(${HUES[index % HUES.length]} 45% 56%)`;
-}
+const hueOf = (index: number): string => `hsl(${HUES[index % HUES.length]} 45% 56%)`;
 
 /** The same as a picture: time from left to right, a colour for each node. */
 function Strip({ terms }: { terms: History["terms"] }) {

@@ -5,7 +5,8 @@ import type { NodeBody } from "../../../src/api/operations/cluster/nodes.ts";
 import { NODE_ROLES } from "../../../src/core/node.ts";
 import { amongPeers, overview } from "../api/live.ts";
 import { useResource } from "../api/resource.ts";
-import { Action } from "../parts/action.tsx";
+import type { Route } from "../../../src/api/operation-table.ts";
+import { Action, type ActionProps } from "../parts/action.tsx";
 import { count, duration, percent, plural } from "../parts/format.ts";
 import { pageAt } from "../parts/links.tsx";
 import { Meter } from "../parts/meter.tsx";
@@ -126,48 +127,32 @@ function drainText({ load }: NodeBody): string {
 
 function NodeAction({ node, onDone }: { node: NodeBody; onDone: () => void }) {
   const { name, status } = node;
-  const shared = { send: { params: { name } }, onDone, class: "small" };
-  if (status === "draining") {
-    return (
-      <Action
-        route="POST /cluster/nodes/{name}/resume"
-        label={`Resume ${name}`}
-        done={`${name} was asked to work again.`}
-        {...shared}
-      >
-        Resume
-      </Action>
-    );
-  }
-  if (status === "dead") {
-    return (
-      <Action
-        route="DELETE /cluster/nodes/{name}"
-        label={`Remove ${name}`}
-        done={`${name} is removed.`}
-        ask={{
-          body: "Only in a cluster of peers: it no longer counts for a majority, and must join again. Where nodes share a database it is forgotten by itself.",
-          danger: true,
-        }}
-        {...shared}
-      >
-        Remove…
-      </Action>
-    );
-  }
+  const [verb, route, done, ask]: readonly [string, Route, string, ActionProps["ask"]?] =
+    status === "draining"
+      ? ["Resume", "POST /cluster/nodes/{name}/resume", "was asked to work again"]
+      : status === "dead"
+        ? ["Remove", "DELETE /cluster/nodes/{name}", "is removed", REMOVAL]
+        : ["Drain", "POST /cluster/nodes/{name}/drain", "was asked to drain", { body: drainText(node) }];
   return (
     <Action
-      route="POST /cluster/nodes/{name}/drain"
-      label={`Drain ${name}`}
-      done={`${name} was asked to drain.`}
-      off={status === "active" ? null : `It is ${status}.`}
-      ask={{ body: drainText(node) }}
-      {...shared}
+      route={route}
+      send={{ params: { name } }}
+      label={`${verb} ${name}`}
+      done={`${name} ${done}.`}
+      onDone={onDone}
+      off={verb === "Drain" && status !== "active" ? `It is ${status}.` : null}
+      ask={ask}
+      class="small"
     >
-      Drain…
+      {ask ? `${verb}…` : verb}
     </Action>
   );
 }
+
+const REMOVAL = {
+  body: "Only in a cluster of peers: it no longer counts for a majority, and must join again. Where nodes share a database it is forgotten by itself.",
+  danger: true,
+};
 
 function Drains({ nodes }: { nodes: readonly NodeBody[] }) {
   const draining = nodes.filter(({ status }) => status === "draining");

@@ -25,7 +25,7 @@ export function OverviewCharts() {
   const last = points.at(-1);
   // No news is that nothing changed: the line goes on.
   if (last && link.value.state === "live") points.push({ ...last, at: Math.max(last.at + 1, second.value) });
-  const times = points.map(({ at }) => at / 1_000);
+  const times = points.map(({ at }) => at);
   return (
     <div class="charts">
       <Chart
@@ -39,7 +39,6 @@ export function OverviewCharts() {
       />
       <Chart
         title="Jobs"
-        whole
         times={times}
         format={compact}
         series={[

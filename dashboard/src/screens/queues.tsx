@@ -60,8 +60,8 @@ function columns(reload: () => void): readonly Column<QueueBody>[] {
         at ? duration(second.value - Date.parse(at)) : <span class="muted">–</span>,
       figure,
     ],
-    ["In / s", (queue) => rate(queue.submitted_per_second), figure],
-    ["Out / s", (queue) => rate(queue.finished_per_second), figure],
+    ["In / s", (queue) => perSecond(queue.submitted_per_second), figure],
+    ["Out / s", (queue) => perSecond(queue.finished_per_second), figure],
     ["Running of slots", ({ counts, slots }) => <Slots running={counts.processing} slots={slots} />],
     ["Scheduled", ({ counts }) => count(counts.scheduled), figure],
     [
@@ -97,36 +97,22 @@ function Slots({ running, slots }: { running: number; slots: number | null }) {
 
 function PauseOrResume({ queue, onDone }: { queue: QueueBody; onDone: () => void }) {
   const { name, paused, counts } = queue;
-  const shared = { send: { params: { name } }, onDone, class: "small" };
-  if (paused) {
-    return (
-      <Action
-        route="POST /queues/{name}/resume"
-        label={`Resume ${name}`}
-        done={`Queue ${name} resumed.`}
-        {...shared}
-      >
-        Resume
-      </Action>
-    );
-  }
+  const ask = {
+    title: `Pause queue ${name}?`,
+    body: `Its ${count(counts.queued)} waiting jobs, and all later ones, wait until it is resumed. Running jobs go on.`,
+    action: "Pause the queue",
+  };
   return (
     <Action
-      route="POST /queues/{name}/pause"
-      label={`Pause ${name}`}
-      done={`Queue ${name} is paused.`}
-      ask={{
-        title: `Pause queue ${name}?`,
-        body: `Its ${count(counts.queued)} waiting jobs, and all later ones, wait until it is resumed. Running jobs go on.`,
-        action: "Pause the queue",
-      }}
-      {...shared}
+      route={paused ? "POST /queues/{name}/resume" : "POST /queues/{name}/pause"}
+      send={{ params: { name } }}
+      label={`${paused ? "Resume" : "Pause"} ${name}`}
+      done={paused ? `Queue ${name} resumed.` : `Queue ${name} is paused.`}
+      onDone={onDone}
+      ask={paused ? undefined : ask}
+      class="small"
     >
-      Pause…
+      {paused ? "Resume" : "Pause…"}
     </Action>
   );
-}
-
-function rate(value: number | null): string {
-  return value === null ? "–" : perSecond(value);
 }

@@ -104,18 +104,16 @@ export function TimingFields({ draft, onChange, problem }: Props) {
   );
 }
 
-interface Meaning {
-  readonly told: AnswerOf<"POST /schedules/preview"> | null;
-  readonly refused: Problem | null;
-}
+type Told = AnswerOf<"POST /schedules/preview">;
+const NOTHING = { told: null, refused: null };
 
 /** The explanation of the node, a moment after the last letter. */
-function useMeaning(draft: Draft): Meaning {
-  const [meaning, setMeaning] = useState<Meaning>({ told: null, refused: null });
+function useMeaning(draft: Draft) {
+  const [meaning, setMeaning] = useState<{ told: Told | null; refused: Problem | null }>(NOTHING);
   const key = JSON.stringify(timingOf(draft));
   useEffect(() => {
     const timing = timingOf(draft);
-    if (!timing) return setMeaning({ told: null, refused: null });
+    if (!timing) return setMeaning(NOTHING);
     const left = new AbortController();
     const ask = async (): Promise<void> => {
       try {

@@ -104,25 +104,14 @@ export function ScheduleActions({ schedule, onChange }: { schedule: ScheduleBody
       >
         Run now…
       </Action>
-      {paused ? (
-        <Action
-          route="POST /schedules/{name}/resume"
-          label={`Resume ${name}`}
-          done={`${name} fires again.`}
-          {...shared}
-        >
-          Resume
-        </Action>
-      ) : (
-        <Action
-          route="POST /schedules/{name}/pause"
-          label={`Pause ${name}`}
-          done={`${name} is paused; its occurrences are skipped.`}
-          {...shared}
-        >
-          Pause
-        </Action>
-      )}
+      <Action
+        route={paused ? "POST /schedules/{name}/resume" : "POST /schedules/{name}/pause"}
+        label={`${paused ? "Resume" : "Pause"} ${name}`}
+        done={paused ? `${name} fires again.` : `${name} is paused; its occurrences are skipped.`}
+        {...shared}
+      >
+        {paused ? "Resume" : "Pause"}
+      </Action>
     </>
   );
 }

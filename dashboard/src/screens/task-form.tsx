@@ -1,7 +1,7 @@
 /** What forms for jobs and for schedules have in common: which task, and with which payload. */
 
 import { useState } from "preact/hooks";
-import type { Guarded } from "../api/permissions.ts";
+import type { Route } from "../../../src/api/operation-table.ts";
 import { useResource } from "../api/resource.ts";
 import { barredFrom } from "../api/session.ts";
 import { Check } from "../parts/check.tsx";
@@ -138,7 +138,7 @@ export function PayloadFields({ task, tasks, payload, filled, onChange, problem 
 
 interface SubmitRowProps {
   readonly label: string;
-  readonly route: Guarded;
+  readonly route: Route;
   readonly off: boolean;
   /** Where one came from. */
   readonly back: string;

@@ -30,7 +30,22 @@ export function Tokens() {
   return (
     <Section id="tokens" title="Tokens">
       <ResourceNote of={tokens} what="tokens" />
-      {made && <MadeNote name={made.name} token={made.token} onClose={() => setMade(null)} />}
+      {made && (
+        <div class="note good" role="status">
+          <p>
+            <strong>{made.name} is created. Copy it now: it is shown only once.</strong>
+          </p>
+          <p class="row">
+            <code class="secret" data-testid="token">
+              {made.token}
+            </code>
+            <Copy text={made.token} what="the token" />
+          </p>
+          <button type="button" class="small" onClick={() => setMade(null)}>
+            Done
+          </button>
+        </div>
+      )}
       <Table
         label="Tokens"
         rows={tokens.data?.tokens}
@@ -68,47 +83,28 @@ function columns(reload: () => void): readonly Column<TokenBody>[] {
     ["By", (token) => token.created_by],
     ["Last used", (token) => <Ago at={token.last_used_at} none="never" />],
     ["Expires", (token) => <Ago at={token.expires_at} none="never" />],
-    ["", (token) => <Revoke token={token} onDone={reload} />, "right"],
+    [
+      "",
+      ({ id, name }) => (
+        <Action
+          route="DELETE /tokens/{id}"
+          send={{ params: { id } }}
+          done={`${name} is revoked.`}
+          onDone={reload}
+          class="small"
+          label={`Revoke ${name}`}
+          ask={{
+            body: "Within seconds no node accepts it any more. Programs that use it are locked out; this cannot be undone.",
+            action: "Revoke the token",
+            danger: true,
+          }}
+        >
+          Revoke…
+        </Action>
+      ),
+      "right",
+    ],
   ];
-}
-
-function Revoke({ token: { id, name }, onDone }: { token: TokenBody; onDone: () => void }) {
-  return (
-    <Action
-      route="DELETE /tokens/{id}"
-      send={{ params: { id } }}
-      done={`${name} is revoked.`}
-      onDone={onDone}
-      class="small"
-      label={`Revoke ${name}`}
-      ask={{
-        body: "Within seconds no node accepts it any more. Programs that use it are locked out; this cannot be undone.",
-        action: "Revoke the token",
-        danger: true,
-      }}
-    >
-      Revoke…
-    </Action>
-  );
-}
-
-function MadeNote({ name, token, onClose }: { name: string; token: string; onClose: () => void }) {
-  return (
-    <div class="note good" role="status">
-      <p>
-        <strong>{name} is created. Copy it now: it is shown only once.</strong>
-      </p>
-      <p class="row">
-        <code class="secret" data-testid="token">
-          {token}
-        </code>
-        <Copy text={token} what="the token" />
-      </p>
-      <button type="button" class="small" onClick={onClose}>
-        Done
-      </button>
-    </div>
-  );
 }
 
 function NewToken({ onMade }: { onMade: (name: string, token: string) => void }) {

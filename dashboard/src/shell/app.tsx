@@ -63,8 +63,7 @@ function screenAt([first = "", second]: readonly string[]): VNode {
 
 export function App() {
   const { steps } = place.value;
-  const signedOut = mustSignIn.value || link.value.state === "refused";
-  if (signedOut) {
+  if (mustSignIn.value || link.value.state === "refused") {
     return (
       <>
         <SignInScreen />

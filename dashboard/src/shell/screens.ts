@@ -1,6 +1,6 @@
 /** All screens: where they are, what they are called, and which keys lead there. */
 
-import type { Guarded } from "../api/permissions.ts";
+import type { Route } from "../../../src/api/operation-table.ts";
 import { barredFrom, session } from "../api/session.ts";
 
 export interface ScreenEntry {
@@ -10,7 +10,7 @@ export interface ScreenEntry {
   readonly key: string;
   readonly group: "work" | "cluster" | "admin";
   /** Shown to those alone who may do that. */
-  readonly needs?: Guarded;
+  readonly needs?: Route;
 }
 
 const SCREENS: readonly ScreenEntry[] = [

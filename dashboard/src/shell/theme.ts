@@ -8,8 +8,6 @@ type Theme = (typeof THEMES)[number];
 const KEY = "baton-theme";
 
 export const theme = signal<Theme>(stored());
-/** Counts up when colours change, for what is drawn and not styled. */
-export const repaint = signal(0);
 
 function stored(): Theme {
   try {
@@ -31,9 +29,4 @@ effect(() => {
   } catch {
     // It holds until the page is left.
   }
-  repaint.value = repaint.peek() + 1;
-});
-
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-  repaint.value++;
 });

@@ -72,15 +72,14 @@ export class StreamHub {
   #follow(page: Page, key: number, job: string, after: number): void {
     const say = gathered((news) => page.tell({ is: "log", key, news }));
     page.logs.get(key)?.stop();
-    const takePlace = () => this.#takePlace();
-    page.logs.set(key, new LogStream({ job, after, takePlace, onNews: say }));
+    page.logs.set(key, new LogStream({ job, after, takePlace: this.#takePlace, onNews: say }));
   }
 
-  #takePlace(): (() => void) | null {
+  readonly #takePlace = (): (() => void) | null => {
     if (this.#streamed >= LOGS_STREAMED_MAX) return null;
     this.#streamed++;
     return () => void this.#streamed--;
-  }
+  };
 
   #forgetSilent(): void {
     for (const page of this.#pages) {

@@ -67,12 +67,7 @@ export class Line {
 }
 
 interface TrustedTypes {
-  createPolicy(
-    name: string,
-    rules: { createScriptURL: (url: string) => string },
-  ): {
-    createScriptURL(url: string): string;
-  };
+  createPolicy(name: string, rules: object): { createScriptURL(url: string): string };
 }
 
 /** `onMoved` is called when the worker could not be started and the page itself takes its place, which knows nothing yet. */
