@@ -1,11 +1,10 @@
 import type { AssignmentId, Held, OwnershipStore } from "../../../src/store/ownership.ts";
-import { newest } from "./broken-leaders.ts";
-import type { BrokenStore, BrokenStores } from "./broken.ts";
+import { type BrokenStores, type Replace, unfenced } from "./broken-row.ts";
 
 const ALONE = "a dispatch marks every due job once, in assignments of the size that was asked for";
 
 /** With some methods of the ownership port replaced. */
-function instead(replace: (whole: OwnershipStore) => Partial<OwnershipStore>): BrokenStore["replace"] {
+function instead(replace: (whole: OwnershipStore) => Partial<OwnershipStore>): Replace {
   return ({ ownership }) => ({ ownership: replace(ownership!) });
 }
 
@@ -17,59 +16,45 @@ async function asOwned(whole: OwnershipStore, held: Held) {
 
 /** About dispatch, and who owns what was dispatched. */
 export const BROKEN_OWNERSHIP: BrokenStores = {
-  "dispatches for an old leader": {
-    caughtBy: "an old leader dispatches nothing and takes no mark off",
-    replace: (whole) => ({
-      ownership: {
-        dispatch: async (request, fence) => whole.ownership!.dispatch(request, await newest(whole, fence)),
-      },
-    }),
-  },
-
-  "disowns for an old leader": {
-    caughtBy: "an old leader disowns nothing and finds no orphans",
-    replace: (whole) => ({
-      ownership: {
-        disown: async (lives, fence) => whole.ownership!.disown(lives, await newest(whole, fence)),
-      },
-    }),
-  },
-
-  "dispatches what is dispatched already": {
-    caughtBy: ALONE,
-    replace: instead((whole) => ({
+  "dispatches for an old leader": [
+    "an old leader dispatches nothing and takes no mark off",
+    unfenced("ownership", "dispatch"),
+  ],
+  "disowns for an old leader": [
+    "an old leader disowns nothing and finds no orphans",
+    unfenced("ownership", "disown"),
+  ],
+  "dispatches what is dispatched already": [
+    ALONE,
+    instead((whole) => ({
       async dispatch(request, fence) {
         await whole.undispatch(0, fence);
         return whole.dispatch(request, fence);
       },
     })),
-  },
-
-  "makes assignments of any size": {
-    caughtBy: ALONE,
-    replace: instead((whole) => ({
+  ],
+  "makes assignments of any size": [
+    ALONE,
+    instead((whole) => ({
       dispatch: (request, fence) => whole.dispatch({ ...request, size: Infinity }, fence),
     })),
-  },
-
-  "takes marks off that are young": {
-    caughtBy: "marks that nobody accepts in time are taken off, and only those",
-    replace: instead((whole) => ({ undispatch: (_olderThanMs, fence) => whole.undispatch(0, fence) })),
-  },
-
-  "lets everybody accept a mark": {
-    caughtBy: "of two who accept the same mark one wins",
-    replace: instead((whole) => ({
+  ],
+  "takes marks off that are young": [
+    "marks that nobody accepts in time are taken off, and only those",
+    instead((whole) => ({ undispatch: (_olderThanMs, fence) => whole.undispatch(0, fence) })),
+  ],
+  "lets everybody accept a mark": [
+    "of two who accept the same mark one wins",
+    instead((whole) => ({
       async accept(request) {
         const { held } = await whole.accept(request);
         return { held, accepted: request.runs.map(() => true) };
       },
     })),
-  },
-
-  "accepts a job by a mark of before": {
-    caughtBy: "a mark that is gone is not accepted",
-    replace: instead((whole) => {
+  ],
+  "accepts a job by a mark of before": [
+    "a mark that is gone is not accepted",
+    instead((whole) => {
       const latest = new Map<string, AssignmentId>();
       return {
         async dispatch(request, fence) {
@@ -87,11 +72,10 @@ export const BROKEN_OWNERSHIP: BrokenStores = {
           }),
       };
     }),
-  },
-
-  "gives an assignment to whoever asks": {
-    caughtBy: "of all who take an assignment over one gets the next epoch",
-    replace: instead((whole) => ({
+  ],
+  "gives an assignment to whoever asks": [
+    "of all who take an assignment over one gets the next epoch",
+    instead((whole) => ({
       own: (claims, owner) =>
         Promise.all(
           claims.map(async ({ assignment }) => {
@@ -104,11 +88,10 @@ export const BROKEN_OWNERSHIP: BrokenStores = {
           }),
         ),
     })),
-  },
-
-  "lets an old owner write": {
-    caughtBy: "after a handoff the old owner writes nothing, and the new one does",
-    replace: instead((whole) => ({
+  ],
+  "lets an old owner write": [
+    "after a handoff the old owner writes nothing, and the new one does",
+    instead((whole) => ({
       record: (events, owner) =>
         Promise.all(
           events.map(async (event) => {
@@ -118,11 +101,10 @@ export const BROKEN_OWNERSHIP: BrokenStores = {
           }),
         ),
     })),
-  },
-
-  "settles before it reports": {
-    caughtBy: "reports are written before settlements, in one transaction",
-    replace: instead((whole) => ({
+  ],
+  "settles before it reports": [
+    "reports are written before settlements, in one transaction",
+    instead((whole) => ({
       async record(events, owner) {
         const settled = await whole.record(
           events.map((event) => ({ ...event, reports: [] })),
@@ -135,11 +117,10 @@ export const BROKEN_OWNERSHIP: BrokenStores = {
         return settled.map((each, at) => each && { ...each, reported: reported[at]?.reported ?? [] });
       },
     })),
-  },
-
-  "forgets what belongs to others": {
-    caughtBy: "what belongs to others is neither released nor forgotten",
-    replace: instead((whole) => ({
+  ],
+  "forgets what belongs to others": [
+    "what belongs to others is neither released nor forgotten",
+    instead((whole) => ({
       async release(all, owner, state) {
         if (state !== "finished") return whole.release(all, owner, state);
         for (const one of all) {
@@ -148,19 +129,17 @@ export const BROKEN_OWNERSHIP: BrokenStores = {
         }
       },
     })),
-  },
-
-  "offers an orphan again without a pause": {
-    caughtBy: "orphans are found at once, the unowned after a while, and each again only later",
-    replace: instead((whole) => ({
+  ],
+  "offers an orphan again without a pause": [
+    "orphans are found at once, the unowned after a while, and each again only later",
+    instead((whole) => ({
       orphans: (look, fence) => whole.orphans({ ...look, offeredBeforeMs: 0 }, fence),
     })),
-  },
-
-  "takes what was dispatched a moment ago for an orphan": {
-    caughtBy: "orphans are found at once, the unowned after a while, and each again only later",
-    replace: instead((whole) => ({
+  ],
+  "takes what was dispatched a moment ago for an orphan": [
+    "orphans are found at once, the unowned after a while, and each again only later",
+    instead((whole) => ({
       orphans: (look, fence) => whole.orphans({ ...look, unownedForMs: 0 }, fence),
     })),
-  },
+  ],
 };
