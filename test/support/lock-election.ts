@@ -29,6 +29,8 @@ export interface Stander {
   readonly logged: string[];
 }
 
+export type Leading = Stander & { readonly term: Term };
+
 /** Electors of several nodes over one reference lock, in a world whose time moves by hand. */
 export class Election implements AsyncDisposable {
   readonly world = new ManualClock();
@@ -65,11 +67,20 @@ export class Election implements AsyncDisposable {
   }
 
   /** A stander that leads, with the term. */
-  async leader(name: string, options: StanderOptions = {}): Promise<Stander & { readonly term: Term }> {
+  async leader(name: string, options: StanderOptions = {}): Promise<Leading> {
     const stander = this.stander(name, options);
     await stander.elector.start();
     await this.pass(0);
     return { ...stander, term: stander.elector.require() };
+  }
+
+  /** An election that ada leads, with bob standing by. */
+  static async contested(): Promise<AsyncDisposable & { election: Election; ada: Leading; bob: Stander }> {
+    const election = new Election();
+    const ada = await election.leader("ada");
+    const bob = election.stander("bob");
+    await bob.elector.start();
+    return { election, ada, bob, [Symbol.asyncDispose]: () => election[Symbol.asyncDispose]() };
   }
 
   pass(ms: number): Promise<void> {

@@ -1,4 +1,4 @@
-/** Channels with one mistake each, and the promise whose proof must find it. */
+/** Channels with one mistake each, and the promises whose proofs must find it. */
 
 import { describe, test } from "node:test";
 import type { ConsumeOptions, Delivery, Message, Subscription } from "../../../src/channels/channels.ts";
@@ -12,11 +12,40 @@ patience.ms = 1_000;
 
 type BatchHandler = (batch: readonly Delivery[]) => Promise<void>;
 type TopicHandler = (message: Message) => void | Promise<void>;
+type Messages = readonly Message[];
+const CLOSED: Subscription = { close: () => Promise.resolve() };
+
+/** Sends other messages than those it was given. */
+const sends = (as: (messages: Messages) => Messages) =>
+  class extends MemoryChannels {
+    override send(queue: string, messages: Messages): Promise<void> {
+      return super.send(queue, as(messages));
+    }
+  };
+
+/** Consumes with another handler, or with other options. */
+const consumes = (
+  as: (handler: BatchHandler) => BatchHandler,
+  by: (options?: ConsumeOptions) => ConsumeOptions | undefined = (options) => options,
+) =>
+  class extends MemoryChannels {
+    override consume(queue: string, handler: BatchHandler, options?: ConsumeOptions): Subscription {
+      return super.consume(queue, as(handler), by(options));
+    }
+  };
+
+/** Subscribes another handler. */
+const hears = (as: (handler: TopicHandler) => TopicHandler) =>
+  class extends MemoryChannels {
+    override subscribe(topic: string, handler: TopicHandler): Subscription {
+      return super.subscribe(topic, as(handler));
+    }
+  };
 
 class LosesWhatNobodyWaitsFor extends MemoryChannels {
   readonly #consumed = new Set<string>();
 
-  override async send(queue: string, messages: readonly Message[]): Promise<void> {
+  override async send(queue: string, messages: Messages): Promise<void> {
     if (this.#consumed.has(queue)) await super.send(queue, messages);
   }
 
@@ -26,14 +55,8 @@ class LosesWhatNobodyWaitsFor extends MemoryChannels {
   }
 }
 
-class LosesTheLastOfALargeCall extends MemoryChannels {
-  override send(queue: string, messages: readonly Message[]): Promise<void> {
-    return super.send(queue, messages.slice(0, 10_000));
-  }
-}
-
 class GivesEachConsumerEverything extends MemoryChannels {
-  override async send(queue: string, messages: readonly Message[]): Promise<void> {
+  override async send(queue: string, messages: Messages): Promise<void> {
     await super.send(queue, messages);
     await this.publish(`copies of ${queue}`, messages);
   }
@@ -44,56 +67,34 @@ class GivesEachConsumerEverything extends MemoryChannels {
   }
 }
 
-class FavoursOneConsumer extends MemoryChannels {
+/** Only the first consumer of a queue, and the first subscriber of a topic, get anything. */
+class ServesTheFirst extends MemoryChannels {
   readonly #taken = new Set<string>();
 
   override consume(queue: string, handler: BatchHandler, options?: ConsumeOptions): Subscription {
-    if (this.#taken.has(queue)) return { close: () => Promise.resolve() };
-    this.#taken.add(queue);
-    return super.consume(queue, handler, options);
+    return this.#first(`queue ${queue}`) ? super.consume(queue, handler, options) : CLOSED;
   }
-}
 
-class SwallowsFailures extends MemoryChannels {
-  override consume(queue: string, handler: BatchHandler, options?: ConsumeOptions): Subscription {
-    const quietly: BatchHandler = async (batch) => {
-      try {
-        await handler(batch);
-      } catch {}
-    };
-    return super.consume(queue, quietly, options);
+  override subscribe(topic: string, handler: TopicHandler): Subscription {
+    return this.#first(`topic ${topic}`) ? super.subscribe(topic, handler) : CLOSED;
   }
-}
 
-class CountsNoDeliveries extends MemoryChannels {
-  override consume(queue: string, handler: BatchHandler, options?: ConsumeOptions): Subscription {
-    const uncounted: BatchHandler = (batch) => handler(batch.map((one) => ({ ...one, deliveries: 1 })));
-    return super.consume(queue, uncounted, options);
-  }
-}
-
-class RedeliversOnlyTheFirstOfABatch extends MemoryChannels {
-  override consume(queue: string, handler: BatchHandler, options?: ConsumeOptions): Subscription {
-    const forgetful: BatchHandler = (batch) =>
-      handler(batch.filter(({ deliveries }, i) => deliveries === 1 || i === 0));
-    return super.consume(queue, forgetful, options);
+  #first(of: string): boolean {
+    return !this.#taken.has(of) && this.#taken.add(of) !== null;
   }
 }
 
 class LosesTheBatchOfAConsumerThatCloses extends MemoryChannels {
   override consume(queue: string, handler: BatchHandler, options?: ConsumeOptions): Subscription {
     let closing = false;
-    const subscription = super.consume(
-      queue,
-      async (batch) => {
-        try {
-          await handler(batch);
-        } catch (error) {
-          if (!closing) throw error;
-        }
-      },
-      options,
-    );
+    const forgiving: BatchHandler = async (batch) => {
+      try {
+        await handler(batch);
+      } catch (error) {
+        if (!closing) throw error;
+      }
+    };
+    const subscription = super.consume(queue, forgiving, options);
     return {
       close: () => {
         closing = true;
@@ -119,48 +120,14 @@ class DoesNotWaitForHandlersToEnd extends MemoryChannels {
   }
 }
 
-class TurnsBatchesRound extends MemoryChannels {
-  override send(queue: string, messages: readonly Message[]): Promise<void> {
-    return super.send(queue, messages.toReversed());
-  }
-
-  override publish(topic: string, messages: readonly Message[]): Promise<void> {
+class TurnsBatchesRound extends sends((messages) => messages.toReversed()) {
+  override publish(topic: string, messages: Messages): Promise<void> {
     return super.publish(topic, messages.toReversed());
   }
 }
 
-class IsNeverExclusive extends MemoryChannels {
-  override consume(queue: string, handler: BatchHandler, options?: ConsumeOptions): Subscription {
-    return super.consume(queue, handler, { ...options, exclusive: false });
-  }
-}
-
-class MixesUpKeys extends MemoryChannels {
-  override send(queue: string, messages: readonly Message[]): Promise<void> {
-    return super.send(
-      queue,
-      messages.map(({ key, body }) => ({ key: key.normalize().toWellFormed(), body })),
-    );
-  }
-}
-
-class CutsLongKeys extends MemoryChannels {
-  override send(queue: string, messages: readonly Message[]): Promise<void> {
-    return super.send(
-      queue,
-      messages.map(({ key, body }) => ({ key: key.slice(0, 255), body })),
-    );
-  }
-}
-
-class MakesBatchesAsLargeAsItLikes extends MemoryChannels {
-  override consume(queue: string, handler: BatchHandler): Subscription {
-    return super.consume(queue, handler, { batchMax: 1_000 });
-  }
-}
-
 class SendsHalfOfABadCall extends MemoryChannels {
-  override async send(queue: string, messages: readonly Message[]): Promise<void> {
+  override async send(queue: string, messages: Messages): Promise<void> {
     for (const message of messages) await super.send(queue, [message]);
   }
 }
@@ -168,7 +135,7 @@ class SendsHalfOfABadCall extends MemoryChannels {
 class SharesBodies extends MemoryChannels {
   readonly #subscribers = new Map<TopicHandler, string>();
 
-  override async publish(topic: string, messages: readonly Message[]): Promise<void> {
+  override async publish(topic: string, messages: Messages): Promise<void> {
     await super.publish(topic, messages);
     for (const message of structuredClone(messages)) {
       for (const [handler, at] of this.#subscribers)
@@ -185,7 +152,7 @@ class SharesBodies extends MemoryChannels {
 class RemembersTopics extends MemoryChannels {
   readonly #last = new Map<string, Message>();
 
-  override async publish(topic: string, messages: readonly Message[]): Promise<void> {
+  override async publish(topic: string, messages: Messages): Promise<void> {
     const last = messages.at(-1);
     if (last) this.#last.set(topic, last);
     await super.publish(topic, messages);
@@ -198,24 +165,12 @@ class RemembersTopics extends MemoryChannels {
   }
 }
 
-class PublishesToOneOfMany extends MemoryChannels {
-  readonly #topics = new Set<string>();
-
-  override subscribe(topic: string, handler: TopicHandler): Subscription {
-    if (this.#topics.has(topic)) return { close: () => Promise.resolve() };
-    this.#topics.add(topic);
-    return super.subscribe(topic, handler);
-  }
-}
-
 class WaitsForSubscribers extends MemoryChannels {
   readonly #handlers = new Set<TopicHandler>();
 
-  override async publish(topic: string, messages: readonly Message[]): Promise<void> {
+  override async publish(topic: string, messages: Messages): Promise<void> {
     await super.publish(topic, messages);
-    for (const message of messages) {
-      for (const handler of this.#handlers) await handler(message);
-    }
+    for (const message of messages) for (const handler of this.#handlers) await handler(message);
   }
 
   override subscribe(_topic: string, handler: TopicHandler): Subscription {
@@ -224,118 +179,141 @@ class WaitsForSubscribers extends MemoryChannels {
   }
 }
 
-class DropsASubscriberThatThrows extends MemoryChannels {
-  override subscribe(topic: string, handler: TopicHandler): Subscription {
-    let fine = true;
-    return super.subscribe(topic, async (message) => {
-      if (!fine) return;
-      fine = false;
-      await handler(message);
-      fine = true;
-    });
-  }
-}
-
-class RunsASubscriberSideBySide extends MemoryChannels {
-  override subscribe(topic: string, handler: TopicHandler): Subscription {
-    return super.subscribe(topic, (message) => {
-      Promise.resolve(handler(message)).catch(() => {});
-    });
-  }
-}
-
 class CannotUnsubscribe extends MemoryChannels {
   override subscribe(topic: string, handler: TopicHandler): Subscription {
     super.subscribe(topic, handler);
-    return { close: () => Promise.resolve() };
+    return CLOSED;
   }
 }
 
 class MixesQueuesAndTopics extends MemoryChannels {
-  override async send(queue: string, messages: readonly Message[]): Promise<void> {
+  override async send(queue: string, messages: Messages): Promise<void> {
     await super.send(queue, messages);
     await super.publish(queue, messages);
   }
 }
 
 class AnswersAfterItsStop extends MemoryChannels {
-  override async send(queue: string, messages: readonly Message[]): Promise<void> {
+  override async send(queue: string, messages: Messages): Promise<void> {
     if (this.running) await super.send(queue, messages);
   }
 }
 
-const BROKEN: readonly (readonly [typeof MemoryChannels, ...sentences: string[]])[] = [
-  [LosesWhatNobodyWaitsFor, "what was sent before anybody consumed is kept"],
-  [LosesTheLastOfALargeCall, "twenty thousand messages in one call get through, each once"],
-  [
-    GivesEachConsumerEverything,
-    "of consumers that compete, one handles each message, and all of them get some",
-    "twenty thousand messages in one call get through, each once",
-  ],
-  [FavoursOneConsumer, "of consumers that compete, one handles each message, and all of them get some"],
-  [
-    SwallowsFailures,
-    "a batch whose handler rejected comes again as a whole, counted",
+const COMPETING = "of consumers that compete, one handles each message, and all of them get some";
+const ALL_OF_A_LARGE_CALL = "twenty thousand messages in one call get through, each once";
+const COMES_AGAIN = "a batch whose handler rejected comes again as a whole, counted";
+const IN_ORDER = "a topic reaches everybody who is subscribed, in the order of publishing";
+const KEPT = "what was sent before anybody consumed is kept";
+const CLOSED_TOPIC = "after a subscription is closed nothing arrives, and closing waits for its handler";
+
+const BROKEN: Readonly<Record<string, readonly [typeof MemoryChannels, ...sentences: string[]]>> = {
+  "loses what nobody waits for": [LosesWhatNobodyWaitsFor, KEPT],
+  "loses the last of a large call": [sends((messages) => messages.slice(0, 10_000)), ALL_OF_A_LARGE_CALL],
+  "gives each consumer everything": [GivesEachConsumerEverything, COMPETING, ALL_OF_A_LARGE_CALL],
+  "serves only who came first": [ServesTheFirst, COMPETING, IN_ORDER],
+  "swallows failures": [
+    consumes((handler) => async (batch) => {
+      try {
+        await handler(batch);
+      } catch {}
+    }),
+    COMES_AGAIN,
     "a handler that throws before it waits for anything has failed too",
     "what one consumer cannot handle, another may",
   ],
-  [CountsNoDeliveries, "a batch whose handler rejected comes again as a whole, counted"],
-  [RedeliversOnlyTheFirstOfABatch, "a batch whose handler rejected comes again as a whole, counted"],
-  [
+  "counts no deliveries": [
+    consumes((handler) => (batch) => handler(batch.map((one) => ({ ...one, deliveries: 1 })))),
+    COMES_AGAIN,
+  ],
+  "redelivers only the first of a batch": [
+    consumes(
+      (handler) => (batch) => handler(batch.filter(({ deliveries }, i) => deliveries === 1 || i === 0)),
+    ),
+    COMES_AGAIN,
+  ],
+  "loses the batch of a consumer that closes": [
     LosesTheBatchOfAConsumerThatCloses,
     "a consumer that closes in the middle of a batch leaves to the others what it did not handle",
   ],
-  [
+  "does not wait for handlers to end": [
     DoesNotWaitForHandlersToEnd,
     "closing resolves when no handler runs any more, and what was handled stays handled",
-    "after a subscription is closed nothing arrives, and closing waits for its handler",
+    CLOSED_TOPIC,
     "a stop waits for the handlers that run, and no handler starts after it",
   ],
-  [
-    TurnsBatchesRound,
-    "what was sent before anybody consumed is kept",
-    "a topic reaches everybody who is subscribed, in the order of publishing",
-  ],
-  [
-    IsNeverExclusive,
+  "turns batches round": [TurnsBatchesRound, KEPT, IN_ORDER],
+  "is never exclusive": [
+    consumes(
+      (handler) => handler,
+      (options) => ({ ...options, exclusive: false }),
+    ),
     "an exclusive queue has one batch out at a time, on all nodes, in the order of sending",
     "while a failed batch of an exclusive queue waits, nothing behind it is delivered",
   ],
-  [MixesUpKeys, "any string is a key, and no two of them are mixed up"],
-  [CutsLongKeys, "a key or a name that is no short string is refused, and nothing of its call is sent"],
-  [MakesBatchesAsLargeAsItLikes, "no batch is larger than asked for", "a batch size below one is refused"],
-  [
+  "mixes up keys": [
+    sends((all) => all.map(({ key, body }) => ({ key: key.normalize().toWellFormed(), body }))),
+    "any string is a key, and no two of them are mixed up",
+  ],
+  "cuts long keys": [
+    sends((all) => all.map(({ key, body }) => ({ key: key.slice(0, 255), body }))),
+    "a key or a name that is no short string is refused, and nothing of its call is sent",
+  ],
+  "makes batches as large as it likes": [
+    consumes(
+      (handler) => handler,
+      () => ({ batchMax: 1_000 }),
+    ),
+    "no batch is larger than asked for",
+    "a batch size below one is refused",
+  ],
+  "sends half of a bad call": [
     SendsHalfOfABadCall,
     "a body that is no JSON value is refused by its place, and nothing of its call is sent",
   ],
-  [SharesBodies, "each subscriber gets a copy of its own"],
-  [RemembersTopics, "nothing is kept for those who subscribe later"],
-  [PublishesToOneOfMany, "a topic reaches everybody who is subscribed, in the order of publishing"],
-  [
+  "shares bodies": [SharesBodies, "each subscriber gets a copy of its own"],
+  "remembers topics": [RemembersTopics, "nothing is kept for those who subscribe later"],
+  "waits for subscribers": [
     WaitsForSubscribers,
     "a slow subscriber holds up neither the publisher nor the others, and misses nothing itself",
   ],
-  [DropsASubscriberThatThrows, "a handler that throws or rejects loses that message and gets the next"],
-  [RunsASubscriberSideBySide, "a subscriber gets one message at a time"],
-  [
+  "drops a subscriber that throws": [
+    hears((handler) => {
+      let fine = true;
+      return async (message) => {
+        if (!fine) return;
+        fine = false;
+        await handler(message);
+        fine = true;
+      };
+    }),
+    "a handler that throws or rejects loses that message and gets the next",
+  ],
+  "runs a subscriber side by side": [
+    hears((handler) => (message) => {
+      Promise.resolve(handler(message)).catch(() => {});
+    }),
+    "a subscriber gets one message at a time",
+  ],
+  "cannot unsubscribe": [
     CannotUnsubscribe,
-    "after a subscription is closed nothing arrives, and closing waits for its handler",
+    CLOSED_TOPIC,
     "a handler that is subscribed twice is called twice",
   ],
-  [MixesQueuesAndTopics, "topics do not mix, and a queue of the same name is another thing"],
-  [AnswersAfterItsStop, "every call on stopped channels is refused with STOPPED"],
-];
+  "mixes queues and topics": [
+    MixesQueuesAndTopics,
+    "topics do not mix, and a queue of the same name is another thing",
+  ],
+  "answers after its stop": [AnswersAfterItsStop, "every call on stopped channels is refused with STOPPED"],
+};
 
 describe("the contract of channels finds out channels that", { concurrency: true }, () => {
-  for (const [Kind, ...sentences] of BROKEN) {
+  for (const [mistake, [Kind, ...sentences]] of Object.entries(BROKEN)) {
     const within = withChannels(async () => {
       const channels = new Kind({ clock: systemClock });
       await channels.start();
       return { here: channels, there: channels };
     });
-    const mistake = Kind.name.replaceAll(/(?!^)[A-Z]/g, (letter) => ` ${letter}`).toLowerCase();
-    for (const sentence of sentences) {
+    for (const sentence of sentences)
       test(`${mistake}: ${sentence}`, () => findsOut(channelsPromises, sentence, within));
-    }
   }
 });

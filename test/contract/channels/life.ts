@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Promises } from "../promises.ts";
-import { gate, message, messages, turn, until, type ChannelsWorld } from "./world.ts";
+import { type ChannelsWorld, gate, message, messages, turn, until } from "./world.ts";
 
 const stopped = { code: "STOPPED" };
 

@@ -5,7 +5,7 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { lifecycleStress } from "../../support/lifecycle-stress.ts";
 import { channelsContract } from "./contract.ts";
-import { Reader, gate, message, messages, turn, until } from "./world.ts";
+import { gate, message, messages, Reader, reading, turn, until } from "./world.ts";
 
 channelsContract("memory", async () => {
   const channels = new MemoryChannels({ clock: systemClock });
@@ -82,11 +82,9 @@ describe("memory channels", () => {
     await channels.stop();
     assert.equal(clock.waiting, 0);
     await channels.start();
-    const reader = new Reader();
-    channels.consume("q", reader.handle);
+    const reader = reading(channels);
     await until("both messages", () => reader.deliveries.length === 2);
-    const counts = reader.deliveries.map(({ deliveries }) => deliveries);
-    assert.deepEqual(counts, [3, 3]);
+    assert.deepEqual(reader.counts, [3, 3]);
     await channels.stop();
   });
 

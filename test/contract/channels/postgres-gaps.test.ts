@@ -6,7 +6,7 @@ import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { PostgresWorld } from "./postgres-world.ts";
 import { Watched } from "./served-world.ts";
-import { message, messages, Reader, until } from "./world.ts";
+import { message, messages, reading, until } from "./world.ts";
 
 const server = await PostgresServer.start();
 const world = await PostgresWorld.open(server);
@@ -106,8 +106,7 @@ describe("channels whose database is away", () => {
   test("refuse what others could not hear of, tell our own subscribers, and heal by themselves", async () => {
     const other = await world.started();
     const node = await watched();
-    const reader = new Reader();
-    node.channels.consume("q", reader.handle, { batchMax: 10 });
+    const reader = reading(node.channels, { batchMax: 10 });
     await other.send("q", messages(3));
     await until("the first messages", () => reader.deliveries.length === 3);
 
@@ -143,14 +142,7 @@ describe("channels whose database is away", () => {
 
   test("go on after a restart of the server, with every message that was sent", async () => {
     const [here, there] = [await world.started({ leaseMs: 500 }), await world.started({ leaseMs: 500 })];
-    const seen = new Set<unknown>();
-    there.consume(
-      "q",
-      async (batch) => {
-        for (const { body } of batch) seen.add(body);
-      },
-      { batchMax: 5 },
-    );
+    const reader = reading(there, { batchMax: 5 });
     const acknowledged: number[] = [];
     let over = false;
     const sending = (async () => {
@@ -168,6 +160,9 @@ describe("channels whose database is away", () => {
     await until("more messages", () => acknowledged.length > before + 50);
     over = true;
     await sending;
-    await until("every message that was acknowledged", () => acknowledged.every((n) => seen.has(n)));
+    await until("every message that was acknowledged", () => {
+      const seen = new Set(reader.bodies);
+      return acknowledged.every((n) => seen.has(n));
+    });
   });
 });

@@ -6,7 +6,7 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { PostgresWorld } from "./postgres-world.ts";
 import { onlyOneHasIt, servedQueues } from "./served-queues.ts";
-import { gate, messages, Reader, turn, until } from "./world.ts";
+import { gate, messages, Reader, reading, turn, until } from "./world.ts";
 
 const world = await PostgresWorld.open();
 const proxy = await TcpProxy.start(world.url);
@@ -115,8 +115,7 @@ describe("queues in a table", () => {
       { n: number },
     ];
     assert.ok(n <= 2, `${n} transactions`);
-    const reader = new Reader();
-    here.consume("q", reader.handle, { batchMax: 1_000 });
+    const reader = reading(here, { batchMax: 1_000 });
     await until("all of them", () => reader.deliveries.length === 1_000);
     const expected = sent.map(({ body }) => body);
     assert.deepEqual(reader.bodies, expected);
@@ -125,8 +124,7 @@ describe("queues in a table", () => {
   test("a wake-up is said once for a flood, and a consumer elsewhere does not wait for its poll", async () => {
     const here = await world.started();
     const there = await world.started({ pollMs: 3_600_000 });
-    const reader = new Reader();
-    there.consume("q", reader.handle);
+    const reader = reading(there);
     const idle = async (): Promise<void> => {
       for (let i = 0; i < 20; i++) await turn();
     };

@@ -6,7 +6,7 @@ import { systemRandom } from "../../../src/platform/random.ts";
 import { channelsContract } from "./contract.ts";
 import { migrated, PostgresWorld } from "./postgres-world.ts";
 import { servedChannels } from "./served-world.ts";
-import { message, messages, Reader, until } from "./world.ts";
+import { message, messages, reading, until } from "./world.ts";
 
 const world = await PostgresWorld.open();
 after(() => world.close());
@@ -45,8 +45,7 @@ describe("postgres channels", () => {
     there.subscribe("t", ({ body }) => void others.push(body));
     await here.publish("t", [message("hint")]);
     await until("our own", () => own.length === 1);
-    const reader = new Reader();
-    there.consume("q", reader.handle);
+    const reader = reading(there);
     await here.send("q", messages(3));
     await until("the messages", () => reader.deliveries.length === 3);
     assert.deepEqual([here.counters.notifies, others], [0, []]);

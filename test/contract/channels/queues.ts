@@ -3,7 +3,18 @@ import * as fc from "../../support/fast-check.ts";
 import type { Delivery } from "../../../src/channels/channels.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import type { Promises } from "../promises.ts";
-import { Reader, gate, message, messages, quiet, turn, until, type ChannelsWorld } from "./world.ts";
+import {
+  type ChannelsWorld,
+  gate,
+  held,
+  message,
+  messages,
+  quiet,
+  Reader,
+  reading,
+  turn,
+  until,
+} from "./world.ts";
 import { columns } from "../../support/columns.ts";
 
 const byNumber = (a: unknown, b: unknown): number => Number(a) - Number(b);
@@ -12,8 +23,7 @@ export const queuePromises: Promises<ChannelsWorld> = {
   "what was sent before anybody consumed is kept": async ({ here, there }) => {
     await here.send("q", messages(3));
     await here.send("q", [message("last", "key-0")]);
-    const reader = new Reader();
-    there.consume("q", reader.handle);
+    const reader = reading(there);
     await until("four messages", () => reader.deliveries.length === 4);
     assert.deepEqual(reader.deliveries, [
       { key: "key-0", body: 0, deliveries: 1 },
@@ -87,16 +97,10 @@ export const queuePromises: Promises<ChannelsWorld> = {
   "a consumer that closes in the middle of a batch leaves to the others what it did not handle": async (
     world,
   ) => {
-    const door = gate();
-    const first = new Reader();
-    const closing = world.here.consume("q", async (batch) => {
-      await first.handle(batch);
-      await door.passed;
-    });
+    const { reader: first, door, subscription: closing } = held(world.here);
     await world.here.send("q", messages(3));
     await until("the first consumer to be busy", () => first.deliveries.length === 3);
-    const second = new Reader();
-    world.there.consume("q", second.handle);
+    const second = reading(world.there);
     await world.here.send("q", [message("later", "another key")]);
     const closed = closing.close();
     door.fail();
@@ -126,8 +130,7 @@ export const queuePromises: Promises<ChannelsWorld> = {
     door.open();
     assert.equal(await closed, false, "closed while its handler runs");
     await closing.close();
-    const reader = new Reader();
-    world.here.consume("q", reader.handle);
+    const reader = reading(world.here);
     await quiet(world);
     assert.deepEqual(reader.deliveries, []);
   },
@@ -196,8 +199,7 @@ export const queuePromises: Promises<ChannelsWorld> = {
     );
     await here.send("q", [message(0, "slow")]);
     await until("the slow one to start", () => started.size === 1);
-    const reader = new Reader();
-    there.consume("q", reader.handle);
+    const reader = reading(there);
     await here.send("q", messages(50, 50));
     await until("the others to be handled", () => reader.deliveries.length + started.size === 51);
     door.open();
@@ -258,8 +260,7 @@ export const queuePromises: Promises<ChannelsWorld> = {
   },
 
   "every JSON value arrives as it was sent": async ({ here, there }) => {
-    const reader = new Reader();
-    there.consume("q", reader.handle);
+    const reader = reading(there);
     const bodies = fc.sample(fc.jsonValue(), { numRuns: 100, seed: 7 });
     const awkward = ["", "\u0000\u2028\ud83d\ude00", '"quoted"', { __proto__: null, a: null }, -0, 1e300, []];
     const sent = [...bodies, ...awkward].map((body) => message(body));
@@ -270,8 +271,7 @@ export const queuePromises: Promises<ChannelsWorld> = {
   },
 
   "a body that is no JSON value is refused by its place, and nothing of its call is sent": async (world) => {
-    const reader = new Reader();
-    world.there.consume("q", reader.handle);
+    const reader = reading(world.there);
     const circular: Record<string, unknown> = {};
     circular["self"] = circular;
     for (const body of [undefined, 10n, () => 1, circular]) {
@@ -315,8 +315,7 @@ export const queuePromises: Promises<ChannelsWorld> = {
   },
 
   "a key or a name that is no short string is refused, and nothing of its call is sent": async (world) => {
-    const reader = new Reader();
-    world.there.consume("q", reader.handle);
+    const reader = reading(world.there);
     for (const key of ["k".repeat(256), 1 as unknown as string, undefined as unknown as string]) {
       const refused = { code: "BAD_REQUEST", details: { field: "[1].key" } };
       await assert.rejects(world.here.send("q", [message(1), { key, body: 2 }]), refused);

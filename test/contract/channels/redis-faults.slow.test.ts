@@ -7,7 +7,7 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { RedisWorld } from "./redis-world.ts";
 import { Watched } from "./served-world.ts";
-import { gate, message, messages, Reader, until } from "./world.ts";
+import { gate, held, message, messages, Reader, reading, until } from "./world.ts";
 
 const unavailable = { code: "STORE_UNAVAILABLE" };
 
@@ -60,8 +60,7 @@ describe("a Redis that fails", () => {
   test("and cannot be reached refuses what others could not hear of; nothing is missed when it is there again", async () => {
     const other = await world.started({ beatMs: 50 });
     const node = await watched(world, { url: proxy.through(world.url) });
-    const reader = new Reader();
-    node.channels.consume("q", reader.handle, { batchMax: 10 });
+    const reader = reading(node.channels, { batchMax: 10 });
     await other.send("q", messages(3));
     await until("the first messages", () => reader.deliveries.length === 3);
 
@@ -143,12 +142,7 @@ describe("a Redis that fails", () => {
   test("and was away for longer than a lease buries nobody before they had the time to say that they live", async () => {
     const here = await world.started({ leaseMs: 2_000, beatMs: 50 });
     const there = await world.started({ leaseMs: 2_000, beatMs: 800 });
-    const door = gate();
-    const reader = new Reader();
-    there.consume("q", async (batch) => {
-      await reader.handle(batch);
-      await door.passed;
-    });
+    const { reader, door } = held(there);
     await here.send("q", messages(2));
     await until("a busy consumer", () => reader.batches.length === 1);
     // As it is after a standstill of a minute, in the moment in which the first of them is heard.
@@ -161,8 +155,7 @@ describe("a Redis that fails", () => {
       end`,
       "0",
     );
-    const other = new Reader();
-    here.consume("q", other.handle);
+    const other = reading(here);
     const from = systemClock.monotonic();
     await until("a lease and more", () => systemClock.monotonic() - from > 2_500);
     door.open();
@@ -291,12 +284,7 @@ describe("a Redis that fails", () => {
 
   test("that loses a queue goes on with the next message", async () => {
     const node = await world.started({ beatMs: 50 });
-    const reader = new Reader();
-    const door = gate();
-    node.consume("q", async (batch) => {
-      await reader.handle(batch);
-      await door.passed;
-    });
+    const { reader, door } = held(node);
     await node.send("q", messages(2));
     await until("a busy handler", () => reader.deliveries.length === 2);
     await world.command("DEL", "{baton}:queue:q");
@@ -310,8 +298,7 @@ describe("a Redis that fails", () => {
 
   test("that forgets its scripts is told them again", async () => {
     const node = await watched(world);
-    const reader = new Reader();
-    node.channels.consume("q", reader.handle);
+    const reader = reading(node.channels);
     for (let round = 1; round <= 3; round++) {
       await world.command("SCRIPT", "FLUSH");
       await node.channels.send("q", [message(round)]);
@@ -356,14 +343,7 @@ describe("a Redis that ends", () => {
     try {
       const options = { beatMs: 50, commandMs: 1_000 };
       const [here, there] = [await world.started(options), await world.started(options)];
-      const seen = new Set<unknown>();
-      there.consume(
-        "q",
-        async (batch) => {
-          for (const { body } of batch) seen.add(body);
-        },
-        { batchMax: 5 },
-      );
+      const reader = reading(there, { batchMax: 5 });
       const sending = sender(here, "q");
       for (let round = 0; round < 2; round++) {
         const before = sending.sent.length;
@@ -374,7 +354,10 @@ describe("a Redis that ends", () => {
       const before = sending.sent.length;
       await until("more messages", () => sending.sent.length > before + 50);
       await sending.stop();
-      await until("every message that was sent", () => sending.sent.every((n) => seen.has(n)));
+      await until("every message that was sent", () => {
+        const seen = new Set(reader.bodies);
+        return sending.sent.every((n) => seen.has(n));
+      });
       await Promise.all([here.stop(), there.stop()]);
       assert.deepEqual(await world.keys(), []);
     } finally {
@@ -386,8 +369,7 @@ describe("a Redis that ends", () => {
     const world = await RedisWorld.open();
     try {
       const [node, other] = [await watched(world), await world.started({ beatMs: 50 })];
-      const reader = new Reader();
-      node.channels.consume("q", reader.handle);
+      const reader = reading(node.channels);
       await other.send("q", [message("before")]);
       await node.hears(other, "before");
       await until("the message", () => reader.bodies.includes("before"));

@@ -5,7 +5,7 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { RedisWorld } from "./redis-world.ts";
 import { onlyOneHasIt, servedQueues } from "./served-queues.ts";
-import { gate, message, messages, Reader } from "./world.ts";
+import { held, message, messages, Reader, reading } from "./world.ts";
 import { eventually } from "../../support/wait.ts";
 
 const world = await RedisWorld.open();
@@ -48,25 +48,18 @@ describe("queues in streams", () => {
   test("what one had that is known to be dead is delivered again at once", async () => {
     const dead = await world.started({ url: proxy.through(world.url), consumer: "node-a.1" });
     const here = await world.started();
-    const door = gate();
-    const first = new Reader();
-    dead.consume("q", async (batch) => {
-      await first.handle(batch);
-      await door.passed;
-    });
+    const { reader: first } = held(dead);
     await here.send("q", messages(4, 2));
     await eventually("it to be busy", () => first.deliveries.length === 4);
     await proxy.refuse();
-    const second = new Reader();
-    here.consume("q", second.handle);
+    const second = reading(here);
     const from = systemClock.monotonic();
     await here.takeOver("node-b.1");
     await here.takeOver("node-a");
     await here.takeOver("node-a.1");
     await eventually("all of them again", () => second.deliveries.length === 4);
     assert.ok(systemClock.monotonic() - from < 3_000, "it waited for the lease");
-    const counts = second.deliveries.map(({ deliveries }) => deliveries);
-    assert.deepEqual(counts, [2, 2, 2, 2]);
+    assert.deepEqual(second.counts, [2, 2, 2, 2]);
   });
 
   test("a node that comes back under the name of a dead one has nothing of what that one had, and gets it in its turn", async () => {
@@ -76,22 +69,15 @@ describe("queues in streams", () => {
       leaseMs: 1_000,
       beatMs: 50,
     });
-    const door = gate();
-    const first = new Reader();
-    dead.consume("q", async (batch) => {
-      await first.handle(batch);
-      await door.passed;
-    });
+    const { reader: first } = held(dead);
     const back = world.channels({ consumer: "same", leaseMs: 1_000, beatMs: 50 });
     await dead.send("q", messages(2));
     await eventually("it to be busy", () => first.deliveries.length === 2);
     await proxy.refuse();
     await back.start();
-    const second = new Reader();
-    back.consume("q", second.handle);
+    const second = reading(back);
     await eventually("them again", () => second.deliveries.length === 2);
-    const counts = second.deliveries.map(({ deliveries }) => deliveries);
-    assert.deepEqual(counts, [2, 2]);
+    assert.deepEqual(second.counts, [2, 2]);
   });
 
   test("a wake-up for one who has gone goes to another, who does not wait for a look of its own", async () => {
@@ -104,8 +90,7 @@ describe("queues in streams", () => {
     await proxy.refuse();
     await leaving.close(); // Redis does not hear of it
     await proxy.forward();
-    const reader = new Reader();
-    there.consume("q", reader.handle);
+    const reader = reading(there);
     await eventually("both to wait", () => idle(2));
     for (let i = 1; i <= 4; i++) {
       await here.send("q", [message(i)]);
@@ -141,8 +126,7 @@ describe("queues in streams", () => {
 
   test("a consumer elsewhere does not wait for its next look, and sends that come together are one command", async () => {
     const [here, there] = [await world.started(), await world.started({ beatMs: 3_600_000 })];
-    const reader = new Reader();
-    there.consume("q", reader.handle);
+    const reader = reading(there);
     await eventually("it to wait", async () => (await world.keys()).includes("{baton}:idle:q"));
     await world.command("CONFIG", "RESETSTAT");
     await Promise.all(messages(500, 5).map((one) => here.send("q", [one])));
@@ -155,8 +139,7 @@ describe("queues in streams", () => {
 
   test("what somebody else adds to the stream, with or without a key, is a message too", async () => {
     const here = await world.started({ beatMs: 50 });
-    const reader = new Reader();
-    here.consume("q", reader.handle);
+    const reader = reading(here);
     await world.command("XADD", stream, "*", "data", '{"by":"hand"}');
     await world.command("XADD", stream, "*", "data", "1", "key", '"k"');
     await eventually("both", () => reader.deliveries.length === 2);

@@ -6,7 +6,7 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
 import type { TcpProxy } from "../../support/tcp-proxy.ts";
 import { prove, type Promises } from "../promises.ts";
-import { gate, message, messages, Reader, turn, until } from "./world.ts";
+import { gate, held, message, messages, Reader, reading, turn, until } from "./world.ts";
 
 export interface ServedOptions {
   readonly leaseMs?: number;
@@ -90,17 +90,11 @@ const promises: Promises<ServedQueues> = {
     const { started, proxy } = queues;
     const dying = await started({ cut: true, leaseMs: 400, lookMs: 50 });
     const here = await started({ leaseMs: 400, lookMs: 50 });
-    const door = gate();
-    const first = new Reader();
-    dying.consume("q", async (batch) => {
-      await first.handle(batch);
-      await door.passed;
-    });
+    const { reader: first, door } = held(dying);
     await here.send("q", messages(6, 2));
     await until("the first consumer to be busy", () => first.deliveries.length === 6);
     await proxy.refuse();
-    const second = new Reader();
-    here.consume("q", second.handle);
+    const second = reading(here);
     await until("all of them again", () => second.deliveries.length === 6);
     for (const [key, bodies] of [
       ["key-0", [0, 2, 4]],
@@ -150,12 +144,7 @@ const promises: Promises<ServedQueues> = {
 
   "a batch stays with its consumer for as long as the handler runs": async (queues) => {
     const [here, there] = await Promise.all([1, 2].map(() => queues.started({ leaseMs: 200, lookMs: 20 })));
-    const door = gate();
-    const first = new Reader();
-    here!.consume("q", async (batch) => {
-      await first.handle(batch);
-      await door.passed;
-    });
+    const { reader: first, door } = held(here!);
     await here!.send("q", messages(3, 3));
     await until("a busy consumer", () => first.deliveries.length === 3);
     const second = new Reader();
@@ -204,8 +193,7 @@ const promises: Promises<ServedQueues> = {
       await closing.close();
     }
     assert.deepEqual(early.batches, []);
-    const reader = new Reader();
-    here.consume("q", reader.handle);
+    const reader = reading(here);
     await until("all of them", () => reader.deliveries.length === 5);
     const found = reader.deliveries.map(({ body, deliveries }) => [body, deliveries]);
     const expected = [0, 1, 2, 3, 4].map((body) => [body, 1]);
@@ -214,8 +202,7 @@ const promises: Promises<ServedQueues> = {
 
   "a large body is a message like any other": async ({ started }) => {
     const [here, there] = [await started(), await started()];
-    const reader = new Reader();
-    there.consume("q", reader.handle);
+    const reader = reading(there);
     const body = { text: "\u00e9\ud83d\ude00".repeat(200_000) };
     await here.send("q", [message(body)]);
     await until("the message", () => reader.deliveries.length === 1);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { Message } from "../../../src/channels/channels.ts";
 import type { Promises } from "../promises.ts";
-import { gate, message, messages, quiet, turn, until, type ChannelsWorld } from "./world.ts";
+import { type ChannelsWorld, gate, message, messages, quiet, turn, until } from "./world.ts";
 
 /** A handler that notes bodies. */
 function noted(): { readonly bodies: unknown[]; readonly handle: (message: Message) => void } {

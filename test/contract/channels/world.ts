@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Channels, Delivery, Message } from "../../../src/channels/channels.ts";
+import type { Channels, ConsumeOptions, Delivery, Message } from "../../../src/channels/channels.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 
 export interface ChannelsWorld {
@@ -61,6 +61,30 @@ export class Reader {
   get bodies(): unknown[] {
     return this.deliveries.map((delivery) => delivery.body);
   }
+
+  /** Of each delivery, the how manieth it was. */
+  get counts(): number[] {
+    return this.deliveries.map(({ deliveries }) => deliveries);
+  }
+}
+
+type Reading = ConsumeOptions & { readonly queue?: string };
+
+/** Reads what a consumer of the queue is given. */
+export function reading(channels: Channels, { queue = "q", ...options }: Reading = {}): Reader {
+  const reader = new Reader();
+  channels.consume(queue, reader.handle, options);
+  return reader;
+}
+
+/** The same, and the handler waits at a door with each batch. */
+export function held(channels: Channels, { queue = "q", ...options }: Reading = {}) {
+  const [reader, door] = [new Reader(), gate()];
+  const handle = async (batch: readonly Delivery[]): Promise<void> => {
+    await reader.handle(batch);
+    await door.passed;
+  };
+  return { reader, door, subscription: channels.consume(queue, handle, options) };
 }
 
 const doors = new Set<() => void>();

@@ -32,25 +32,18 @@ export function opening(replace: Replace): OpenStore {
   return async ({ clock }) => {
     const memory = memoryStore({ clock });
     const whole = { ...memory, jobs: { ...memory.jobs, ...partsOf(memory) } };
-    const replaced = replace(whole);
-    const { jobs, purge = whole.purge } = replaced;
-    const port = <Name extends Exclude<keyof Store & keyof typeof replaced, "jobs" | "purge">>(name: Name) =>
-      patched(whole[name]!, replaced[name] as Partial<NonNullable<(typeof whole)[Name]>> | undefined);
+    const { jobs, purge = whole.purge, ...ports } = replace(whole);
     return {
-      guarantees: whole.guarantees,
-      problem: whole.problem,
+      ...whole,
       jobs: patched(whole.jobs, jobs && { ...jobs, ...recording(whole.jobs, jobs) }),
-      queues: port("queues"),
-      schedules: port("schedules"),
-      terms: port("terms"),
-      samples: port("samples"),
-      agents: port("agents"),
-      journal: whole.journal,
-      access: port("access"),
-      ownership: port("ownership"),
+      queues: patched(whole.queues, ports.queues),
+      schedules: patched(whole.schedules, ports.schedules),
+      terms: patched(whole.terms, ports.terms),
+      samples: patched(whole.samples, ports.samples),
+      agents: patched(whole.agents, ports.agents),
+      access: patched(whole.access, ports.access),
+      ownership: patched(whole.ownership, ports.ownership),
       purge,
-      close: () => whole.close(),
-      [Symbol.asyncDispose]: () => whole.close(),
     };
   };
 }

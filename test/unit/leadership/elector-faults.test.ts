@@ -11,10 +11,8 @@ const HOUR_MS = 3_600_000;
 
 describe("an elector whose process or clock misbehaves", () => {
   test("S03: paused for two leases, it knows at the first look that its term is over, and stands by", async () => {
-    await using election = new Election();
-    const ada = await election.leader("ada");
-    const bob = election.stander("bob");
-    await bob.elector.start();
+    await using contest = await Election.contested();
+    const { election, ada, bob } = contest;
     ada.clock.stop();
     await election.pass(2 * leaseMs);
     assert.equal(bob.elector.held()?.epoch, 2);
@@ -29,10 +27,8 @@ describe("an elector whose process or clock misbehaves", () => {
   });
 
   test("S05: paused for 0.4 of a lease, it keeps its term", async () => {
-    await using election = new Election();
-    const ada = await election.leader("ada");
-    const bob = election.stander("bob");
-    await bob.elector.start();
+    await using contest = await Election.contested();
+    const { election, ada, bob } = contest;
     for (let i = 0; i < 5; i++) {
       ada.clock.stop();
       await election.pass(0.4 * leaseMs);
@@ -57,10 +53,8 @@ describe("an elector whose process or clock misbehaves", () => {
 
   for (const leap of [HOUR_MS, -HOUR_MS]) {
     test(`S08: a wall clock set by ${leap / HOUR_MS} h costs no term`, async () => {
-      await using election = new Election();
-      const ada = await election.leader("ada");
-      const bob = election.stander("bob");
-      await bob.elector.start();
+      await using contest = await Election.contested();
+      const { election, ada, bob } = contest;
       ada.clock.jumpWall(leap);
       bob.clock.jumpWall(-leap);
       // A leap ahead looks like a sleep: one confirmation, at the first look, settles it.
@@ -104,10 +98,8 @@ describe("an elector whose process or clock misbehaves", () => {
   });
 
   test("S13: after a suspend it holds nothing until it has asked, and steps down when another leads", async () => {
-    await using election = new Election();
-    const ada = await election.leader("ada");
-    const bob = election.stander("bob");
-    await bob.elector.start();
+    await using contest = await Election.contested();
+    const { election, ada, bob } = contest;
     ada.clock.suspend();
     await election.pass(2 * leaseMs);
     assert.equal(bob.elector.held()?.epoch, 2);

@@ -38,10 +38,8 @@ describe("an elector", () => {
   });
 
   test("of two, one leads; the other knows who and says so", async () => {
-    await using election = new Election();
-    const ada = await election.leader("ada");
-    const bob = election.stander("bob");
-    await bob.elector.start();
+    await using contest = await Election.contested();
+    const { election, ada, bob } = contest;
     await election.pass(10 * leaseMs);
     assert.deepEqual(ada.elector.held(), ada.term);
     assert.equal(bob.elector.held(), null);
@@ -69,10 +67,8 @@ describe("an elector", () => {
   });
 
   test("takes over from a dead leader when its lease has run out, and not before", async () => {
-    await using election = new Election();
-    const ada = await election.leader("ada");
-    const bob = election.stander("bob");
-    await bob.elector.start();
+    await using contest = await Election.contested();
+    const { election, ada, bob } = contest;
     ada.clock.stop();
     await election.pass(leaseMs - 1);
     assert.equal(bob.elector.held(), null);
@@ -81,10 +77,8 @@ describe("an elector", () => {
   });
 
   test("takes over without any delay when the leader stops, because the release is hinted at", async () => {
-    await using election = new Election();
-    const ada = await election.leader("ada");
-    const bob = election.stander("bob");
-    await bob.elector.start();
+    await using contest = await Election.contested();
+    const { election, ada, bob } = contest;
     await election.pass(retryMs / 10);
     const before = election.world.monotonic();
     await ada.elector.stop();
@@ -207,10 +201,8 @@ describe("an elector", () => {
   });
 
   test("lets the others try first after it resigned", async () => {
-    await using election = new Election();
-    const ada = await election.leader("ada");
-    const bob = election.stander("bob");
-    await bob.elector.start();
+    await using contest = await Election.contested();
+    const { election, ada, bob } = contest;
     await election.pass(0);
     await ada.elector.resign();
     assert.equal(ada.elector.held(), null);
@@ -234,10 +226,8 @@ describe("an elector", () => {
   });
 
   test("takes a resignation without a term for nothing", async () => {
-    await using election = new Election();
-    const ada = await election.leader("ada");
-    const bob = election.stander("bob");
-    await bob.elector.start();
+    await using contest = await Election.contested();
+    const { election, ada, bob } = contest;
     await bob.elector.resign();
     await election.pass(0);
     await ada.elector.stop();

@@ -4,7 +4,7 @@ import { queues } from "../../../../src/channels/channel-names.ts";
 import type { Dispatch } from "../../../../src/channels/messages.ts";
 import { DEFAULT_BUDGETS } from "../../../../src/core/jobs/job.ts";
 import { HeldRuns } from "../../../support/node-worker.ts";
-import { CountedRuns, DispatchWorld, HEARTBEAT_MS, LEADER } from "./world.ts";
+import { dispatching, CountedRuns, DispatchWorld, HEARTBEAT_MS, LEADER } from "./world.ts";
 
 describe("a leader that dispatches", () => {
   it("brings a flood to two workers, and each job runs once", async (t) => {
@@ -25,10 +25,7 @@ describe("a leader that dispatches", () => {
   });
 
   it("starts a job that comes to an idle cluster at once", async (t) => {
-    const world = await DispatchWorld.open(t);
-    const runs = new CountedRuns(world);
-    await world.lead();
-    await world.owner();
+    const { world, runs } = await dispatching(t);
     await world.node("worker", { tasks: { work: runs.quick } });
     await world.until(await world.submit(1), "completed");
     const startedAt = world.clock.monotonic();
@@ -41,10 +38,8 @@ describe("a leader that dispatches", () => {
   });
 
   it("leaves in the store what nobody wants yet, so that an urgent job goes first", async (t) => {
-    const world = await DispatchWorld.open(t);
     const held = new HeldRuns();
-    await world.lead();
-    await world.owner();
+    const { world } = await dispatching(t);
     await world.node("worker", { tasks: { work: held.polite }, settings: { concurrency: 2 } });
     await world.submit(20);
     await world.eventually("two run", () => held.started.length === 2);
@@ -112,10 +107,7 @@ describe("a leader that dispatches", () => {
   });
 
   it("goes on in the next term with what the term before had marked", async (t) => {
-    const world = await DispatchWorld.open(t);
-    const runs = new CountedRuns(world);
-    const first = await world.lead();
-    await world.owner();
+    const { world, runs, leader: first } = await dispatching(t);
     await world.node("worker", { tasks: { work: runs.slow(5) } });
     const ids = await world.submit(200);
     await world.eventually("some have run", () => runs.order.length > 20);
@@ -130,10 +122,8 @@ describe("a leader that dispatches", () => {
   });
 
   it("puts few jobs into an assignment, and one into a message, unless they are short", async (t) => {
-    const world = await DispatchWorld.open(t);
     const held = new HeldRuns();
-    const leader = await world.lead();
-    await world.owner();
+    const { world, leader } = await dispatching(t);
     const sent: Dispatch[] = [];
     leader.channels.fate = (queue, messages) => {
       if (queue.startsWith("job.dispatch.")) sent.push(...messages.map(({ body }) => body as Dispatch));

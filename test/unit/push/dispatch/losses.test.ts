@@ -2,17 +2,14 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Message } from "../../../../src/channels/channels.ts";
 import { HeldRuns } from "../../../support/node-worker.ts";
-import { CountedRuns, DispatchWorld, TIMEOUT_MS, type Fate } from "./world.ts";
+import { dispatching, TIMEOUT_MS, type Fate } from "./world.ts";
 
 const isDispatch = (queue: string): boolean => queue.startsWith("job.dispatch.");
 
 describe("a dispatch that goes astray", () => {
   for (const fate of ["drop", "reject"] satisfies Fate[]) {
     it(`is made again after the timeout when its message was lost (${fate})`, async (t) => {
-      const world = await DispatchWorld.open(t);
-      const runs = new CountedRuns(world);
-      const leader = await world.lead();
-      await world.owner();
+      const { world, runs, leader } = await dispatching(t);
       await world.node("worker", { tasks: { work: runs.quick } });
       let lost = 0;
       leader.channels.fate = (queue) => (isDispatch(queue) && lost++ === 0 ? fate : "pass");
@@ -26,10 +23,7 @@ describe("a dispatch that goes astray", () => {
   }
 
   it("is made again by the next leader when the last one died between mark and message", async (t) => {
-    const world = await DispatchWorld.open(t);
-    const runs = new CountedRuns(world);
-    const dying = await world.lead();
-    await world.owner();
+    const { world, runs, leader: dying } = await dispatching(t);
     await world.node("worker", { tasks: { work: runs.quick } });
     dying.channels.fate = () => "drop";
     const ids = await world.submit(5);
@@ -41,10 +35,7 @@ describe("a dispatch that goes astray", () => {
   });
 
   it("starts one run when it is delivered twice, to two nodes", async (t) => {
-    const world = await DispatchWorld.open(t);
-    const runs = new CountedRuns(world);
-    const leader = await world.lead();
-    await world.owner();
+    const { world, runs, leader } = await dispatching(t);
     const twice = new Map<string, readonly Message[]>();
     leader.channels.fate = (queue, messages) => {
       if (isDispatch(queue)) {
@@ -66,10 +57,7 @@ describe("a dispatch that goes astray", () => {
   });
 
   it("comes too late when its job was cancelled", async (t) => {
-    const world = await DispatchWorld.open(t);
-    const runs = new CountedRuns(world);
-    const leader = await world.lead();
-    await world.owner();
+    const { world, runs, leader } = await dispatching(t);
     const kept: [string, readonly Message[]][] = [];
     leader.channels.fate = (queue, messages) => {
       if (!isDispatch(queue)) return "pass";
@@ -88,10 +76,7 @@ describe("a dispatch that goes astray", () => {
   });
 
   it("goes on to those who know the task when it came to one who does not", async (t) => {
-    const world = await DispatchWorld.open(t);
-    const runs = new CountedRuns(world);
-    const leader = await world.lead(60_000); // so long that only being sent on helps
-    await world.owner();
+    const { world, runs, leader } = await dispatching(t, { timeoutMs: 60_000 }); // so long that only being sent on helps
     await world.node("knows", { tasks: { work: runs.quick, rare: runs.quick } });
     await world.until(await world.submit(1, { task: "rare" }), "completed");
     // The leader has not heard of this one when it sends to all workers of the queue.
@@ -109,11 +94,8 @@ describe("a dispatch that goes astray", () => {
 
 describe("a worker that is drained", () => {
   it("sends back what it has in hand, and burns no attempt", async (t) => {
-    const world = await DispatchWorld.open(t);
     const held = new HeldRuns();
-    const runs = new CountedRuns(world);
-    await world.lead(60_000); // so long that only being sent back helps
-    await world.owner();
+    const { world, runs } = await dispatching(t, { timeoutMs: 60_000 }); // so long that only being sent back helps
     const leaving = await world.node("leaving", {
       tasks: { work: held.polite },
       settings: { concurrency: 3 },
@@ -131,10 +113,7 @@ describe("a worker that is drained", () => {
   });
 
   it("gives a message that it does not claim to another", async (t) => {
-    const world = await DispatchWorld.open(t);
-    const runs = new CountedRuns(world);
-    await world.lead(60_000);
-    await world.owner();
+    const { world, runs } = await dispatching(t, { timeoutMs: 60_000 });
     const stuck = await world.node("stuck", { tasks: { work: runs.quick } });
     await world.until(await world.submit(1), "completed"); // it is known, and listens
     stuck.inbox.claim = () => Promise.resolve({ jobs: [], held: true, nextDueInMs: null }); // it takes nothing
@@ -147,10 +126,7 @@ describe("a worker that is drained", () => {
 
 describe("a worker that hears of nobody who dispatches", () => {
   it("takes jobs from the store, also marked ones, until somebody dispatches again", async (t) => {
-    const world = await DispatchWorld.open(t);
-    const runs = new CountedRuns(world);
-    const first = await world.lead(60_000);
-    await world.owner();
+    const { world, runs, leader: first } = await dispatching(t, { timeoutMs: 60_000 });
     first.channels.fate = () => "drop";
     await world.node("worker", { tasks: { work: runs.quick } });
     const marked = await world.submit(5);
@@ -171,10 +147,8 @@ describe("a worker that hears of nobody who dispatches", () => {
 
 describe("a drain that is called off", () => {
   it("leaves what runs alone, and takes what is dispatched again", async (t) => {
-    const world = await DispatchWorld.open(t);
     const held = new HeldRuns();
-    await world.lead();
-    await world.owner();
+    const { world } = await dispatching(t);
     const node = await world.node("worker", { tasks: { work: held.polite } });
     const [id] = await world.submit(1);
     await world.eventually("it runs", () => held.started.length === 1);

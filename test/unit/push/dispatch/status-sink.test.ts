@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Handler } from "../../../../src/jobs/tasks/task.ts";
-import { CountedRuns, DispatchWorld, RECEIPT_MS } from "./world.ts";
+import { dispatching, CountedRuns, DispatchWorld, RECEIPT_MS } from "./world.ts";
 
 const logging =
   ({ clock }: DispatchWorld): Handler =>
@@ -21,9 +21,7 @@ async function messages(world: DispatchWorld, id: Parameters<DispatchWorld["job"
 
 describe("results of dispatched jobs", () => {
   it("are written by the owner, logs before the end", async (t) => {
-    const world = await DispatchWorld.open(t);
-    await world.lead();
-    const owner = await world.owner();
+    const { world, owner } = await dispatching(t);
     await world.node("worker", { tasks: { work: logging(world) } });
     const [id] = await world.submit(1);
     await world.until([id!], "completed");
@@ -61,9 +59,7 @@ describe("results of dispatched jobs", () => {
   });
 
   it("stand once when both the owner and the worker write them", async (t) => {
-    const world = await DispatchWorld.open(t);
-    await world.lead();
-    const owner = await world.owner();
+    const { world, owner } = await dispatching(t);
     owner.confirms = false;
     const runs = new CountedRuns(world);
     const work: Handler = (payload, context) => {
@@ -81,9 +77,7 @@ describe("results of dispatched jobs", () => {
   });
 
   it("do not wait for those of a silent owner", async (t) => {
-    const world = await DispatchWorld.open(t);
-    await world.lead();
-    const owner = await world.owner();
+    const { world, owner } = await dispatching(t);
     const runs = new CountedRuns(world);
     const node = await world.node("worker", { tasks: { work: runs.quick } });
     let lost: string | null = null;
@@ -100,9 +94,7 @@ describe("results of dispatched jobs", () => {
   });
 
   it("reach the store at once when the channels refuse them", async (t) => {
-    const world = await DispatchWorld.open(t);
-    await world.lead();
-    await world.owner();
+    const { world } = await dispatching(t);
     const runs = new CountedRuns(world);
     const node = await world.node("worker", { tasks: { work: runs.quick } });
     node.channels.fate = (queue) => (queue.endsWith(".status") ? "reject" : "pass");

@@ -377,3 +377,11 @@ export class CountedRuns {
     if (this.#also) this.#also.#count(id);
   }
 }
+
+/** A world with a leader and an owner, and runs that are counted. */
+export async function dispatching(t: TestContext, { timeoutMs = TIMEOUT_MS } = {}) {
+  const world = await DispatchWorld.open(t);
+  const runs = new CountedRuns(world);
+  const leader = await world.lead(timeoutMs);
+  return { world, runs, leader, owner: await world.owner() };
+}

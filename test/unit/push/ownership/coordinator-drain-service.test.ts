@@ -3,12 +3,11 @@ import { describe, it } from "node:test";
 import type { HandoffAck } from "../../../../src/channels/messages.ts";
 import { queues, topics } from "../../../../src/channels/channel-names.ts";
 import type { DrainProgress } from "../../../../src/core/node.ts";
-import { OwnershipWorld } from "./world.ts";
+import { OwnershipWorld, owners } from "./world.ts";
 
 /** One who owns so many jobs, and another who comes afterwards. */
 async function pair(t: Parameters<typeof OwnershipWorld.open>[0], jobs: number, size = 1) {
-  const world = await OwnershipWorld.open(t);
-  const a = await world.node("a");
+  const { world, a } = await owners(t, "a");
   const assigned = await world.assign(jobs, size);
   await world.until(() => a.jobs === jobs, 0);
   const b = await world.node("b");
@@ -58,8 +57,7 @@ describe("a drain", () => {
   });
 
   it("with nothing owned is over at once", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { a } = await owners(t, "a");
     assert.deepEqual(await a.drain(), { handedOver: 0, finished: 0, orphaned: 0, released: 0 });
   });
 
@@ -106,8 +104,7 @@ describe("a drain", () => {
   });
 
   it("S66: one that dies between its offers and their takers is found by the leader, once", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { world, a } = await owners(t, "a");
     const assigned = await world.assign(6);
     const b = await world.node("b");
     b.deaf = true;
@@ -255,8 +252,7 @@ describe("a drain", () => {
   });
 
   it("S72: two that drain at once hand nothing to each other", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const [a, b] = [await world.node("a"), await world.node("b")];
+    const { world, a, b } = await owners(t, "a", "b");
     const assigned = await world.assign(200);
     await world.until(() => a.jobs + b.jobs === 200, 30_000);
     const c = await world.node("c");
@@ -271,8 +267,7 @@ describe("a drain", () => {
   });
 
   it("S72: two that drain at once with nobody else release all", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const [a, b] = [await world.node("a"), await world.node("b")];
+    const { world, a, b } = await owners(t, "a", "b");
     const assigned = await world.assign(200);
     await world.until(() => a.jobs + b.jobs === 200, 30_000);
     a.draining = b.draining = true;
@@ -347,8 +342,7 @@ describe("a drain", () => {
   });
 
   it("hands 3,000 jobs to two others in batches, none to both", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { world, a } = await owners(t, "a");
     const assigned = await world.assign(3_000, 5);
     await world.until(() => a.jobs === 3_000, 60_000);
     const [b, c] = [await world.node("b"), await world.node("c")];

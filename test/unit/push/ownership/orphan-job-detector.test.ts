@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { queues } from "../../../../src/channels/channel-names.ts";
 import type { Term } from "../../../../src/core/leadership/term.ts";
-import { OwnershipWorld, type Assigned, type OwnerNode } from "./world.ts";
+import { OwnershipWorld, owners, type Assigned, type OwnerNode } from "./world.ts";
 
 /** As the leader's watch over the nodes does when one has died. */
 async function bury(world: OwnershipWorld, dead: OwnerNode, leader: OwnerNode, term: Term): Promise<number> {
@@ -20,8 +20,7 @@ async function ownedBy(world: OwnershipWorld, assigned: readonly Assigned[], nam
 
 describe("assignments of a node that died", () => {
   it("are offered and owned again at once, with all that was reported meanwhile", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { world, a } = await owners(t, "a");
     const assigned = await world.assign(20, 2);
     const [b, c] = [await world.node("b"), await world.node("c")];
     const term = await world.term(b.identity);
@@ -37,8 +36,7 @@ describe("assignments of a node that died", () => {
   });
 
   it("are found by the next leader when one dies between its word and its offers", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { world, a } = await owners(t, "a");
     const assigned = await world.assign(5);
     const [b, c] = [await world.node("b"), await world.node("c")];
     // It leads, and its duty never gets to an offer.
@@ -52,8 +50,7 @@ describe("assignments of a node that died", () => {
   });
 
   it("are offered again when the offers were lost", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { world, a } = await owners(t, "a");
     const assigned = await world.assign(5);
     a.crash();
     await world.rest();
@@ -69,8 +66,7 @@ describe("assignments of a node that died", () => {
   });
 
   it("are taken when all owners have died and come back", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const [a, b] = [await world.node("a"), await world.node("b")];
+    const { world, a, b } = await owners(t, "a", "b");
     const assigned = await world.assign(60);
     await world.until(() => a.jobs + b.jobs === 60, 10_000);
     const term = await world.term();
@@ -89,8 +85,7 @@ describe("assignments of a node that died", () => {
   });
 
   it("are counted anew by who takes them", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { world, a } = await owners(t, "a");
     const [assigned] = await world.assign(10, 10);
     await world.finish(assigned!.id, assigned!.runs.slice(0, 4));
     await world.rest();
@@ -122,8 +117,7 @@ describe("the duty that looks for orphans", () => {
   });
 
   it("offers nothing while nobody could take it", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { world, a } = await owners(t, "a");
     await a.drain();
     const assigned = await world.dispatch(3);
     a.lead(await world.term(a.identity));
@@ -150,8 +144,7 @@ describe("the duty that looks for orphans", () => {
   });
 
   it("ends with its term, and is refused under an old one", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { world, a } = await owners(t, "a");
     const old = await world.term(a.identity);
     await world.term();
     await assert.rejects(a.owner.orphanDuty(old, new AbortController().signal), { code: "STALE_EPOCH" });
@@ -164,8 +157,7 @@ describe("the duty that looks for orphans", () => {
   });
 
   it("offers hundreds in batches", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { world, a } = await owners(t, "a");
     const assigned = await world.assign(1_200, 3);
     await world.until(() => a.jobs === 1_200, 60_000);
     const [b, c] = [await world.node("b"), await world.node("c")];
@@ -178,8 +170,7 @@ describe("the duty that looks for orphans", () => {
   });
 
   it("does harm to nobody with an offer that comes twice", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { world, a } = await owners(t, "a");
     const [assigned] = await world.dispatch(1);
     const body = { assignment: assigned!.id, from: null, ownerEpoch: 0, reason: "node_crash", at: "" };
     for (let time = 0; time < 3; time++) await world.bus.send(queues.handoff, [{ key: `${time}`, body }]);
@@ -192,8 +183,7 @@ describe("the duty that looks for orphans", () => {
 
 describe("assignments of a node that left without giving them up", () => {
   it("are found, as nobody knows their owner any more", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { world, a } = await owners(t, "a");
     const assigned = await world.assign(6, 2);
     const b = await world.node("b");
     a.faults.add("store");
@@ -207,8 +197,7 @@ describe("assignments of a node that left without giving them up", () => {
   });
 
   it("stay with an owner that is not known yet, because it has just joined", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { world, a } = await owners(t, "a");
     const assigned = await world.assign(6, 2);
     const b = await world.node("b");
     const joining = world.nodes.splice(world.nodes.indexOf(a), 1);

@@ -2,24 +2,22 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { queues } from "../../../../src/channels/channel-names.ts";
 import { type LogFields, silentLog } from "../../../../src/platform/log.ts";
-import { OwnershipWorld } from "./world.ts";
+import { OwnershipWorld, owners } from "./world.ts";
 import { settleRuns } from "../../../support/store-world.ts";
 
 describe("an owner", () => {
   it("competes for assignments: each has one owner, and nobody gets them all", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const [a, b, c] = [await world.node("a"), await world.node("b"), await world.node("c")];
+    const { world, a, b, c } = await owners(t, "a", "b", "c");
     const assigned = await world.assign(300, 2);
     await world.until(() => a.jobs + b.jobs + c.jobs === 300, 30_000);
-    const owners = await world.owners(assigned);
-    assert.ok(owners.every((owner) => owner !== null));
+    const taken = await world.owners(assigned);
+    assert.ok(taken.every((owner) => owner !== null));
     assert.equal(a.owner.assignments + b.owner.assignments + c.owner.assignments, 150);
     for (const node of [a, b, c]) assert.ok(node.jobs > 50, `${node.identity.name} has ${node.jobs}`);
   });
 
   it("writes what workers report, in order, and gives receipts", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { world, a } = await owners(t, "a");
     const [assigned] = await world.assign(3, 3);
     const [one, two] = assigned!.runs;
     await world.say(assigned!.id, one!, "first");
@@ -48,8 +46,7 @@ describe("an owner", () => {
   });
 
   it("forgets an assignment with its last job", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { world, a } = await owners(t, "a");
     const [assigned] = await world.assign(2, 2);
     await world.finish(assigned!.id, [assigned!.runs[0]!]);
     await world.rest();
@@ -61,8 +58,7 @@ describe("an owner", () => {
   });
 
   it("writes the events of many assignments together", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { world, a } = await owners(t, "a");
     const assigned = await world.assign(500, 5);
     await world.until(() => a.jobs === 500, 30_000);
     await Promise.all(assigned.map(({ id, runs }) => world.finish(id, runs)));
@@ -74,8 +70,7 @@ describe("an owner", () => {
   });
 
   it("counts a result that came twice once", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { world, a } = await owners(t, "a");
     const [assigned] = await world.assign(3, 3);
     await world.finish(assigned!.id, [assigned!.runs[0]!]);
     await world.rest();
@@ -86,8 +81,7 @@ describe("an owner", () => {
   });
 
   it("forgets what ended without a word to it, when it has been quiet", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { world, a } = await owners(t, "a");
     const [assigned, other] = await world.assign(2);
     await settleRuns(
       world.store,
@@ -102,8 +96,7 @@ describe("an owner", () => {
   });
 
   it("finds out by itself when the last result went past it", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { world, a } = await owners(t, "a");
     const [assigned] = await world.assign(2, 2);
     const [one, two] = assigned!.runs;
     await settleRuns(world.store, [{ run: one!, outcome: { kind: "completed", result: "1" } }]);
@@ -116,8 +109,7 @@ describe("an owner", () => {
   });
 
   it("takes nothing twice when a message comes twice, also if the answer to its claim was lost", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { world, a } = await owners(t, "a");
     const assigned = await world.dispatch(4, 2);
     a.faults.add("answers");
     await world.announce(assigned);
@@ -147,8 +139,7 @@ describe("an owner", () => {
   });
 
   it("keeps nobody out because of one that the store can never take", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { world, a } = await owners(t, "a");
     const assigned = await world.assign(3);
     const broken = { ...assigned[0]!.runs[0]!, id: null as never };
     a.refuses = (events) => events.some(({ settlements }) => settlements.some(({ run }) => run.id === null));
@@ -186,8 +177,7 @@ describe("an owner", () => {
 
 describe("an owner that was disowned", () => {
   it("lets go, and the next one gets what was not handled, in order", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { world, a } = await owners(t, "a");
     const [assigned] = await world.assign(1);
     const run = assigned!.runs[0]!;
     await world.say(assigned!.id, run, "one");
@@ -221,8 +211,7 @@ describe("an owner that was disowned", () => {
   });
 
   it("learns of it also when nothing is reported", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { world, a } = await owners(t, "a");
     await world.assign(1);
     await world.store.ownership.disown([a.identity.incarnation], await world.term());
     await world.advance(7_000);
@@ -233,8 +222,7 @@ describe("an owner that was disowned", () => {
 
 describe("a stop without a drain", () => {
   it("releases everything at once, and others take it", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { world, a } = await owners(t, "a");
     const assigned = await world.assign(10);
     const b = await world.node("b");
     await a.owner.stop();
@@ -245,8 +233,7 @@ describe("a stop without a drain", () => {
   });
 
   it("does not hang on a store that is away", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const a = await world.node("a");
+    const { world, a } = await owners(t, "a");
     const [assigned] = await world.assign(1);
     a.faults.add("store");
     await world.finish(assigned!.id, assigned!.runs);

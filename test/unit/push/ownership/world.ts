@@ -188,3 +188,13 @@ export class OwnershipWorld {
     return this.nodes.map((node) => node.info());
   }
 }
+
+type Named<Name extends string> = Readonly<Record<Name, OwnerNode>> & { readonly world: OwnershipWorld };
+
+/** A world in which these nodes have come, one after the other. */
+export async function owners<Name extends string>(t: TestContext, ...names: Name[]): Promise<Named<Name>> {
+  const world = await OwnershipWorld.open(t);
+  const nodes: Record<string, OwnerNode> = {};
+  for (const name of names) nodes[name] = await world.node(name);
+  return { ...(nodes as Record<Name, OwnerNode>), world };
+}
