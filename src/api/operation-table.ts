@@ -1,6 +1,9 @@
-/** The table of all operations: what the modules in `operations/` export of them. */
+/**
+ * The table of all operations: what the modules in `operations/` export of them. The name of an export is the name of
+ * its operation, in the OpenAPI document and in the audit: `getJob` is `get_job`.
+ */
 
-import type { Method, Operation } from "./operation.ts";
+import type { DeclaredOperation, Method, Operation } from "./operation.ts";
 import * as access from "./operations/access/access.ts";
 import * as cluster from "./operations/cluster/cluster.ts";
 import * as journal from "./operations/cluster/journal.ts";
@@ -41,13 +44,19 @@ const MODULES = [
 
 type Exported<Module> = Module extends unknown ? Module[keyof Module] : never;
 
-export type Row = Extract<Exported<(typeof MODULES)[number]>, Operation>;
+export type Row = Extract<Exported<(typeof MODULES)[number]>, DeclaredOperation>;
 
-export const OPERATIONS: readonly Row[] = MODULES.flatMap((module) =>
-  Object.values(module).filter(
-    (exported): exported is Row => exported instanceof Object && "handler" in exported,
+export const OPERATIONS: readonly Operation[] = MODULES.flatMap((module) =>
+  Object.entries<unknown>(module).flatMap(([name, exported]) =>
+    exported instanceof Object && "handler" in exported
+      ? [{ ...(exported as DeclaredOperation), name: snakeCase(name) }]
+      : [],
   ),
 );
+
+function snakeCase(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
 
 // ---------------------------------------------------------------- types for whoever calls the table from outside
 
@@ -67,7 +76,7 @@ export type RowAt<R extends Route> = Row extends infer Each
   : never;
 
 type Schemas<R> =
-  R extends Operation<string, Method, string, infer P, infer Q, infer B, infer Replies>
+  R extends DeclaredOperation<Method, string, infer P, infer Q, infer B, infer Replies>
     ? { params: P; query: Q; body: B; replies: Replies }
     : never;
 

@@ -76,13 +76,11 @@ export type Reply<Replies> = BodyReply<Replies> | EventReply;
 
 /** The properties of an operation, without its method and path. */
 interface Row<
-  Name extends string,
   Params extends Maybe,
   Query extends Maybe,
   Body extends Maybe,
   Replies extends Readonly<Record<number, Schema>>,
 > {
-  readonly name: Name;
   readonly summary: string;
   /** What a caller must be allowed to do, checked before the body is read. Without it `read` for GET, else `operate`. */
   readonly permission?: NeededPermission;
@@ -120,22 +118,27 @@ interface Row<
   ): Promise<Reply<Replies>> | Reply<Replies>;
 }
 
-export interface Operation<
-  Name extends string = string,
+/** As its module declares it. */
+export interface DeclaredOperation<
   Verb extends Method = Method,
   Path extends string = string,
   Params extends Maybe = any,
   Query extends Maybe = any,
   Body extends Maybe = any,
   Replies extends Readonly<Record<number, Schema>> = any,
-> extends Row<Name, Params, Query, Body, Replies> {
+> extends Row<Params, Query, Body, Replies> {
   readonly method: Verb;
   /** With placeholders as `{id}`. */
   readonly path: Path;
   readonly tag: Tag;
   readonly permission: NeededPermission;
-  readonly target: NonNullable<Row<Name, Params, Query, Body, Replies>["target"]>;
+  readonly target: NonNullable<Row<Params, Query, Body, Replies>["target"]>;
   readonly mutates: boolean;
+}
+
+export interface Operation extends DeclaredOperation {
+  /** In the OpenAPI document and in the audit, as `get_job`. */
+  readonly name: string;
 }
 
 /**
@@ -143,7 +146,6 @@ export interface Operation<
  * against the table.
  */
 export function operation<
-  const Name extends string,
   const Verb extends Method,
   const Path extends string,
   const Replies extends Readonly<Record<number, Schema>>,
@@ -152,8 +154,8 @@ export function operation<
   Body extends Maybe = undefined,
 >(
   route: `${Verb} ${Path}`,
-  row: Row<Name, Params, Query, Body, Replies>,
-): Operation<Name, Verb, Path, Params, Query, Body, Replies> {
+  row: Row<Params, Query, Body, Replies>,
+): DeclaredOperation<Verb, Path, Params, Query, Body, Replies> {
   const [method, path] = route.split(" ") as [Verb, Path];
   const isGet = method === "GET";
   return {

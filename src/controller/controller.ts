@@ -13,7 +13,6 @@ import { topics } from "../channels/channel-names.ts";
 import { agentState, leaseholder } from "../core/agent.ts";
 import type { JobId, LeaseId } from "../core/ids.ts";
 import { isFinal } from "../core/jobs/job.ts";
-import { STANDBY_STATE, step, type RoleEvent, type RoleState } from "../core/leadership/role.ts";
 import type { Term } from "../core/leadership/term.ts";
 import type { JobSpans } from "../jobs/job-spans.ts";
 import type { OutcomeRules } from "../jobs/run/run-outcome.ts";
@@ -101,7 +100,6 @@ export class Controller extends Lifecycle {
   readonly #directory: AgentDirectory;
   readonly #strays: StrayLeases;
   #subscription: Subscription | null = null;
-  #standing: RoleState = STANDBY_STATE;
   readonly #lessees: Cached<readonly AgentView[]>;
 
   constructor(platform: ControllerPlatform, options: ControllerOptions) {
@@ -137,13 +135,12 @@ export class Controller extends Lifecycle {
   }
 
   protected async onStart(): Promise<void> {
-    this.#standing = STANDBY_STATE;
     await this.#o.feed.start();
     this.#subscription = this.#o.channels.subscribe(topics.jobsReady, () => this.#leases.wake());
   }
 
   protected async onStop(): Promise<void> {
-    this.#follow({ event: "lost" });
+    this.#endTerm();
     await this.#subscription?.close();
     await this.#o.feed.stop();
   }
@@ -278,7 +275,6 @@ export class Controller extends Lifecycle {
     const everyMs = Math.min(REFRESH_MS, this.#o.settings.staleAfterMs / 3);
     let purgesAt = clock.monotonic();
     state.agentsHeardSince = purgesAt;
-    this.#follow({ event: "acquired", term });
     const step = async (): Promise<number> => {
       try {
         await this.#strays.clear(term);
@@ -295,20 +291,15 @@ export class Controller extends Lifecycle {
     };
     await repeat(clock, signal, step).finally(() => {
       state.agentsHeardSince = null;
-      this.#follow({ event: "lost" });
+      this.#endTerm();
     });
   }
 
   /** Gives out nothing more, and waits a little for what was given out. Resolves when the term may be given up. */
   async drain(hurry: AbortSignal): Promise<void> {
-    this.#follow({ event: "drain" });
+    this.#leases.close();
     await within(this.#platform.clock, GRACE_MS, this.#leasedRuns.emptied(), hurry);
-    this.#follow({ event: "stepped_down" });
-  }
-
-  /** The node takes work again. */
-  resume(): void {
-    this.#follow({ event: "resume" });
+    this.#endTerm();
   }
 
   /** Answers that the agent never got. */
@@ -318,17 +309,11 @@ export class Controller extends Lifecycle {
     await this.#o.guard.fenced(this.#strays.unanswered(agent, requests, term));
   }
 
-  /** The lock is the elector's business, and an agent beside us that of whoever keeps both running. */
-  #follow(event: RoleEvent): void {
-    const { standing, actions } = step(this.#standing, event);
-    this.#standing = standing;
-    for (const action of actions) {
-      if (action !== "stop_leasing" && action !== "close_writes") continue;
-      this.#leases.close();
-      if (action === "stop_leasing") continue;
-      this.#leasedRuns.clear();
-      this.#directory.forget();
-    }
+  /** What is known of leases and agents holds for one term. */
+  #endTerm(): void {
+    this.#leases.close();
+    this.#leasedRuns.clear();
+    this.#directory.forget();
   }
 
   #leased(agent: string, { lease, jobs }: Issued): void {

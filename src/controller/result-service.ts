@@ -12,7 +12,7 @@ import { cut } from "../jobs/run/job-run.ts";
 import type { JobSpans } from "../jobs/job-spans.ts";
 import { outcomeOf, type Ending, type Judged, type OutcomeRules } from "../jobs/run/run-outcome.ts";
 import { statusAfter } from "../jobs/run/result-writer.ts";
-import { reportRuns, settleRuns, type RunWriting } from "../jobs/run/run-writes.ts";
+import { reportRuns, settleRuns } from "../jobs/run/run-writes.ts";
 import type { TaskRegistry } from "../jobs/tasks/task-registry.ts";
 import { Batcher, byTerm, type UnderTerm } from "../platform/batcher.ts";
 import type { Platform } from "../platform/platform.ts";
@@ -83,14 +83,13 @@ const UNSPENT: Judged = { failures: 0, interruptions: 0, crashes: 0, maxAttempts
 export class ResultService {
   readonly #clock: Platform["clock"];
   readonly #o: ResultServiceOptions;
-  readonly #writing: RunWriting;
   readonly #settlements: Batcher<UnderTerm<Settlement, Term>, Verdict>;
   readonly #reports: Batcher<UnderTerm<Report, Term>, Verdict>;
 
   constructor(platform: Pick<Platform, "clock" | "events">, options: ResultServiceOptions) {
     this.#clock = platform.clock;
     this.#o = options;
-    const writing = (this.#writing = { store: options.store, events: platform.events });
+    const writing = { store: options.store, events: platform.events };
     const { clock } = platform;
     const settle = byTerm((writes: readonly Settlement[], term: Term) => settleRuns(writing, writes, term));
     const report = byTerm((writes: readonly Report[], term: Term) => reportRuns(writing, writes, term));
@@ -100,26 +99,11 @@ export class ResultService {
 
   async settle(results: readonly AgentResult[]): Promise<readonly ResultAnswer[]> {
     const term = this.#o.guard.require("finish");
-    const refusals = results.map((result) => this.#refusal(result, term));
     const judged = await Promise.all(
-      results.map(async (result, at) => (refusals[at] ? null : this.#judge(result))),
+      results.map(async (result) => this.#refusal(result, term) ?? this.#judge(result)),
     );
-    const settlements = judged.filter((settlement) => settlement !== null);
-    const endSpans = this.#spans(settlements);
-    const verdicts = await this.#write(settlements, term);
-    endSpans(verdicts ?? settlements.map(() => "stale"));
-    let next = 0;
-    return Promise.all(
-      results.map(async (result, at) => {
-        const settlement = judged[at];
-        const refusal = refusals[at];
-        const answer = settlement
-          ? await this.#answer(result, settlement, verdicts === null ? null : verdicts[next++]!, term)
-          : refused(result, refusal!);
-        this.#o.onSettled(result, answer, settlement?.outcome ?? null);
-        return answer;
-      }),
-    );
+    // Those of one request are added in the same turn, so that they are written together.
+    return Promise.all(results.map((result, at) => this.#settle(result, judged[at]!, term)));
   }
 
   async report(report: AgentReport): Promise<number> {
@@ -130,35 +114,27 @@ export class ResultService {
       return { at: at ?? this.#clock.now(), level, message: cut(message) };
     });
     const write = { run: this.#run(report), logs, progress: report.progress };
-    const verdict = await this.#reports.add({ write, term }).catch((error: unknown) => {
-      if (hasCode(error, "STALE_EPOCH")) return null;
-      throw error;
-    });
+    const verdict = await unlessStale(this.#reports.add({ write, term }));
     if (verdict !== "accepted") throw staleEpoch(report.job, this.#afterVerdict(verdict, report));
     this.#o.onReported(report.job);
     return logs.length;
   }
 
-  /** Of results that were leased from this leader; answers with what is to be called when the store has spoken. */
-  #spans(settlements: readonly Settlement[]): (verdicts: readonly Verdict[]) => void {
-    const { spans, leasedRuns } = this.#o;
-    if (!spans?.on) return () => {};
-    const open = settlements.map(({ run, outcome }) => {
-      const trace = leasedRuns.find(run.id, run.jobEpoch, run.lease)?.trace;
-      return trace && spans.settle(run, outcome, trace);
-    });
-    return (verdicts) => open.forEach((span, at) => span && spans.settled(span, verdicts[at]));
-  }
-
-  /** Null when the term is over: somebody else leads, and nothing was written. */
-  async #write(settlements: readonly Settlement[], term: Term): Promise<readonly Verdict[] | null> {
-    try {
-      if (settlements.length === 1) return [await this.#settlements.add({ write: settlements[0]!, term })];
-      return settlements.length === 0 ? [] : await settleRuns(this.#writing, settlements, term);
-    } catch (error) {
-      if (hasCode(error, "STALE_EPOCH")) return null;
-      throw error;
+  async #settle(result: AgentResult, judged: Settlement | ResultRefusal, term: Term): Promise<ResultAnswer> {
+    const { spans, leasedRuns, onSettled } = this.#o;
+    if ("code" in judged) {
+      const answer = refused(result, judged);
+      onSettled(result, answer, null);
+      return answer;
     }
+    const { run, outcome } = judged;
+    const trace = spans?.on ? leasedRuns.find(run.id, run.jobEpoch, run.lease)?.trace : null;
+    const span = trace && spans!.settle(run, outcome, trace);
+    const verdict = await unlessStale(this.#settlements.add({ write: judged, term }));
+    if (span) spans!.settled(span, verdict ?? "stale");
+    const answer = await this.#answer(result, judged, verdict, term);
+    onSettled(result, answer, outcome);
+    return answer;
   }
 
   /** A refusal that does not need the store. */
@@ -227,6 +203,16 @@ export class ResultService {
   #run({ job, jobEpoch, lease }: RunNamed): Run {
     const named = { id: job, jobEpoch: jobEpoch!, lease: lease as LeaseId };
     return this.#o.leasedRuns.find(named.id, named.jobEpoch, named.lease) ?? named;
+  }
+}
+
+/** Null when the term is over: somebody else leads, and nothing was written. */
+async function unlessStale(written: Promise<Verdict>): Promise<Verdict | null> {
+  try {
+    return await written;
+  } catch (error) {
+    if (hasCode(error, "STALE_EPOCH")) return null;
+    throw error;
   }
 }
 

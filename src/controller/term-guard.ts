@@ -54,8 +54,8 @@ export class TermGuard {
   /** Our own term, or the refusal. */
   require(write: Write): Term {
     const term = this.#leadership.held();
-    if (!term || !permits({ role: this.role, term }, write)) throw this.refusal();
-    const { forming } = this.#platform.state;
+    const { draining, forming } = this.#platform.state;
+    if (!permits(term, draining, write)) throw this.refusal();
     if (forming === null) return term;
     const message = `the cluster is still forming (${forming}) and takes no changes yet; try again in a moment`;
     throw new BatonError("CLUSTER_FORMING", message);

@@ -206,7 +206,6 @@ export class BatonNode extends Lifecycle {
     const { p, e, w } = this.#built;
     // A cluster that has not gathered is still waited for.
     const status = p.state.forming === null ? "active" : "joining";
-    w.controller.resume();
     await e.stand();
     if (status === "active") await this.#takeWork();
     w.inFlight.open();

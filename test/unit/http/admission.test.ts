@@ -9,7 +9,7 @@ import { BatonError } from "../../../src/core/errors.ts";
 import { appOf, FakeNode } from "./fake-node.ts";
 
 /** What is under `/v1` has rules of its own: see v1.test.ts; and so have credentials: see access.test.ts. */
-const ROWS = (OPERATIONS as readonly Operation[]).filter(
+const ROWS = OPERATIONS.filter(
   // A stream that never ends is no answer to wait for.
   ({ tag, name }) => tag !== "controller" && tag !== "access" && name !== "follow_cluster",
 );

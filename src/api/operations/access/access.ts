@@ -51,14 +51,12 @@ function sessionBody(principal: Principal, open: boolean): z.input<typeof Sessio
 }
 
 export const whoAmI = operation("GET /session", {
-  name: "who_am_i",
   summary: "Who you are here, and what you may do",
   replies: { 200: SessionBody },
   handler: (services, { principal }) => answer(200, sessionBody(principal!, services.access.open)),
 });
 
 export const login = operation("POST /session", {
-  name: "login",
   summary: "Log in with a name and a password; the session comes as a cookie",
   permission: "public",
   login: true,
@@ -78,7 +76,6 @@ export const login = operation("POST /session", {
 });
 
 export const logout = operation("DELETE /session", {
-  name: "logout",
   summary: "Log out: the session ends on every node",
   permission: "read",
   replies: { 200: z.object({ status: z.literal("ok") }) },
@@ -111,7 +108,6 @@ const EXPIRES_MS_MAX = 100 * 365 * 86_400_000;
 
 export const listTokens = operation("GET /tokens", {
   permission: "admin",
-  name: "list_tokens",
   summary: "All tokens, without what could be used of them",
   replies: { 200: z.object({ tokens: z.array(TokenBody) }) },
   async handler(services) {
@@ -122,7 +118,6 @@ export const listTokens = operation("GET /tokens", {
 
 export const createToken = operation("POST /tokens", {
   permission: "admin",
-  name: "create_token",
   summary: "Make a token; its text is told in this answer and never again",
   body: z.strictObject({
     name: AccessName,
@@ -153,7 +148,6 @@ export const createToken = operation("POST /tokens", {
 
 export const revokeToken = operation("DELETE /tokens/{id}", {
   permission: "admin",
-  name: "revoke_token",
   summary: "Revoke a token: within seconds no node takes it any more",
   params: z.strictObject({ id: z.string().min(1).max(64) }),
   replies: { 200: z.object({ id: z.string(), name: z.string(), revoked: z.literal(true) }) },
@@ -181,7 +175,6 @@ const UserParams = z.strictObject({ name: AccessName });
 
 export const listUsers = operation("GET /users", {
   permission: "admin",
-  name: "list_users",
   summary: "All users",
   replies: { 200: z.object({ users: z.array(UserBody) }) },
   async handler(services) {
@@ -191,7 +184,6 @@ export const listUsers = operation("GET /users", {
 
 export const addUser = operation("POST /users", {
   permission: "admin",
-  name: "add_user",
   summary: "Add a user",
   body: z.strictObject({ name: AccessName, password: Password, permission: PermissionName }),
   audits: ({ body: { name, permission } }) => ({ name, permission }),
@@ -204,7 +196,6 @@ export const addUser = operation("POST /users", {
 
 export const setPassword = operation("PUT /users/{name}/password", {
   permission: "admin",
-  name: "set_password",
   summary: "Give a user another password; their sessions end",
   params: UserParams,
   body: z.strictObject({ password: Password }),
@@ -218,7 +209,6 @@ export const setPassword = operation("PUT /users/{name}/password", {
 
 export const removeUser = operation("DELETE /users/{name}", {
   permission: "admin",
-  name: "remove_user",
   summary: "Remove a user; their sessions end",
   params: UserParams,
   replies: { 200: z.object({ name: z.string(), removed: z.literal(true) }) },

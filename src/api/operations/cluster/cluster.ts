@@ -24,7 +24,6 @@ export type ClusterBody = z.output<typeof ClusterBody>;
 const clusterBody = toWire(ClusterBody);
 
 export const getCluster = operation("GET /cluster", {
-  name: "get_cluster",
   summary: "The cluster in numbers",
   replies: { 200: ClusterBody },
   handler({ cluster }) {
@@ -44,7 +43,6 @@ export type LeaderBody = z.output<typeof LeaderBody>;
 const leaderBody = toWire(LeaderBody, { node_id: "leader" });
 
 export const getLeaders = operation("GET /cluster/leaders", {
-  name: "get_leaders",
   summary: "Who leads in each role, under which epoch and until when",
   replies: { 200: z.object({ leaders: z.array(LeaderBody) }) },
   async handler({ cluster, clock }) {
@@ -105,8 +103,7 @@ function timeOf({ at }: SampleBody): number {
   return Date.parse(at);
 }
 
-export const getMetrics = operation("GET /cluster/metrics", {
-  name: "get_cluster_metrics",
+export const getClusterMetrics = operation("GET /cluster/metrics", {
   summary: "Samples of the whole cluster, newest first",
   query: z.strictObject({ limit: limit(60, 1_000) }),
   replies: { 200: SamplesBody },
@@ -121,7 +118,6 @@ export const getMetrics = operation("GET /cluster/metrics", {
 });
 
 export const getOverview = operation("GET /cluster/overview", {
-  name: "get_overview",
   summary: "The cluster at a glance: nodes, leader, jobs, rates, times, backlog and alerts",
   replies: { 200: OverviewBody },
   async handler({ live }, { inbound }) {
@@ -130,7 +126,6 @@ export const getOverview = operation("GET /cluster/overview", {
 });
 
 export const followCluster = operation("GET /cluster/live", {
-  name: "follow_cluster",
   summary:
     "The cluster as it changes, as server-sent events: overview (at once, then at most once a second), journal (each new entry)",
   streams: true,

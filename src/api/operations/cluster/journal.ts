@@ -56,7 +56,6 @@ const JournalBody = z.object({
 type JournalBody = z.output<typeof JournalBody>;
 
 export const getJournal = operation("GET /cluster/journal", {
-  name: "get_journal",
   summary: "What happened to the cluster, newest first: terms, nodes, refused writes, handoffs, who did what",
   query: JournalQuery,
   replies: { 200: JournalBody },

@@ -28,7 +28,6 @@ const TermBody = z.object({
 const termBody = toWire(TermBody, { node_id: "leader" });
 
 export const getLeaderHistory = operation("GET /cluster/leaders/history", {
-  name: "get_leader_history",
   summary:
     "The terms of leadership, newest first, with the reason of their end, and writes that were refused",
   query: z.strictObject({

@@ -24,7 +24,6 @@ export function standing({ leadership, health }: NodeServices): z.output<typeof 
 }
 
 export const health = operation("GET /health", {
-  name: "health",
   summary: "This node answers",
   permission: "public",
   replies: { 200: z.object({ status: z.literal("ok"), node: z.string() }) },
@@ -32,7 +31,6 @@ export const health = operation("GET /health", {
 });
 
 export const healthz = operation("GET /healthz", {
-  name: "healthz",
   summary: "This node answers, with its role",
   permission: "public",
   replies: { 200: Standing.extend({ ok: z.literal(true) }) },
@@ -40,7 +38,6 @@ export const healthz = operation("GET /healthz", {
 });
 
 export const livez = operation("GET /livez", {
-  name: "livez",
   summary: "The process runs and its event loop turns; 503 when only a restart will help",
   permission: "public",
   replies: {
@@ -57,7 +54,6 @@ const ReadyBody = z.object({
 });
 
 export const readyz = operation("GET /readyz", {
-  name: "readyz",
   summary: "Whether this node can do its work now: 200, or 503 with the check that fails",
   permission: "public",
   replies: { 200: ReadyBody, 503: ReadyBody },
@@ -88,7 +84,6 @@ const workBody = toWire(WorkBody, {
 });
 
 export const workz = operation("GET /workz", {
-  name: "workz",
   summary: "Whether this node takes and runs jobs as it should: 200, or 503 with the reason",
   permission: "public",
   replies: { 200: WorkBody, 503: WorkBody },
@@ -99,14 +94,12 @@ export const workz = operation("GET /workz", {
 });
 
 export const role = operation("GET /role", {
-  name: "role",
   summary: "The role of this node and the leader as last seen",
   replies: { 200: Standing.extend({ node_id: z.string() }) },
   handler: (services) => answer(200, { node_id: services.identity.name, ...standing(services) }),
 });
 
 export const prometheus = operation("GET /metrics", {
-  name: "prometheus",
   summary: "The metrics of this node as text for Prometheus",
   permission: "public",
   replies: { 200: z.string().meta({ description: "the text format of Prometheus, version 0.0.4" }) },
@@ -169,7 +162,6 @@ const FabricBody = z.object({
 const clusterBody = toWire(FabricBody);
 
 export const status = operation("GET /status", {
-  name: "status",
   summary: "This node, its role, its store, and what is promised and what is not",
   replies: {
     200: z.object({
@@ -216,7 +208,6 @@ const TaskBody = z.object({
 const taskBody = toWire(TaskBody);
 
 export const listTasks = operation("GET /tasks", {
-  name: "list_tasks",
   summary: "The tasks that this node can run",
   replies: { 200: z.object({ tasks: z.array(TaskBody) }) },
   handler: ({ tasks }) => answer(200, { tasks: tasks.list().map(taskBody) }),
@@ -234,7 +225,6 @@ const SettingBody = z.object({
 const settingBody = toWire(SettingBody);
 
 export const getSettings = operation("GET /node/settings", {
-  name: "get_settings",
   summary: "The settings of this node with their sources; secrets are hidden",
   permission: "operate",
   replies: { 200: z.object({ node: z.string(), settings: z.array(SettingBody) }) },

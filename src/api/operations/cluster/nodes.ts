@@ -84,14 +84,12 @@ function noSuchNode(cluster: Cluster, name: string): BatonError {
 }
 
 export const listNodes = operation("GET /cluster/nodes", {
-  name: "list_nodes",
   summary: "All nodes, the dead ones too until they are forgotten",
   replies: { 200: z.object({ nodes: z.array(NodeBody) }) },
   handler: ({ cluster }) => answer(200, { nodes: cluster.nodes().map(nodeBody) }),
 });
 
 export const getNode = operation("GET /cluster/nodes/{name}", {
-  name: "get_node",
   summary: "One node, as last seen",
   params: NodeParams,
   replies: { 200: NodeBody },
@@ -114,7 +112,6 @@ async function ask(cluster: Cluster, name: string, request: NodeRequest) {
 }
 
 export const drainNode = operation("POST /cluster/nodes/{name}/drain", {
-  name: "drain_node",
   summary: "Ask a node to take no more work; it finishes what runs and stays",
   params: NodeParams,
   replies: { 202: AskedBody },
@@ -122,7 +119,6 @@ export const drainNode = operation("POST /cluster/nodes/{name}/drain", {
 });
 
 export const resumeNode = operation("POST /cluster/nodes/{name}/resume", {
-  name: "resume_node",
   summary: "Ask a node that was drained to take work again",
   params: NodeParams,
   replies: { 202: AskedBody },
@@ -130,7 +126,6 @@ export const resumeNode = operation("POST /cluster/nodes/{name}/resume", {
 });
 
 export const removeNode = operation("DELETE /cluster/nodes/{name}", {
-  name: "remove_node",
   summary: "Take a node out of a cluster of peers, for good unless it joins again",
   target: { at: "leader" },
   params: NodeParams,

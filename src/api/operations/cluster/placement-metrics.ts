@@ -38,14 +38,12 @@ async function localMetrics(services: NodeServices): Promise<LocalMetricsBody> {
 }
 
 export const getLocalMetrics = operation("GET /cluster/local-metrics", {
-  name: "get_local_metrics",
   summary: "What this node has placed, keeps and runs, and whom it sees",
   replies: { 200: LocalMetricsBody },
   handler: async (services) => answer(200, await localMetrics(services)),
 });
 
 export const getMetricsSummary = operation("GET /cluster/metrics-summary", {
-  name: "get_metrics_summary",
   summary: "All nodes in one row each: the numbers of those that answer, added up",
   replies: {
     200: z.object({

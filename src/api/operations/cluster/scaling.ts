@@ -54,7 +54,6 @@ const ScalingBody = z.object({
 const RUNS_LOOKED_AT = 100;
 
 export const getScaling = operation("GET /scaling", {
-  name: "get_scaling",
   summary: "How many workers it takes to do what waits in time, for autoscalers",
   query: ScalingQuery,
   replies: { 200: ScalingBody },

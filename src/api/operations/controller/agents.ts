@@ -71,7 +71,6 @@ const agentBody = toWire(AgentBody, {
 });
 
 export const v1ListAgents = operation("GET /v1/agents", {
-  name: "v1_list_agents",
   summary: "The agents, by name, with what they can run and when they were seen",
   query: z.strictObject({
     include_removed: z.enum(["true", "false"]).default("false").meta({ description: "true or false" }),
@@ -84,7 +83,6 @@ export const v1ListAgents = operation("GET /v1/agents", {
 });
 
 export const v1AgentHeartbeat = operation("POST /v1/agents/heartbeat", {
-  name: "v1_agent_heartbeat",
   summary: "An agent says that it lives; what it leaves out stays as it was",
   frequent: true,
   body: HeartbeatBody,
@@ -96,7 +94,6 @@ export const v1AgentHeartbeat = operation("POST /v1/agents/heartbeat", {
 });
 
 export const v1RemoveAgent = operation("DELETE /v1/agents/{agent_name}", {
-  name: "v1_remove_agent",
   summary: "Remove an agent; it is back when it shows itself again, and what it has leased is not touched",
   permission: "admin",
   params: z.strictObject({ agent_name: AgentName }),
@@ -110,7 +107,6 @@ const EVENT_ID = /^\d{1,15}-\d{1,15}$/;
 const EventId = z.string().regex(EVENT_ID).meta({ description: "the id of an event, as 7-120" });
 
 export const v1Events = operation("GET /v1/events", {
-  name: "v1_events",
   summary:
     "What happens at this node, as server-sent events: first hello, then the others; resumes behind Last-Event-ID or since",
   streams: true,

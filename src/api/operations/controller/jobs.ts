@@ -17,7 +17,6 @@ const SubmittedUnder = z.object({ job_id: z.string(), status: Status, leader_epo
 const JOBS_MAX = 10_000;
 
 export const v1SubmitJobs = operation("POST /v1/jobs", {
-  name: "v1_submit_jobs",
   summary: "Submit one job, or an array of jobs of which all or none are taken; at the leader only",
   permission: "submit",
   frequent: true,
@@ -51,7 +50,6 @@ function submitRequest(
 }
 
 export const v1ListJobs = operation("GET /v1/jobs", {
-  name: "v1_list_jobs",
   summary: "The jobs in the store of this node, newest first, without their payloads",
   query: JobsQuery,
   replies: { 200: z.object({ jobs: z.array(JobSummaryBody), next_cursor: z.string().nullable() }) },
@@ -62,7 +60,6 @@ export const v1ListJobs = operation("GET /v1/jobs", {
 });
 
 export const v1GetJob = operation("GET /v1/jobs/{id}", {
-  name: "v1_get_job",
   summary: "A job, and why it does not run if it waits",
   params: IdParams,
   replies: { 200: JobBody },

@@ -112,7 +112,6 @@ const STAYS: Caller = { gone: false, onGone: () => () => {} };
 
 export const v1Lease = operation("POST /v1/leases", {
   frequent: true,
-  name: "v1_lease",
   summary: "Lease jobs of the named tasks: waits up to timeout_ms for at least one; 204 when there was none",
   waits: true,
   body: LeaseRequestBody,
@@ -127,7 +126,6 @@ export const v1Lease = operation("POST /v1/leases", {
 
 export const v1RenewLease = operation("POST /v1/leases/renew", {
   frequent: true,
-  name: "v1_renew_lease",
   summary: "Keep a lease, learn the current leader_epoch and which of its jobs are to be cancelled",
   body: RenewRequestBody,
   replies: { 200: RenewedBody },
@@ -245,7 +243,6 @@ function agentReport(body: z.output<typeof LogsRequestBody>): AgentReport {
 
 export const v1PostResults = operation("POST /v1/results", {
   frequent: true,
-  name: "v1_post_results",
   summary:
     "How a leased job ended, or an array of them with an answer for each; the same again is answered the same",
   body: ResultsRequestBody,
@@ -264,7 +261,6 @@ export const v1PostResults = operation("POST /v1/results", {
 
 export const v1PostLogs = operation("POST /v1/logs", {
   frequent: true,
-  name: "v1_post_logs",
   summary: "Log lines and progress of a leased job",
   body: LogsRequestBody,
   replies: { 200: z.object({ accepted: z.int() }) },

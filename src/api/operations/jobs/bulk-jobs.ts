@@ -81,7 +81,6 @@ const HANDS = 8;
 const SKIPPED_TOLD = 20;
 
 export const bulkJobs = operation("POST /cluster/jobs/bulk", {
-  name: "bulk_jobs",
   summary:
     "Retry, cancel or delete all jobs that fit a filter, or those with these ids: a page with each call",
   body: BulkBody,

@@ -13,7 +13,6 @@ const PATIENCE_MS_MAX = 600_000;
 const Patience = milliseconds(1, PATIENCE_MS_MAX);
 
 export const callFunction = operation("POST /functions/{task}", {
-  name: "call_function",
   summary:
     "Run a task and answer with its result; 202 with the job's address when it takes longer than the caller waits",
   permission: "submit",

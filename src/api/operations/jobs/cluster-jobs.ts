@@ -10,8 +10,7 @@ import { countOf, JobsQuery, jobQuery, type ListedJobs } from "./jobs.ts";
 
 type Query = z.output<typeof JobsQuery>;
 
-export const clusterJobs = operation("GET /cluster/jobs", {
-  name: "list_cluster_jobs",
+export const listClusterJobs = operation("GET /cluster/jobs", {
   summary: "The jobs of all nodes that can be reached, newest first, without their payloads",
   query: JobsQuery.extend({ cursor: Cursor.optional() }),
   replies: {

@@ -44,7 +44,6 @@ const FailuresBody = z.object({
 type FailuresBody = z.output<typeof FailuresBody>;
 
 export const getFailures = operation("GET /cluster/failures", {
-  name: "get_failures",
   summary: "Failed jobs grouped by task and error, the largest group first",
   query: FailuresQuery,
   replies: { 200: FailuresBody },

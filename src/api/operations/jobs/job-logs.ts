@@ -25,7 +25,6 @@ export const LogsBody = z.object({
 export type LogsBody = z.output<typeof LogsBody>;
 
 export const getLogs = operation("GET /jobs/{id}/logs", {
-  name: "get_logs",
   summary:
     "The log of a job. With Accept: text/event-stream it goes on live (events log, progress, end) and resumes behind Last-Event-ID",
   target: ownerOf,

@@ -54,7 +54,6 @@ const HandoffBody = z.object({
 const handoffBody = toWire(HandoffBody);
 
 export const getTimeline = operation("GET /jobs/{id}/timeline", {
-  name: "get_timeline",
   summary:
     "What happened to a job and when: its runs with worker and epochs, refused writes, changes of its owner",
   target: ownerOf,

@@ -38,7 +38,6 @@ export async function findJob(jobs: Jobs, id: string): Promise<JobView> {
 }
 
 export const getJob = operation("GET /jobs/{id}", {
-  name: "get_job",
   summary: "A job, and why it does not run if it waits",
   target: ownerOf,
   params: IdParams,
@@ -49,7 +48,6 @@ export const getJob = operation("GET /jobs/{id}", {
 });
 
 export const getResult = operation("GET /jobs/{id}/result", {
-  name: "get_result",
   summary:
     "The result of a completed job; 409 while there is none (NOT_FINISHED) or when there never will be (NO_RESULT)",
   target: ownerOf,
@@ -72,7 +70,6 @@ export const getResult = operation("GET /jobs/{id}/result", {
 });
 
 export const cancelJob = operation("POST /jobs/{id}/cancel", {
-  name: "cancel_job",
   summary: "Cancel a job: at once if it waits (200), through its AbortSignal if it runs (202)",
   target: ownerOf,
   params: IdParams,
@@ -98,7 +95,6 @@ export const cancelJob = operation("POST /jobs/{id}/cancel", {
 });
 
 export const retryJob = operation("POST /jobs/{id}/retry", {
-  name: "retry_job",
   summary: "Put a failed or cancelled job back into the queue with fresh budgets",
   target: ownerOf,
   params: IdParams,
@@ -113,7 +109,6 @@ export const retryJob = operation("POST /jobs/{id}/retry", {
 });
 
 export const deleteJob = operation("DELETE /jobs/{id}", {
-  name: "delete_job",
   summary: "Remove a job that does not run, with its logs and its result",
   target: ownerOf,
   params: IdParams,
@@ -154,7 +149,6 @@ const ListedJobs = z.object({
 export type ListedJobs = z.output<typeof ListedJobs>;
 
 export const listJobs = operation("GET /admin/jobs", {
-  name: "list_jobs",
   summary: "The jobs in the store of this node, newest first, without their payloads",
   query: JobsQuery,
   replies: { 200: ListedJobs },

@@ -51,7 +51,6 @@ const Reached = z
   .meta({ description: "whom this was asked of, where each node keeps its own jobs" });
 
 export const listQueues = operation("GET /queues", {
-  name: "list_queues",
   summary: "All queues with the number of their jobs by status",
   target: { at: "any" },
   replies: {
@@ -72,7 +71,6 @@ export const listQueues = operation("GET /queues", {
 const PausedBody = z.object({ name: z.string(), paused: z.boolean(), nodes: Reached });
 
 export const pauseQueue = operation("POST /queues/{name}/pause", {
-  name: "pause_queue",
   summary: "Stop handing out the jobs of a queue; those that run go on",
   params: NameParams,
   replies: { 200: PausedBody },
@@ -80,7 +78,6 @@ export const pauseQueue = operation("POST /queues/{name}/pause", {
 });
 
 export const resumeQueue = operation("POST /queues/{name}/resume", {
-  name: "resume_queue",
   summary: "Hand out the jobs of a queue again",
   params: NameParams,
   replies: { 200: PausedBody },

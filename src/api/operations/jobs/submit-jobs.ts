@@ -23,7 +23,6 @@ export const SubmittedBody = z.object({ job_id: z.string(), status: Status });
 export type SubmittedBody = z.output<typeof SubmittedBody>;
 
 export const submitJobs = operation("POST /jobs", {
-  name: "submit_jobs",
   summary: "Submit one job, or an array of jobs of which all or none are taken",
   permission: "submit",
   target: { at: "any" },

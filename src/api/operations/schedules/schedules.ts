@@ -28,7 +28,6 @@ export function noSuchSchedule(name: string): BatonError {
 }
 
 export const listSchedules = operation("GET /schedules", {
-  name: "list_schedules",
   summary: "All schedules",
   target: { at: "any" },
   replies: { 200: z.object({ schedules: z.array(ScheduleBody) }) },
@@ -38,7 +37,6 @@ export const listSchedules = operation("GET /schedules", {
 });
 
 export const getSchedule = operation("GET /schedules/{name}", {
-  name: "get_schedule",
   summary: "A schedule",
   target: { at: "any" },
   params: NameParams,
@@ -51,7 +49,6 @@ export const getSchedule = operation("GET /schedules/{name}", {
 });
 
 export const putSchedule = operation("PUT /schedules/{name}", {
-  name: "put_schedule",
   summary: "Create or replace a schedule; the same definition again changes nothing",
   target: { at: "leader" },
   params: NameParams,
@@ -61,7 +58,6 @@ export const putSchedule = operation("PUT /schedules/{name}", {
 });
 
 export const postSchedule = operation("POST /schedules", {
-  name: "post_schedule",
   summary: "Create or replace a schedule, with its name in the body",
   target: { at: "leader" },
   body: NamedScheduleRequest,
@@ -77,7 +73,6 @@ async function store(services: NodeServices, name: string, request: ScheduleRequ
 }
 
 export const deleteSchedule = operation("DELETE /schedules/{name}", {
-  name: "delete_schedule",
   summary: "Remove a schedule; jobs that it made stay",
   target: { at: "leader" },
   params: NameParams,
@@ -95,7 +90,6 @@ async function setPaused({ schedules }: NodeServices, name: string, paused: bool
 }
 
 export const pauseSchedule = operation("POST /schedules/{name}/pause", {
-  name: "pause_schedule",
   summary: "Pass over the occurrences of a schedule until it is resumed",
   target: { at: "leader" },
   params: NameParams,
@@ -104,7 +98,6 @@ export const pauseSchedule = operation("POST /schedules/{name}/pause", {
 });
 
 export const resumeSchedule = operation("POST /schedules/{name}/resume", {
-  name: "resume_schedule",
   summary: "Let a paused schedule fire again",
   target: { at: "leader" },
   params: NameParams,
@@ -113,7 +106,6 @@ export const resumeSchedule = operation("POST /schedules/{name}/resume", {
 });
 
 export const triggerSchedule = operation("POST /schedules/{name}/trigger", {
-  name: "trigger_schedule",
   summary: "Submit the job of a schedule now, beside its plan",
   target: { at: "leader" },
   params: NameParams,
@@ -133,7 +125,6 @@ const TimingBody = PreviewBody.extend({
 });
 
 export const previewTiming = operation("POST /schedules/preview", {
-  name: "preview_timing",
   summary: "The next fires of a cron expression or an interval that is not stored",
   permission: "read",
   mutates: false,
@@ -148,7 +139,6 @@ export const previewTiming = operation("POST /schedules/preview", {
 });
 
 export const previewSchedule = operation("GET /schedules/{name}/preview", {
-  name: "preview_schedule",
   summary: "The next fires of a schedule, as if it were not paused",
   target: { at: "any" },
   params: NameParams,
@@ -173,7 +163,6 @@ function upcoming(schedules: Schedules, schedule: Schedule, count: number): read
 }
 
 export const scheduleHistory = operation("GET /schedules/{name}/history", {
-  name: "schedule_history",
   summary:
     "The occurrences of a schedule that were dealt with, newest first, with the reason of each that was skipped",
   target: { at: "any" },
