@@ -5,6 +5,7 @@
 
 import { z } from "zod";
 import { ALERT_CODES, alertsOf, mergeAlerts, type Alert } from "../core/health/alerts.ts";
+import { rounded } from "../core/format-figures.ts";
 import { total } from "../observe/metrics/metrics-duty.ts";
 import { mixedQuantiles } from "../core/health/quantiles.ts";
 import { askAllNodes } from "./ask-all-nodes.ts";
@@ -120,7 +121,7 @@ export class Overview {
     const sum = (pick: (load: (typeof nodes)[number]["load"]) => number | undefined): number =>
       counted.reduce((all, { load }) => all + (pick(load) ?? 0), 0);
     const rateOf = (what: "submitted" | "finished" | "failed"): number =>
-      round(sum(({ traffic }) => traffic?.[what]));
+      rounded(sum(({ traffic }) => traffic?.[what]));
     const [finished, failed] = [rateOf("finished"), rateOf("failed")];
     this.#alerts = alertsOf(
       {
@@ -180,7 +181,7 @@ async function leaderOf(services: Omit<NodeServices, "live">) {
 function merged(parts: readonly OverviewBody[]): OverviewBody {
   const own = parts[0]!;
   const sum = (pick: (part: OverviewBody) => number): number =>
-    round(parts.reduce((all, part) => all + pick(part), 0));
+    rounded(parts.reduce((all, part) => all + pick(part), 0));
   const oldest = parts.flatMap(({ backlog }) =>
     backlog.oldest_age_ms === null ? [] : [backlog.oldest_age_ms],
   );
@@ -206,8 +207,4 @@ function merged(parts: readonly OverviewBody[]): OverviewBody {
     workers: { slots: sum(({ workers }) => workers.slots), running: sum(({ workers }) => workers.running) },
     alerts: mergeAlerts(parts.map(({ alerts }) => alerts.map(alertOf))).map(alertBody),
   };
-}
-
-function round(value: number): number {
-  return Math.round(value * 10) / 10;
 }

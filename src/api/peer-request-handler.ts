@@ -17,7 +17,6 @@ import type { OperationExecutor, OperationInput } from "./execute.ts";
 import { readJson } from "./schema/json-body.ts";
 import { prepared } from "./schema/operation-schema.ts";
 import type { EventReply, Operation } from "./operation.ts";
-import { peerQueries } from "./operations/jobs/queues.ts";
 import { problemOf } from "./problem.ts";
 import { OPERATIONS } from "./operation-table.ts";
 
@@ -42,9 +41,7 @@ export class PeerRequestHandler {
   constructor(platform: Pick<Platform, "clock" | "log">, { executor, mounts }: PeerRequestHandlerOptions) {
     this.#platform = platform;
     this.#executor = executor;
-    this.#mounts = Object.entries({ ...peerQueries(executor.services), ...mounts }).sort(
-      ([a], [b]) => b.length - a.length,
-    );
+    this.#mounts = Object.entries(mounts ?? {}).sort(([a], [b]) => b.length - a.length);
     for (const operation of OPERATIONS) {
       this.#operations.on(operation.method, routerPath(operation.path), () => {}, operation);
     }

@@ -3,6 +3,7 @@
  * pure (core/route.ts); this file supplies this node's view of the cluster.
  */
 
+import { clusterForming } from "../controller/term-guard.ts";
 import { BatonError } from "../core/errors.ts";
 import { parseJobId, type NodeName } from "../core/ids.ts";
 import { acceptsWork, hasRole, type NodeInfo } from "../core/node.ts";
@@ -28,12 +29,7 @@ export class RequestRouter {
     if (isUpkeep(operation) || isController(operation) || inbound.from !== null) return;
     const { roles, health } = this.#services;
     if (!roles.has("gateway")) throw this.#notAGateway();
-    if (operation.mutates && health.forming !== null) {
-      throw new BatonError(
-        "CLUSTER_FORMING",
-        `the cluster is still forming (${health.forming}) and takes no changes yet; try again in a moment`,
-      );
-    }
+    if (operation.mutates && health.forming !== null) throw clusterForming(health.forming);
   }
 
   /** The node that it belongs to, the next one in turn (`place`), or a refusal. */

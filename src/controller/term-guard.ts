@@ -19,6 +19,11 @@ export class NotLeader extends BatonError {
   }
 }
 
+export function clusterForming(why: string): BatonError {
+  const message = `the cluster is still forming (${why}) and takes no changes yet; try again in a moment`;
+  return new BatonError("CLUSTER_FORMING", message);
+}
+
 export interface NotLeaderDetails {
   readonly leader_id: string | null;
   readonly leader_url: string | null;
@@ -57,8 +62,7 @@ export class TermGuard {
     const { draining, forming } = this.#platform.state;
     if (!permits(term, draining, write)) throw this.refusal();
     if (forming === null) return term;
-    const message = `the cluster is still forming (${forming}) and takes no changes yet; try again in a moment`;
-    throw new BatonError("CLUSTER_FORMING", message);
+    throw clusterForming(forming);
   }
 
   /** A write under a term that the store no longer knows as the newest is one of a node that does not lead. */

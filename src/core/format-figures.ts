@@ -1,5 +1,10 @@
 /** Formats numbers for columns. */
 
+/** To so many digits behind the point. */
+export function rounded(value: number, digits = 1): number {
+  return Math.round(value * 10 ** digits) / 10 ** digits;
+}
+
 /** `12,345` */
 export function count(value: number): string {
   return String(Math.round(value)).replaceAll(/\B(?=(?:\d{3})+$)/g, ",");

@@ -7,7 +7,7 @@ import { OperationExecutor } from "../api/execute.ts";
 import { LiveFeed } from "../api/live-feed.ts";
 import type { NodeServices } from "../api/node-services.ts";
 import { PeerRequestHandler } from "../api/peer-request-handler.ts";
-import { BacklogReader } from "../observe/backlog-reader.ts";
+import { type Backlog as StoreBacklog, backlogOf } from "../observe/backlog.ts";
 import { ClusterView } from "../observe/cluster-view.ts";
 import { join } from "node:path";
 import { Access } from "../access/access.ts";
@@ -28,6 +28,7 @@ import type { JoinServer } from "../peers/open-peers.ts";
 import type { HttpServer } from "../http/http-server.ts";
 import { FunctionCalls } from "../jobs/submit/function-calls.ts";
 import { observeNode } from "../observe/observe-node.ts";
+import type { Cached } from "../platform/cached.ts";
 import { VERSION } from "../platform/version.ts";
 import type { PeerBackend } from "./backend-peers.ts";
 import type { Backend } from "./backend.ts";
@@ -41,7 +42,7 @@ export type Entry = Awaited<ReturnType<typeof entry>>;
 
 export async function entry(p: NodePlatform, b: Backend, e: LeaderElections, w: Work, listens: boolean) {
   const entrance = accessOf(p, b, e);
-  const backlog = new BacklogReader(p, b.store);
+  const backlog = backlogOf(p, b.store);
   const { journal, services: records } = observeNode(p.events, {
     ...p,
     version: VERSION,
@@ -107,7 +108,8 @@ function servicesOf(
   b: Backend,
   e: LeaderElections,
   w: Work,
-  built: Pick<NodeServices, "journal"> & Pick<AccessEntry, "access"> & { readonly backlog: BacklogReader },
+  built: Pick<NodeServices, "journal"> &
+    Pick<AccessEntry, "access"> & { readonly backlog: Cached<StoreBacklog> },
 ): NodeServices {
   const { settings, identity, tasks, metrics, clock } = p;
   const { store, coordination, membership, channels, peers } = b;
@@ -163,7 +165,7 @@ function servicesOf(
     metrics: {
       contentType: metrics.instruments.contentType,
       async text() {
-        await backlog.read(BACKLOG_MS);
+        await backlog.get(BACKLOG_MS);
         return metrics.instruments.text();
       },
     },

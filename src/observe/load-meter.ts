@@ -3,6 +3,7 @@
  * be read at any time.
  */
 
+import { rounded } from "../core/format-figures.ts";
 import type { NodeLoad, NodeTraffic } from "../core/node.ts";
 import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
@@ -57,7 +58,7 @@ export class LoadMeter extends Lifecycle {
     const { clock, machine } = this.#platform;
     this.#at = clock.monotonic();
     this.#cpuMs = machine.cpuMs();
-    this.#memory = round(machine.memoryShare());
+    this.#memory = rounded(machine.memoryShare(), 3);
     this.#traffic = this.#o.traffic.read();
     this.#schedule();
   }
@@ -75,18 +76,14 @@ export class LoadMeter extends Lifecycle {
     const now = clock.monotonic();
     const passedMs = Math.max(1, now - this.#at);
     const cpuMs = machine.cpuMs();
-    this.#cpu = round(Math.min(1, (cpuMs - this.#cpuMs) / passedMs));
-    this.#memory = round(machine.memoryShare());
+    this.#cpu = rounded(Math.min(1, (cpuMs - this.#cpuMs) / passedMs), 3);
+    this.#memory = rounded(machine.memoryShare(), 3);
     // How late this timer is: what anything else on the loop had to wait as well.
-    this.#lagMs = round(Math.max(0, passedMs - SAMPLE_MS));
+    this.#lagMs = rounded(Math.max(0, passedMs - SAMPLE_MS), 3);
     this.#at = now;
     this.#cpuMs = cpuMs;
     this.#traffic = this.#o.traffic.read();
     this.#o.onSample(this.#lagMs);
     this.#schedule();
   }
-}
-
-function round(value: number): number {
-  return Math.round(value * 1_000) / 1_000;
 }

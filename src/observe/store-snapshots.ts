@@ -15,7 +15,7 @@ import type { Clock } from "../platform/clock.ts";
 import type { Platform } from "../platform/platform.ts";
 import type { DeadRows, QueueInfo, Store } from "../store/store.ts";
 import { Cached } from "../platform/cached.ts";
-import type { Backlog, BacklogReader } from "./backlog-reader.ts";
+import type { Backlog } from "./backlog.ts";
 import { readSamples, total } from "./metrics/metrics-duty.ts";
 
 export interface StoreSnapshot {
@@ -34,7 +34,6 @@ export interface StoreSnapshot {
 }
 
 type Snapshotted = Pick<Store, "jobs" | "samples" | "journal" | "problem">;
-type CountedBacklog = Pick<BacklogReader, "known" | "read" | "tookMs" | "trouble">;
 
 const FRESH_MS = 1_000;
 const SELDOM_MS = 5_000;
@@ -52,7 +51,7 @@ const REFUSED_MAX = 200;
 export class StoreSnapshots {
   readonly #clock: Clock;
   readonly #store: Snapshotted;
-  readonly #backlog: CountedBacklog;
+  readonly #backlog: Cached<Backlog>;
   readonly #agentStaleMs: number;
   readonly #times: Cached<StoreSnapshot["times"]>;
   readonly #late: Cached<StoreSnapshot["late"]>;
@@ -61,7 +60,7 @@ export class StoreSnapshots {
   constructor(
     { clock }: Pick<Platform, "clock">,
     store: Snapshotted,
-    backlog: CountedBacklog,
+    backlog: Cached<Backlog>,
     schedules: () => Promise<readonly Schedule[]>,
     agentStaleMs: number,
   ) {
@@ -105,15 +104,15 @@ export class StoreSnapshots {
 
   async #counted(): Promise<Counted | null> {
     const [clock, backlog] = [this.#clock, this.#backlog];
-    const known = backlog.known();
-    const counting = backlog.read(patience({ value: known, tookMs: backlog.tookMs }), FRESH_MS);
-    if (!known) {
+    const isKnown = backlog.value !== null;
+    const counting = backlog.get(patience(backlog), FRESH_MS);
+    if (!isKnown) {
       const [sample] = await readSamples(this.#store, 1).catch(() => []);
       if (sample && clock.now() - sample.at < SAMPLE_MS)
         return { jobs: sample.jobs, queues: [], agents: [], deadRows: null, at: sample.at };
     }
     const counted = await counting;
-    return counted && { ...counted, jobs: total(counted.queues), at: clock.now() - counted.ageMs };
+    return counted && { ...counted, jobs: total(counted.queues), at: clock.now() - backlog.ageMs };
   }
 
   async #refusedLately(): Promise<StoreSnapshot["refused"]> {
@@ -126,14 +125,14 @@ export class StoreSnapshots {
   }
 }
 
-interface Counted extends Omit<Backlog, "ageMs"> {
+interface Counted extends Backlog {
   readonly jobs: Readonly<Record<JobStatus, number>>;
   /** Wall time. */
   readonly at: number;
 }
 
 /** What takes long is not waited for once there is a value. */
-function patience({ value, tookMs }: { readonly value: unknown; readonly tookMs: number }): number {
+function patience({ value, tookMs }: Pick<Cached<unknown>, "value" | "tookMs">): number {
   return value !== null && tookMs >= QUICK_MS ? 0 : PATIENCE_MS;
 }
 

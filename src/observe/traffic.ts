@@ -3,6 +3,7 @@
  * they are requested. Sums of a few seconds are kept in a ring, because the rate of the last batch alone would jump.
  */
 
+import { rounded } from "../core/format-figures.ts";
 import type { NodeTraffic } from "../core/node.ts";
 import type { Clock } from "../platform/clock.ts";
 
@@ -45,7 +46,7 @@ export class Traffic {
   read(): NodeTraffic {
     const second = this.#second();
     const seconds = Math.max(1, Math.min(SECONDS, second - this.#since));
-    const rate = (ring: Ring, kind: number): number => round(ring.sum(second, kind) / seconds);
+    const rate = (ring: Ring, kind: number): number => rounded(ring.sum(second, kind) / seconds);
     const queues = [...this.#queues].map(([name, ring]) => ({
       name,
       in: rate(ring, IN),
@@ -108,8 +109,4 @@ class Ring {
     }
     this.#last = second;
   }
-}
-
-function round(rate: number): number {
-  return Math.round(rate * 10) / 10;
 }

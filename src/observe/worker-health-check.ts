@@ -10,7 +10,8 @@ import type { WorkerMonitor } from "../jobs/run/worker-monitor.ts";
 import { within } from "../platform/loop.ts";
 import type { Platform } from "../platform/platform.ts";
 import type { JobStore } from "../store/store.ts";
-import type { BacklogReader } from "./backlog-reader.ts";
+import type { Cached } from "../platform/cached.ts";
+import type { Backlog } from "./backlog.ts";
 import type { Watchdog } from "./watchdog.ts";
 
 export interface WorkReport extends WorkVerdict {
@@ -28,7 +29,7 @@ export type WorkHealth = Pick<WorkerHealthCheck, "check">;
 export interface WorkerHealthCheckOptions {
   readonly watch: Pick<WorkerMonitor, "claims">;
   readonly watchdog: Pick<Watchdog, "stuck">;
-  readonly backlog: Pick<BacklogReader, "read">;
+  readonly backlog: Pick<Cached<Backlog>, "get" | "ageMs">;
   readonly jobs: Pick<JobStore, "list">;
   readonly tasks: { names(): ReadonlySet<string> };
   readonly served: Pick<WorkerSettings, "queues" | "exceptQueues">;
@@ -89,8 +90,8 @@ export class WorkerHealthCheck {
   /** Queues that this node serves, with what waits in them; null when that is not known. */
   async #waiting(): Promise<readonly { readonly queue: string; readonly queued: number }[] | null> {
     const { backlog, served } = this.#o;
-    const known = await backlog.read(LOOK_MS);
-    if (!known || known.ageMs > KNOWN_MS) return null;
+    const known = await backlog.get(LOOK_MS);
+    if (!known || backlog.ageMs > KNOWN_MS) return null;
     return known.queues
       .filter(({ name, paused, counts }) => !paused && counts.queued > 0 && servesQueue(served, name))
       .map(({ name, counts }) => ({ queue: name, queued: counts.queued }));

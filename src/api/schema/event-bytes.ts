@@ -1,6 +1,7 @@
 /** Server-sent events as bytes: the one place that writes them, for readers over HTTP and for other nodes. */
 
 import { Readable } from "node:stream";
+import { BatonError } from "../../core/errors.ts";
 import type { ServerEvent } from "../../platform/feed.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { EventReply } from "../operation.ts";
@@ -60,6 +61,17 @@ export function eventBytes(
       return pieces.return!();
     },
   };
+}
+
+/** The header with which a reader resumes; null without one. `what` follows "must be". */
+export function lastEventId(
+  header: string | string[] | undefined,
+  pattern: RegExp,
+  what: string,
+): string | null {
+  if (header === undefined || header === "") return null;
+  if (typeof header === "string" && pattern.test(header)) return header;
+  throw new BatonError("BAD_REQUEST", `the header Last-Event-ID must be ${what}`, { field: "last-event-id" });
 }
 
 class StuckReader extends Error {

@@ -8,16 +8,10 @@ export type Permission = (typeof PERMISSIONS)[number];
 /** What an operation asks of its caller; `public` asks for nothing, and must tell nothing. */
 export type NeededPermission = Permission | "public";
 
-const RANK: Readonly<Record<NeededPermission, number>> = {
-  public: 0,
-  read: 1,
-  submit: 2,
-  operate: 3,
-  admin: 4,
-};
+const RANKED: readonly NeededPermission[] = ["public", ...PERMISSIONS];
 
 export function allows(has: Permission, needs: NeededPermission): boolean {
-  return RANK[has] >= RANK[needs];
+  return RANKED.indexOf(has) >= RANKED.indexOf(needs);
 }
 
 export function isPermission(text: unknown): text is Permission {

@@ -44,8 +44,7 @@ const OTHER_WRITES = {
 export type LeaderWrite = keyof typeof LEADER_WRITES;
 export type RefusedWrite = LeaderWrite | keyof typeof OTHER_WRITES;
 
-export const STALE_WRITERS = ["run", "lease", "owner", "leader"] as const;
-export type StaleWriter = (typeof STALE_WRITERS)[number];
+export type StaleWriter = "run" | "lease" | "owner" | "leader";
 
 export interface Refusal {
   readonly write: RefusedWrite;

@@ -88,8 +88,11 @@ export function decidePromise(
   }
   if (epoch <= vote.epoch) return { answer: "denied", why: "promised" };
   if (holder && !sameIncarnation(holder, candidate)) return { answer: "denied", why: "leased" };
-  const next: Vote = { epoch, to: candidate, ttlMs, released: false, until: at + ttlMs };
-  return { answer: "granted", vote: next, durable: true };
+  return { answer: "granted", vote: given(candidate, epoch, ttlMs, at), durable: true };
+}
+
+function given({ name, incarnation }: NodeIdentity, epoch: number, ttlMs: number, at: number): Vote {
+  return { epoch, to: { name, incarnation }, ttlMs, released: false, until: at + ttlMs };
 }
 
 export interface RenewalAsked {
@@ -104,15 +107,7 @@ export function decideRenewal(vote: Vote, asked: RenewalAsked, at: number): Deci
   if (term.epoch > vote.epoch) {
     if (!granted) return { answer: "behind" };
     if (term.epoch > vote.epoch + EPOCH_STEP_MAX) return { answer: "denied", why: "far" };
-    const { name, incarnation, epoch } = term;
-    const next: Vote = {
-      epoch,
-      to: { name, incarnation },
-      ttlMs,
-      released: false,
-      until: at + ttlMs,
-    };
-    return { answer: "acknowledged", vote: next, durable: true };
+    return { answer: "acknowledged", vote: given(term, term.epoch, ttlMs, at), durable: true };
   }
   const ours =
     term.epoch === vote.epoch && vote.to !== null && sameIncarnation(vote.to, term) && !vote.released;

@@ -37,11 +37,11 @@ export function compareVersions(a: Version, b: Version): number {
   return a.epoch - b.epoch || a.counter - b.counter;
 }
 
+const TEMPLATE = ["task", "queue", "priority", "payload", "maxAttempts", "timeoutMs"] as const;
+const DEFINITION = ["name", "timing", ...TEMPLATE, "missed", "missedMax", "overlap"] as const;
+
 /** What the jobs of one firing have in common. */
-export type RunTemplate = Pick<
-  ScheduleDefinition,
-  "task" | "queue" | "priority" | "payload" | "maxAttempts" | "timeoutMs"
->;
+export type RunTemplate = Pick<ScheduleDefinition, (typeof TEMPLATE)[number]>;
 
 export interface OpenRun {
   /** The occurrence: with the schedule's name it is the key under which a target takes the job once. */
@@ -167,21 +167,7 @@ export function unnoted(schedule: Schedule): ScheduleNote {
 }
 
 export function definitionOf(schedule: ScheduleDefinition): ScheduleDefinition {
-  const { name, timing, task, payload, queue, priority, maxAttempts, timeoutMs } = schedule;
-  const { missed, missedMax, overlap } = schedule;
-  return {
-    name,
-    timing,
-    task,
-    payload,
-    queue,
-    priority,
-    maxAttempts,
-    timeoutMs,
-    missed,
-    missedMax,
-    overlap,
-  };
+  return fieldsOf(schedule, DEFINITION);
 }
 
 function sameDefinition(a: ScheduleDefinition, b: ScheduleDefinition): boolean {
@@ -196,8 +182,11 @@ function sameFields<T extends object>(a: T, b: T): boolean {
 }
 
 export function templateOf(from: RunTemplate): RunTemplate {
-  const { task, queue, priority, payload, maxAttempts, timeoutMs } = from;
-  return { task, queue, priority, payload, maxAttempts, timeoutMs };
+  return fieldsOf(from, TEMPLATE);
+}
+
+function fieldsOf<T, Name extends keyof T>(from: T, names: readonly Name[]): Pick<T, Name> {
+  return Object.fromEntries(names.map((name) => [name, from[name]])) as Pick<T, Name>;
 }
 
 // ---------------------------------------------------------------- occurrences

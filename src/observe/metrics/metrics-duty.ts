@@ -3,6 +3,7 @@
  * samples for a day. Also reads the samples for callers.
  */
 
+import { rounded } from "../../core/format-figures.ts";
 import { FINAL_STATUSES, type JobStatus } from "../../core/jobs/job.ts";
 import type { NodeInfo } from "../../core/node.ts";
 import type { Platform } from "../../platform/platform.ts";
@@ -49,7 +50,7 @@ export function metricsDuty(
       const sample: Measured = {
         ...ofNodes(nodes()),
         jobs,
-        finishedPerSecond: Math.round(perSecond * 10) / 10,
+        finishedPerSecond: rounded(perSecond),
       };
       await events.fenced("samples.note", store.samples.note(JSON.stringify(sample), term));
       if (n % PURGE_EVERY === 0) {
@@ -88,8 +89,14 @@ function ofNodes(all: readonly NodeInfo[]): Pick<Measured, "nodes" | "load"> {
   return {
     nodes: living.length,
     load: {
-      cpu: Math.round(mean(({ load }) => load.cpu) * 1_000) / 1_000,
-      memory: Math.round(mean(({ load }) => load.memory) * 1_000) / 1_000,
+      cpu: rounded(
+        mean(({ load }) => load.cpu),
+        3,
+      ),
+      memory: rounded(
+        mean(({ load }) => load.memory),
+        3,
+      ),
       loopLagMsMax: Math.max(0, ...living.map(({ load }) => load.loopLagMs)),
       running: living.reduce((sum, { load }) => sum + load.jobs, 0),
     },

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { BacklogReader } from "../../../src/observe/backlog-reader.ts";
+import { backlogOf } from "../../../src/observe/backlog.ts";
 import { StoreSnapshots } from "../../../src/observe/store-snapshots.ts";
 import { BatonError } from "../../../src/core/errors.ts";
 import type { Schedule } from "../../../src/core/schedules/schedule.ts";
@@ -42,7 +42,7 @@ function looked(
         },
       };
       const { jobs, samples, journal, agents } = world.store;
-      const backlog = new BacklogReader(world, { queues, agents });
+      const backlog = backlogOf(world, { queues, agents });
       const store = { jobs, samples, journal, problem: null };
       const looks = new StoreSnapshots(world, store, backlog, async () => schedules, 30_000);
       await proof({ world, looks, counts, store: state });

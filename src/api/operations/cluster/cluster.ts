@@ -1,6 +1,7 @@
 /** Operations on the cluster as this node sees it: its nodes, its leaders and its metrics. */
 
 import { z } from "zod";
+import { rounded } from "../../../core/format-figures.ts";
 import { total } from "../../../observe/metrics/metrics-duty.ts";
 import { askAllNodes } from "../../ask-all-nodes.ts";
 import { limit, StatusCounts } from "../../bodies/fields.ts";
@@ -94,7 +95,7 @@ export function addedUp([own = [], ...others]: readonly (readonly SampleBody[])[
     return {
       ...sample,
       jobs: total([sample, ...beside].map(({ jobs }) => ({ counts: jobs }))),
-      finished_per_second: Math.round(sum((each) => each.finished_per_second) * 10) / 10,
+      finished_per_second: rounded(sum((each) => each.finished_per_second)),
     };
   });
 }

@@ -3,9 +3,9 @@
 import { z } from "zod";
 import type { AgentView } from "../../../controller/agent-directory.ts";
 import { AGENT_NAME, REQUEST_ID } from "../../../core/agent.ts";
-import { BatonError } from "../../../core/errors.ts";
 import { Name } from "../../bodies/fields.ts";
 import { answer, operation } from "../../operation.ts";
+import { lastEventId } from "../../schema/event-bytes.ts";
 import { toWire } from "../../schema/to-wire.ts";
 
 export const CAPABILITIES_MAX = 1_000;
@@ -114,15 +114,8 @@ export const v1Events = operation("GET /v1/events", {
   replies: {},
   handler(services, { query, headers }) {
     const controller = services.controller;
-    const since = lastSeen(headers["last-event-id"]) ?? query.since ?? null;
+    const since =
+      lastEventId(headers["last-event-id"], EVENT_ID, "the id of an event, as 7-120") ?? query.since ?? null;
     return { events: (signal) => controller.events(since, signal) };
   },
 });
-
-function lastSeen(header: string | string[] | undefined): string | null {
-  if (header === undefined || header === "") return null;
-  if (typeof header === "string" && EVENT_ID.test(header)) return header;
-  throw new BatonError("BAD_REQUEST", "the header Last-Event-ID must be the id of an event, as 7-120", {
-    field: "last-event-id",
-  });
-}

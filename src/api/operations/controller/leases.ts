@@ -3,9 +3,13 @@
 import { z } from "zod";
 import type { Caller } from "../../../controller/lease-waiters.ts";
 import type { Lease } from "../../../controller/lease-service.ts";
-import type { AgentReport, AgentResult, ResultAnswer } from "../../../controller/result-service.ts";
+import {
+  staleEpoch,
+  type AgentReport,
+  type AgentResult,
+  type ResultAnswer,
+} from "../../../controller/result-service.ts";
 import { RESULT_STATUSES } from "../../../core/agent.ts";
-import { BatonError } from "../../../core/errors.ts";
 import type { JobId } from "../../../core/ids.ts";
 import { traceHeaders } from "../../../core/trace.ts";
 import { LOG_LEVELS, type ClaimedJob } from "../../../store/store.ts";
@@ -195,17 +199,8 @@ function resultBody(answer: ResultAnswer): ResultBody {
     const { job, status, leaderEpoch } = answer;
     return { job_id: job, accepted: true, status, leader_epoch: leaderEpoch };
   }
-  const { code, message, field, leaderEpoch } = answer.refusal;
-  const alias = code === "STALE_EPOCH" ? { alias: "STALE_LEASE" } : {};
-  return {
-    job_id: answer.job,
-    accepted: false,
-    leader_epoch: leaderEpoch,
-    error: code,
-    ...alias,
-    message,
-    field,
-  };
+  const { code, message, details } = staleEpoch(answer.job, answer.refusal);
+  return { job_id: answer.job, leader_epoch: null, ...details, accepted: false, error: code, message };
 }
 
 const LogsRequestBody = z.strictObject({
@@ -252,10 +247,9 @@ export const v1PostResults = operation("POST /v1/results", {
     const answers = await services.controller.results((many ? body : [body]).map(agentResult));
     const bodies = answers.map(resultBody);
     if (many) return answer(200, bodies);
-    const [only] = answers;
-    if (only!.accepted) return answer(200, bodies[0]!);
-    const { error: _code, message, accepted: _accepted, ...details } = bodies[0]!;
-    throw new BatonError(only!.refusal.code, message!, details);
+    const only = answers[0]!;
+    if (only.accepted) return answer(200, bodies[0]!);
+    throw staleEpoch(only.job, only.refusal);
   },
 });
 

@@ -7,10 +7,10 @@
  */
 
 import { z } from "zod";
-import { BatonError } from "../../../core/errors.ts";
 import type { JobId } from "../../../core/ids.ts";
 import { IdParams, limit } from "../../bodies/fields.ts";
 import { LogLineBody, logLineBody } from "../../bodies/job-body.ts";
+import { lastEventId } from "../../schema/event-bytes.ts";
 import { answer, operation } from "../../operation.ts";
 import { findJob, ownerOf } from "./jobs.ts";
 import { isFinal } from "../../../core/jobs/job.ts";
@@ -43,7 +43,8 @@ export const getLogs = operation("GET /jobs/{id}/logs", {
     await findJob(jobs, params.id);
     const id = params.id as JobId;
     if (wantsEvents(headers["accept"])) {
-      const after = lastSeen(headers["last-event-id"]) ?? query.after;
+      const last = lastEventId(headers["last-event-id"], /^\d{1,15}$/, "the sequence number of a log line");
+      const after = last === null ? query.after : Number(last);
       return { events: (signal) => jobStream(jobs, id, after, signal) };
     }
     const lines = await jobs.logs(id, query.after, query.limit);
@@ -57,14 +58,6 @@ export const getLogs = operation("GET /jobs/{id}/logs", {
 
 function wantsEvents(accept: string | string[] | undefined): boolean {
   return typeof accept === "string" && accept.includes("text/event-stream");
-}
-
-function lastSeen(header: string | string[] | undefined): number | null {
-  if (header === undefined || header === "") return null;
-  if (typeof header === "string" && /^\d{1,15}$/.test(header)) return Number(header);
-  throw new BatonError("BAD_REQUEST", "the header Last-Event-ID must be the sequence number of a log line", {
-    field: "last-event-id",
-  });
 }
 
 const PAGE = 500;

@@ -4,32 +4,15 @@
  */
 
 import { z } from "zod";
+import { rounded } from "../../../core/format-figures.ts";
 import { acceptsWork, servesQueue, type NodeInfo } from "../../../core/node.ts";
 import { total } from "../../../observe/metrics/metrics-duty.ts";
 import { NameParams, StatusCounts } from "../../bodies/fields.ts";
-import { isoOf } from "../../schema/to-wire.ts";
+import { fromWire, toWire } from "../../schema/to-wire.ts";
 import { askAllNodes } from "../../ask-all-nodes.ts";
 import { answer, operation } from "../../operation.ts";
 import type { NodeServices } from "../../node-services.ts";
-import { BatonError } from "../../../core/errors.ts";
 import type { QueueInfo } from "../../../store/store.ts";
-import type { PeerHandler } from "../../../transport/transport.ts";
-
-export const QUEUES_PATH = "/peer/queues";
-
-export function peerQueries({ queues, identity }: NodeServices): Readonly<Record<string, PeerHandler>> {
-  return {
-    [QUEUES_PATH]: async ({ method }) => {
-      if (method !== "GET") throw new BatonError("METHOD_NOT_ALLOWED", `${QUEUES_PATH} is only read`);
-      const body = { server: identity.name, queues: await queues.list() };
-      return {
-        status: 200,
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify(body),
-      };
-    },
-  };
-}
 
 export const QueueBody = z.object({
   name: z.string(),
@@ -44,23 +27,28 @@ export const QueueBody = z.object({
   finished_per_second: z.number().nullable(),
 });
 export type QueueBody = z.output<typeof QueueBody>;
+const NAMES = { oldest_waiting_at: "oldestAt" } as const;
+const queueBody = toWire(QueueBody, NAMES);
+const queueOf = fromWire(QueueBody, NAMES);
 
 const Reached = z
   .array(z.object({ name: z.string(), reachable: z.boolean() }))
   .optional()
   .meta({ description: "whom this was asked of, where each node keeps its own jobs" });
 
+const QueuesBody = z.object({ queues: z.array(QueueBody) });
+
 export const listQueues = operation("GET /queues", {
   summary: "All queues with the number of their jobs by status",
   target: { at: "any" },
   replies: {
-    200: z.object({ queues: z.array(QueueBody), nodes: Reached, partial: z.boolean().optional() }),
+    200: QueuesBody.extend({ nodes: Reached, partial: z.boolean().optional() }),
   },
   async handler(services, { inbound }) {
-    const { answers, nodes, partial } = await askAllNodes(services, inbound, {
+    const { answers, nodes, partial } = await askAllNodes<readonly QueueInfo[]>(services, inbound, {
       here: () => services.queues.list(),
-      path: () => QUEUES_PATH,
-      read: (body) => (body as { queues: readonly QueueInfo[] }).queues,
+      path: () => "/queues",
+      read: (body) => QueuesBody.parse(body).queues.map(queueOf),
     });
     const known = services.cluster.nodes();
     const queues = sum(answers.flatMap((each) => each.answer)).map((part) => bodyOf(part, known));
@@ -93,19 +81,12 @@ async function setPaused(services: NodeServices, name: string, paused: boolean) 
   return answer(200, { name, paused, ...(nodes.length > 1 && { nodes }) });
 }
 
-function bodyOf(part: QueueInfo, nodes: readonly NodeInfo[]): QueueBody {
-  const { name, paused } = part;
+function bodyOf(queue: QueueInfo, nodes: readonly NodeInfo[]): QueueBody {
+  const { name } = queue;
   const workers = nodes.filter((node) => node.alive && acceptsWork(node) && servesQueue(node.load, name));
-  const [submitted, finished] = ratesOf(name, nodes);
-  return {
-    name,
-    paused,
-    counts: { ...part.counts },
-    oldest_waiting_at: part.oldestAt === null ? null : isoOf(part.oldestAt),
-    slots: workers.reduce((all, { load }) => all + (load.slots ?? 0), 0),
-    submitted_per_second: submitted,
-    finished_per_second: finished,
-  };
+  const slots = workers.reduce((all, { load }) => all + (load.slots ?? 0), 0);
+  const [submittedPerSecond, finishedPerSecond] = ratesOf(name, nodes);
+  return queueBody({ ...queue, slots, submittedPerSecond, finishedPerSecond });
 }
 
 /** Of a queue that nobody tells of: nothing, unless somebody has more than it tells. */
@@ -123,29 +104,15 @@ function ratesOf(queue: string, nodes: readonly NodeInfo[]): [number | null, num
     } else unknown ||= load.traffic?.others !== false;
   }
   if (!found && unknown) return [null, null];
-  return [round(submitted), round(finished)];
-}
-
-function round(rate: number): number {
-  return Math.round(rate * 10) / 10;
+  return [rounded(submitted), rounded(finished)];
 }
 
 /** Paused as a whole only where it is paused everywhere. */
 function sum(parts: readonly QueueInfo[]): QueueInfo[] {
-  const queues = new Map<string, QueueInfo>();
-  for (const part of parts) {
-    const known = queues.get(part.name);
-    if (!known) {
-      queues.set(part.name, part);
-      continue;
-    }
-    const oldest = [known.oldestAt, part.oldestAt].filter((at) => at !== null);
-    queues.set(part.name, {
-      name: part.name,
-      paused: known.paused && part.paused,
-      counts: total([known, part]),
-      oldestAt: oldest.length === 0 ? null : Math.min(...oldest),
-    });
-  }
-  return [...queues.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const queues = [...Map.groupBy(parts, ({ name }) => name)].map(([name, same]): QueueInfo => {
+    const oldest = Math.min(...same.map(({ oldestAt }) => oldestAt ?? Infinity));
+    const paused = same.every((part) => part.paused);
+    return { name, paused, counts: total(same), oldestAt: oldest === Infinity ? null : oldest };
+  });
+  return queues.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
