@@ -64,17 +64,14 @@ export const CLAIM: Statement = {
   WHERE NOT EXISTS (SELECT FROM taken)`,
 };
 
-/** Of a large claim the statement's own cost is a small part. */
-const QUICK_LIMIT_MAX = 128;
-
 /**
  * The same claim where nothing is unusual: nothing has become due since it was submitted, nobody is suspect, no queue is paused,
  * the lease needs no prolonging. A job that comes alone starts sooner by a third of the two statements above. Where nothing is
  * unusual and nothing waits either, it says so, and one statement is all that an idle worker costs. Whatever else is the case, it
  * takes nothing, and the long way is gone. Kinds are never removed, so who knows as many as there are knows them all.
  */
-export const CLAIM_QUICK: Statement = {
-  name: "claim-quick",
+const quick = (name: string, rows: string): Statement => ({
+  name,
   readOnly: false,
   arrays: true,
   text: `
@@ -101,15 +98,22 @@ export const CLAIM_QUICK: Statement = {
     RETURNING l.seq, l.id, l.n, l.run_at, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes
   ),
   ${REST}
-  SELECT t.seq, j.id, j.payload, j.created_at, t.run_at, ${SHAPE}, ${COUNTERS}, NULL::smallint,
-    NULL::boolean, NULL::boolean, (SELECT next_at - now FROM clock)
-  FROM taken t JOIN baton.job j ON j.id = t.id WHERE t.n = 1
-  UNION ALL ${claimedRanges(SHAPE, "NULL::boolean, NULL::boolean, (SELECT next_at - now FROM clock)")}
+  ${rows}
   UNION ALL
   SELECT ${NO_JOB}, EXISTS (SELECT FROM usual) AND NOT EXISTS (SELECT FROM lines),
     (SELECT count(*) FROM baton.kind) <> $5::int, next_at - now
   FROM clock WHERE NOT EXISTS (SELECT FROM taken)`,
-};
+});
+const QUICK_MORE = "NULL::boolean, NULL::boolean, (SELECT next_at - now FROM clock)";
+export const CLAIM_QUICK = quick(
+  "claim-quick",
+  `SELECT t.seq, j.id, j.payload, j.created_at, t.run_at, ${SHAPE}, ${COUNTERS}, NULL::smallint, ${QUICK_MORE}
+  FROM taken t JOIN baton.job j ON j.id = t.id WHERE t.n = 1
+  UNION ALL ${claimedRanges(SHAPE, QUICK_MORE)}`,
+);
+/** The rows of a large claim are what it costs, and not its statement: those of the expected shape are shorter. */
+const CLAIM_MANY = quick("claim-many", claimedRows(10, QUICK_MORE));
+const MANY = 128;
 
 type ClaimRow = [
   ...row: Row,
@@ -195,10 +199,11 @@ export class Claim {
     const { lease, leaseMs, limit } = request;
     const cache = this.#cache;
     const kinds = cache.allKinds();
-    if (!kinds || limit <= 0 || limit > QUICK_LIMIT_MAX) return null;
+    if (!kinds || limit <= 0) return null;
     const served = kinds.filter((kind) => takesFrom(kind, request));
     const wanted = this.#wanted.for(limit);
-    const rows = await cache.db.query<QuickRow>(CLAIM_QUICK, [
+    const { expected } = this.#rows;
+    const rows = await cache.db.query<QuickRow>(limit > MANY ? CLAIM_MANY : CLAIM_QUICK, [
       cache.now(),
       lease,
       leaseMs,
@@ -208,11 +213,12 @@ export class Claim {
       by.worker,
       by.author,
       wanted,
+      ...(limit > MANY ? expected : []),
     ]);
     const [seq, , , , , , , , idle, incomplete, nextDueInMs] = rows[0]!;
     if (incomplete) await cache.learnAllKinds();
     if (seq !== null)
-      return { ...(await this.#taken(rows, wanted, request, this.#rows.expected)), nextDueInMs };
+      return { ...(await this.#taken(rows, wanted, request, expected)), nextDueInMs };
     // A claimant that holds jobs learns the long way whether its lease is still there.
     return idle && request.opens ? { jobs: [], held: true, nextDueInMs, more: false } : null;
   }
