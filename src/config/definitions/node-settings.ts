@@ -139,8 +139,8 @@ export const NODE_SECTIONS = {
       about: "How often a worker renews its lease. Also how soon it hears of a cancellation made elsewhere.",
       smaller: "More writes to the store while nothing happens.",
     }),
-    prefetch_max: integer(1_000, [1, 10_000], {
-      about: "Most jobs claimed in one step.",
+    prefetch_max: integer(2_000, [1, 10_000], {
+      about: "Most jobs claimed ahead, of those that run within a tenth of a second.",
       smaller: "Short jobs spend more of their time on claims.",
     }),
   },

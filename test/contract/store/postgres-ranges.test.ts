@@ -11,7 +11,7 @@ import { DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import type { Random } from "../../../src/platform/random.ts";
 import { COMPLETE_PIECES } from "../../../src/store/postgres/jobs/complete.ts";
-import { CLAIM, CLAIM_QUICK } from "../../../src/store/postgres/jobs/claim/claim.ts";
+import { CLAIM, CLAIM_MANY, CLAIM_QUICK } from "../../../src/store/postgres/jobs/claim/claim.ts";
 import { LIVE_APART, RANGE_MAX } from "../../../src/store/postgres/jobs/ranges.ts";
 import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
 import type { ClaimedJob, NewJob, Outcome, Settlement } from "../../../src/store/store.ts";
@@ -278,17 +278,17 @@ interface Planted {
 
 const MISTAKES: Readonly<Record<string, Planted>> = {
   "the rest of a slice overlaps it": {
-    statements: [CLAIM, CLAIM_QUICK],
+    statements: [CLAIM, CLAIM_QUICK, CLAIM_MANY],
     right: "SELECT l.seq + cut.n, baton.id_at(l.id, cut.n), l.n - cut.n,",
     wrong: "SELECT l.seq + cut.n - 1, baton.id_at(l.id, cut.n - 1), l.n - cut.n + 1,",
   },
   "the rest of a slice is forgotten": {
-    statements: [CLAIM, CLAIM_QUICK],
+    statements: [CLAIM, CLAIM_QUICK, CLAIM_MANY],
     right: "WHERE l.seq IN (SELECT seq FROM taken)",
     wrong: "WHERE false",
   },
   "a slice takes the whole row": {
-    statements: [CLAIM, CLAIM_QUICK],
+    statements: [CLAIM, CLAIM_QUICK, CLAIM_MANY],
     right: "THEN (SELECT n FROM cut)",
     wrong: "THEN l.n",
   },

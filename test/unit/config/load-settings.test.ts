@@ -28,7 +28,7 @@ describe("loading settings", () => {
         rateLimit: 0,
         trustedProxies: [],
       },
-      worker: { concurrency: 10, queues: [], leaseMs: 10_000, renewMs: 2_000, prefetchMax: 1_000 },
+      worker: { concurrency: 10, queues: [], leaseMs: 10_000, renewMs: 2_000, prefetchMax: 2_000 },
       jobs: {
         maxAttempts: 3,
         timeoutMs: 3_600_000,

@@ -112,7 +112,7 @@ export const CLAIM_QUICK = quick(
   UNION ALL ${claimedRanges(SHAPE, QUICK_MORE)}`,
 );
 /** The rows of a large claim are what it costs, and not its statement: those of the expected shape are shorter. */
-const CLAIM_MANY = quick("claim-many", claimedRows(10, QUICK_MORE));
+export const CLAIM_MANY = quick("claim-many", claimedRows(10, QUICK_MORE));
 const MANY = 128;
 
 type ClaimRow = [
@@ -217,8 +217,7 @@ export class Claim {
     ]);
     const [seq, , , , , , , , idle, incomplete, nextDueInMs] = rows[0]!;
     if (incomplete) await cache.learnAllKinds();
-    if (seq !== null)
-      return { ...(await this.#taken(rows, wanted, request, expected)), nextDueInMs };
+    if (seq !== null) return { ...(await this.#taken(rows, wanted, request, expected)), nextDueInMs };
     // A claimant that holds jobs learns the long way whether its lease is still there.
     return idle && request.opens ? { jobs: [], held: true, nextDueInMs, more: false } : null;
   }
