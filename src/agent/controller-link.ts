@@ -56,10 +56,11 @@ export class ControllerLink extends Lifecycle {
       retry: true,
       anyRole: true,
     }));
-    const leases = (this.#leases = new LeaseRenewer(platform, leader, agent, send));
-    this.#results = new ResultSender(platform, leader, leases, agent, () => this.#poller.wake());
+    const link = { platform, leader, agent };
+    const leases = (this.#leases = new LeaseRenewer(link, send));
+    this.#results = new ResultSender(link, leases, () => this.#poller.wake());
     const sign = { agent, capabilities: [...settings.capabilities], version };
-    this.#poller = new LeasePoller(platform, leader, {
+    this.#poller = new LeasePoller(link, {
       sign: { ...sign, ...(queues && { queues: [...queues] }) },
       blocked: () => this.#results.failing,
       onLeased: ({ lease_id, leader_epoch, expires_in_ms, tasks }) =>
@@ -67,7 +68,7 @@ export class ControllerLink extends Lifecycle {
       offer: (jobs, claim) => send({ say: "offer", jobs, claim }),
       giveBack: (jobs) => this.#giveBack(jobs),
     });
-    this.#heartbeater = new Heartbeater(platform, leader, sign, () => leases.jobs);
+    this.#heartbeater = new Heartbeater(link, sign, () => leases.jobs);
   }
 
   hear(message: ToLink): void {

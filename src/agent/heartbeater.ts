@@ -5,10 +5,9 @@
  * ClusterConnection).
  */
 
-import type { ClusterConnection } from "../client/connection/cluster-connection.ts";
 import type { HeartbeatRequest } from "../client/controller-calls.ts";
 import { Deadline, Loop, retry } from "../platform/loop.ts";
-import type { Platform } from "../platform/platform.ts";
+import type { LinkContext } from "./link-messages.ts";
 
 type Sign = Pick<HeartbeatRequest, "agent" | "capabilities" | "version">;
 
@@ -20,8 +19,7 @@ const CHECK_BEATS = 2;
 const CALL_TIMEOUT_MS = 3_000;
 
 export class Heartbeater {
-  readonly #platform: Pick<Platform, "clock" | "random">;
-  readonly #leader: ClusterConnection;
+  readonly #link: Omit<LinkContext, "agent">;
   readonly #sign: Sign;
   readonly #running: () => number;
   readonly #loop: Loop;
@@ -29,17 +27,11 @@ export class Heartbeater {
   /** How many jobs the leader knows of; null if the last heartbeat failed. */
   #reported: number | null = null;
 
-  constructor(
-    platform: Pick<Platform, "clock" | "random">,
-    leader: ClusterConnection,
-    sign: Sign,
-    running: () => number,
-  ) {
-    this.#platform = platform;
-    this.#leader = leader;
+  constructor(link: Omit<LinkContext, "agent">, sign: Sign, running: () => number) {
+    this.#link = link;
     this.#sign = sign;
     this.#running = running;
-    this.#loop = new Loop(platform.clock, (signal) => this.#step(signal));
+    this.#loop = new Loop(link.platform.clock, (signal) => this.#step(signal));
   }
 
   start(): void {
@@ -54,8 +46,8 @@ export class Heartbeater {
   async finish(unanswered: readonly string[], withinMs: number): Promise<void> {
     await this.stop();
     if (unanswered.length === 0) return;
-    const { clock } = this.#platform;
-    const backoff = this.#leader.backoff();
+    const { clock } = this.#link.platform;
+    const backoff = this.#link.leader.backoff();
     using limit = new Deadline(clock, withinMs);
     const beat = (): Promise<void> => this.#beat({ running: 0, unanswered: [...unanswered] }, limit.signal);
     await retry(clock, beat, () => backoff.next(), limit.signal).catch(() => {}); // the time is over
@@ -67,11 +59,12 @@ export class Heartbeater {
     else if (this.#beats % CHECK_BEATS === 0) await this.#checkLeader(signal);
     this.#beats++;
     // Spread a little, so that agents that started together do not beat together for ever.
-    return BEAT_MS * (0.9 + 0.2 * this.#platform.random.chance());
+    return BEAT_MS * (0.9 + 0.2 * this.#link.platform.random.chance());
   }
 
   async #checkLeader(signal: AbortSignal): Promise<void> {
-    if ((await this.#leader.checkLeader(CALL_TIMEOUT_MS, signal)) === "silent") await this.#report(signal);
+    if ((await this.#link.leader.checkLeader(CALL_TIMEOUT_MS, signal)) === "silent")
+      await this.#report(signal);
   }
 
   async #report(signal: AbortSignal): Promise<void> {
@@ -86,6 +79,6 @@ export class Heartbeater {
   async #beat(fields: Pick<HeartbeatRequest, "running" | "unanswered">, signal: AbortSignal): Promise<void> {
     const beat: HeartbeatRequest = { ...this.#sign, ...fields };
     const options = { timeoutMs: CALL_TIMEOUT_MS, signal };
-    await this.#leader.postToLeader("/v1/agents/heartbeat", () => JSON.stringify(beat), options);
+    await this.#link.leader.postToLeader("/v1/agents/heartbeat", () => JSON.stringify(beat), options);
   }
 }

@@ -4,14 +4,13 @@
  */
 
 import { BatonClientError } from "../client/client-error.ts";
-import type { ClusterAnswer, ClusterConnection } from "../client/connection/cluster-connection.ts";
+import type { ClusterAnswer } from "../client/connection/cluster-connection.ts";
 import type { LeaseBody, LeasedTaskBody, LeaseRequest } from "../client/controller-calls.ts";
 import type { JobId, LeaseId } from "../core/ids.ts";
 import { traceOf } from "../core/trace.ts";
 import { Loop, type Backoff } from "../platform/loop.ts";
-import type { Platform } from "../platform/platform.ts";
 import type { ClaimedJob } from "../store/store.ts";
-import { decide, newClaim } from "./link-messages.ts";
+import { decide, type LinkContext, newClaim } from "./link-messages.ts";
 
 type Sign = Pick<LeaseRequest, "agent" | "capabilities" | "queues" | "version">;
 
@@ -41,8 +40,7 @@ const UNANSWERED_MAX = 32;
 const WARN_EVERY_MS = 30_000;
 
 export class LeasePoller {
-  readonly #platform: Pick<Platform, "clock" | "random" | "log">;
-  readonly #leader: ClusterConnection;
+  readonly #link: LinkContext;
   readonly #o: LeasePollerOptions;
   readonly #backoff: Backoff;
   readonly #loop: Loop;
@@ -53,16 +51,11 @@ export class LeasePoller {
   /** What was leased with these requests, if anything, is not known here; named until a leader has answered. */
   #unanswered: readonly string[] = [];
 
-  constructor(
-    platform: Pick<Platform, "clock" | "random" | "log">,
-    leader: ClusterConnection,
-    options: LeasePollerOptions,
-  ) {
-    this.#platform = platform;
-    this.#leader = leader;
+  constructor(link: LinkContext, options: LeasePollerOptions) {
+    this.#link = link;
     this.#o = options;
-    this.#backoff = leader.backoff();
-    this.#loop = new Loop(platform.clock, (signal) => this.#step(signal));
+    this.#backoff = link.leader.backoff();
+    this.#loop = new Loop(link.platform.clock, (signal) => this.#step(signal));
   }
 
   start(): void {
@@ -96,13 +89,13 @@ export class LeasePoller {
   /** Returns how long to wait before the next one. */
   async #step(signal: AbortSignal): Promise<number> {
     if (this.#limit === 0 || this.#o.blocked()) return Infinity;
-    const { clock } = this.#platform;
+    const { clock } = this.#link.platform;
     const sentAt = clock.monotonic();
     const asked: string[] = [];
     const body = (maybeDone: boolean): string => this.#request(asked, maybeDone);
     try {
       const options = { timeoutMs: POLL_MS + POLL_SLACK_MS, signal, moves: true };
-      const answer = await this.#leader.postToLeader("/v1/leases", body, options);
+      const answer = await this.#link.leader.postToLeader("/v1/leases", body, options);
       const { status, url, json } = answer;
       if (status === 200 || status === 204) {
         this.#unanswered = [];
@@ -125,7 +118,7 @@ export class LeasePoller {
     // Those before in this round were refused, and nothing came of them.
     if (!maybeDone) asked.length = 0;
     const unanswered = [...this.#unanswered, ...asked];
-    const request_id = this.#platform.random.uuid();
+    const request_id = this.#link.platform.random.uuid();
     asked.push(request_id);
     const request: LeaseRequest = {
       ...this.#o.sign,
@@ -140,7 +133,7 @@ export class LeasePoller {
   #leased({ json }: ClusterAnswer): void {
     const lease = json as LeaseBody;
     if (lease.tasks.length === 0) return;
-    const { clock, log } = this.#platform;
+    const { clock, log } = this.#link.platform;
     const { onLeased, giveBack } = this.#o;
     const jobs = lease.tasks.map((task) => claimedJob(task, lease));
     onLeased(lease);
@@ -162,13 +155,13 @@ export class LeasePoller {
   }
 
   #reached(url: string): void {
-    if (this.#backoff.failures > 0) this.#platform.log.info({ url }, "there is a leader again");
+    if (this.#backoff.failures > 0) this.#link.platform.log.info({ url }, "there is a leader again");
     this.#backoff.reset();
     this.#warnedAt = -Infinity;
   }
 
   #warn(fields: Readonly<Record<string, unknown>>, what: string): void {
-    const { clock, log } = this.#platform;
+    const { clock, log } = this.#link.platform;
     const now = clock.monotonic();
     if (now - this.#warnedAt < WARN_EVERY_MS) return;
     this.#warnedAt = now;

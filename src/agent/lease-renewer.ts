@@ -11,12 +11,10 @@
  * granted; the epochs protect the results in any case.
  */
 
-import type { ClusterConnection } from "../client/connection/cluster-connection.ts";
 import type { RenewedBody, RenewRequest } from "../client/controller-calls.ts";
 import type { JobId } from "../core/ids.ts";
 import type { Backoff } from "../platform/loop.ts";
-import type { Platform } from "../platform/platform.ts";
-import type { FromLink, RunKey } from "./link-messages.ts";
+import type { FromLink, LinkContext, RunKey } from "./link-messages.ts";
 
 interface Lease {
   readonly id: string;
@@ -40,22 +38,13 @@ interface Lease {
 const CALL_TIMEOUT_MS = 5_000;
 
 export class LeaseRenewer {
-  readonly #platform: Pick<Platform, "clock" | "log">;
-  readonly #leader: ClusterConnection;
-  readonly #agent: string;
+  readonly #link: LinkContext;
   readonly #send: (message: Extract<FromLink, { say: "lost" | "cancel" }>) => void;
   readonly #leases = new Map<string, Lease>();
   readonly #stopped = new AbortController();
 
-  constructor(
-    platform: Pick<Platform, "clock" | "log">,
-    leader: ClusterConnection,
-    agent: string,
-    send: (message: Extract<FromLink, { say: "lost" | "cancel" }>) => void,
-  ) {
-    this.#platform = platform;
-    this.#leader = leader;
-    this.#agent = agent;
+  constructor(link: LinkContext, send: (message: Extract<FromLink, { say: "lost" | "cancel" }>) => void) {
+    this.#link = link;
     this.#send = send;
   }
 
@@ -65,7 +54,7 @@ export class LeaseRenewer {
   }
 
   open(id: string, epoch: number, expiresInMs: number, tasks: readonly { readonly job_id: string }[]): void {
-    const { clock } = this.#platform;
+    const { clock } = this.#link.platform;
     const lease: Lease = {
       id,
       epoch,
@@ -73,7 +62,7 @@ export class LeaseRenewer {
       trustedUntil: clock.monotonic() + expiresInMs,
       over: false,
       jobs: new Set(tasks.map(({ job_id }) => job_id)),
-      backoff: this.#leader.backoff(),
+      backoff: this.#link.leader.backoff(),
       lost: false,
       renewing: null,
       cancelRenewal: () => {},
@@ -110,13 +99,13 @@ export class LeaseRenewer {
   }
 
   async #ask(lease: Lease): Promise<void> {
-    const { clock, log } = this.#platform;
+    const { clock, log } = this.#link.platform;
     const sentAt = clock.monotonic();
-    const request: RenewRequest = { agent: this.#agent, lease_id: lease.id };
+    const request: RenewRequest = { agent: this.#link.agent, lease_id: lease.id };
     const timeoutMs = Math.min(CALL_TIMEOUT_MS, Math.max(lease.expiresInMs / 3, 100));
     const options = { timeoutMs, signal: this.#stopped.signal };
     const body = (): string => JSON.stringify(request);
-    const { status, json } = await this.#leader.postToLeader("/v1/leases/renew", body, options);
+    const { status, json } = await this.#link.leader.postToLeader("/v1/leases/renew", body, options);
     if (status === 200) return this.#renewed(lease, json as RenewedBody, sentAt);
     const { error, message } = (json ?? {}) as Partial<Record<string, unknown>>;
     if (error !== "STALE_EPOCH")
@@ -140,7 +129,7 @@ export class LeaseRenewer {
   #renewLater(lease: Lease): void {
     lease.cancelRenewal();
     const renew = (): void => void this.#renewUntilAnswered(lease);
-    lease.cancelRenewal = this.#platform.clock.after(lease.expiresInMs / 3, renew);
+    lease.cancelRenewal = this.#link.platform.clock.after(lease.expiresInMs / 3, renew);
   }
 
   async #renewUntilAnswered(lease: Lease): Promise<void> {
@@ -150,15 +139,18 @@ export class LeaseRenewer {
       } catch (error) {
         if (this.#stopped.signal.aborted) return;
         if (lease.backoff.failures === 0)
-          this.#platform.log.warn({ err: error, lease: lease.id }, "could not renew a lease; trying again");
-        await this.#platform.clock.sleep(lease.backoff.next(), this.#stopped.signal);
+          this.#link.platform.log.warn(
+            { err: error, lease: lease.id },
+            "could not renew a lease; trying again",
+          );
+        await this.#link.platform.clock.sleep(lease.backoff.next(), this.#stopped.signal);
       }
     }
   }
 
   /** The end of a lease waits neither for the answer to a renewal nor for the next one. */
   #watch(lease: Lease): void {
-    const { clock } = this.#platform;
+    const { clock } = this.#link.platform;
     lease.cancelExpiry();
     lease.cancelExpiry = clock.after(Math.max(lease.trustedUntil - clock.monotonic(), 1), () => {
       if (clock.monotonic() < lease.trustedUntil) this.#watch(lease);

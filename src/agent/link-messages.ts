@@ -12,8 +12,10 @@
  *     | <-- finish ---------------- finished -> |   everything is delivered, or was dropped
  */
 
+import type { ClusterConnection } from "../client/connection/cluster-connection.ts";
 import type { ResultErrorBody, ResultStatus } from "../client/controller-calls.ts";
 import type { JobId } from "../core/ids.ts";
+import type { Platform } from "../platform/platform.ts";
 import type { ClaimedJob, Report } from "../store/store.ts";
 
 /** Which run of which job under which lease. */
@@ -67,4 +69,12 @@ export function newClaim(): SharedArrayBuffer {
 /** False when the other side was first. */
 export function decide(claim: SharedArrayBuffer, decision: keyof typeof DECISIONS): boolean {
   return Atomics.compareExchange(new Int32Array(claim), 0, 0, DECISIONS[decision]) === 0;
+}
+
+/** What all parts of the link use. */
+export interface LinkContext {
+  readonly platform: Pick<Platform, "clock" | "random" | "log">;
+  readonly leader: ClusterConnection;
+  /** The agent's name. */
+  readonly agent: string;
 }

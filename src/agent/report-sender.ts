@@ -3,12 +3,10 @@
  * leader accepts them they wait in memory; beyond a limit the oldest lines are dropped.
  */
 
-import type { ClusterConnection } from "../client/connection/cluster-connection.ts";
 import type { LogsRequest } from "../client/controller-calls.ts";
-import type { Platform } from "../platform/platform.ts";
 import type { NewLogLine, Report } from "../store/store.ts";
 import type { LeaseRenewer } from "./lease-renewer.ts";
-import type { RunKey } from "./link-messages.ts";
+import type { LinkContext, RunKey } from "./link-messages.ts";
 
 interface Pile {
   readonly run: RunKey;
@@ -28,21 +26,14 @@ const WAITING_LINES_MAX = 10_000;
 const CALL_TIMEOUT_MS = 5_000;
 
 export class ReportSender {
-  readonly #platform: Pick<Platform, "clock" | "log">;
-  readonly #leader: ClusterConnection;
+  readonly #link: LinkContext;
   readonly #leases: LeaseRenewer;
   /** What is not posted by then is dropped. */
   readonly #over: AbortSignal;
   readonly #piles = new Map<string, Pile>();
 
-  constructor(
-    platform: Pick<Platform, "clock" | "log">,
-    leader: ClusterConnection,
-    leases: LeaseRenewer,
-    over: AbortSignal,
-  ) {
-    this.#platform = platform;
-    this.#leader = leader;
+  constructor(link: LinkContext, leases: LeaseRenewer, over: AbortSignal) {
+    this.#link = link;
     this.#leases = leases;
     this.#over = over;
   }
@@ -53,7 +44,7 @@ export class ReportSender {
     if (pile.lines.length > WAITING_LINES_MAX) pile.lines.splice(0, pile.lines.length - WAITING_LINES_MAX);
     pile.progress = progress ?? pile.progress;
     if (pile.posting || pile.cancelPost) return;
-    pile.cancelPost = this.#platform.clock.after(GATHER_MS, () => void this.#post(pile));
+    pile.cancelPost = this.#link.platform.clock.after(GATHER_MS, () => void this.#post(pile));
   }
 
   /** Resolves once all that was said of this run is posted, or refused. */
@@ -84,7 +75,7 @@ export class ReportSender {
   }
 
   async #postAll(pile: Pile): Promise<void> {
-    const backoff = this.#leader.backoff();
+    const backoff = this.#link.leader.backoff();
     while ((pile.lines.length > 0 || pile.progress) && !this.#over.aborted) {
       const lines = firstOf(pile.lines);
       const { progress } = pile;
@@ -94,7 +85,7 @@ export class ReportSender {
         if (pile.progress === progress) pile.progress = null;
         backoff.reset();
       } catch {
-        await this.#platform.clock.sleep(backoff.next(), this.#over);
+        await this.#link.platform.clock.sleep(backoff.next(), this.#over);
       }
     }
   }
@@ -103,7 +94,7 @@ export class ReportSender {
   async #send(run: RunKey, lines: readonly NewLogLine[], progress: Report["progress"]): Promise<boolean> {
     const lease = this.#leases.get(run.lease);
     if (!lease || lease.over) return false;
-    if (lease.epoch < this.#leader.epoch) await this.#leases.renew(run.lease);
+    if (lease.epoch < this.#link.leader.epoch) await this.#leases.renew(run.lease);
     const { epoch } = lease;
     const request: LogsRequest = {
       lease_id: run.lease,
@@ -115,7 +106,7 @@ export class ReportSender {
     };
     const options = { timeoutMs: CALL_TIMEOUT_MS, signal: this.#over, moves: true };
     const body = (): string => JSON.stringify(request);
-    const { status, json } = await this.#leader.postToLeader("/v1/logs", body, options);
+    const { status, json } = await this.#link.leader.postToLeader("/v1/logs", body, options);
     if (status === 200) return true;
     const { error, message } = (json ?? {}) as Partial<Record<string, unknown>>;
     if (error === "STALE_EPOCH") {
@@ -123,7 +114,7 @@ export class ReportSender {
       return !lease.over && lease.epoch !== epoch ? this.#send(run, lines, progress) : false;
     }
     const fields = { jobId: run.id, status, error, message };
-    this.#platform.log.warn(fields, "log lines of a job were refused and are dropped");
+    this.#link.platform.log.warn(fields, "log lines of a job were refused and are dropped");
     return true;
   }
 }

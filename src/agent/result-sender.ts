@@ -10,15 +10,13 @@
  * connection.
  */
 
-import type { ClusterConnection } from "../client/connection/cluster-connection.ts";
 import type { ResultAnswerBody } from "../client/controller-calls.ts";
 import { ERRORS, type ErrorCode } from "../core/errors.ts";
 import { Batcher } from "../platform/batcher.ts";
 import { within, type Backoff } from "../platform/loop.ts";
-import type { Platform } from "../platform/platform.ts";
 import type { Report } from "../store/store.ts";
 import type { LeaseRenewer } from "./lease-renewer.ts";
-import type { Ended, RunKey } from "./link-messages.ts";
+import type { Ended, LinkContext, RunKey } from "./link-messages.ts";
 import { ReportSender } from "./report-sender.ts";
 
 /** Results of one array. A leader settles them in one commit. */
@@ -27,10 +25,8 @@ const BATCH_MAX = 64;
 const CALL_TIMEOUT_MS = 10_000;
 
 export class ResultSender {
-  readonly #platform: Pick<Platform, "clock" | "log">;
-  readonly #leader: ClusterConnection;
+  readonly #link: LinkContext;
   readonly #leases: LeaseRenewer;
-  readonly #agent: string;
   readonly #onRecovered: () => void;
   readonly #reports: ReportSender;
   readonly #batcher: Batcher<Posting, null>;
@@ -40,22 +36,14 @@ export class ResultSender {
   #dropped = 0;
 
   /** `onRecovered`: results get through again. */
-  constructor(
-    platform: Pick<Platform, "clock" | "log">,
-    leader: ClusterConnection,
-    leases: LeaseRenewer,
-    agent: string,
-    onRecovered: () => void,
-  ) {
-    this.#platform = platform;
-    this.#leader = leader;
+  constructor(link: LinkContext, leases: LeaseRenewer, onRecovered: () => void) {
+    this.#link = link;
     this.#leases = leases;
-    this.#agent = agent;
     this.#onRecovered = onRecovered;
-    this.#backoff = leader.backoff();
-    this.#reports = new ReportSender(platform, leader, leases, this.#over.signal);
+    this.#backoff = link.leader.backoff();
+    this.#reports = new ReportSender(link, leases, this.#over.signal);
     this.#batcher = new Batcher({
-      clock: platform.clock,
+      clock: link.platform.clock,
       flush: (postings) => this.#deliver(postings),
       batchMax: BATCH_MAX,
     });
@@ -85,7 +73,7 @@ export class ResultSender {
     const all = async (): Promise<void> => {
       while (this.#deliveries.size > 0) await Promise.all(this.#deliveries);
     };
-    await within(this.#platform.clock, withinMs, all());
+    await within(this.#link.platform.clock, withinMs, all());
     if (!this.#over.signal.aborted) this.#dropped = this.#deliveries.size;
     this.#over.abort();
     return this.#dropped;
@@ -99,7 +87,7 @@ export class ResultSender {
   }
 
   async #deliver(postings: readonly Posting[]): Promise<readonly null[]> {
-    const { clock, log } = this.#platform;
+    const { clock, log } = this.#link.platform;
     let left = [...postings];
     while (left.length > 0 && !this.#over.signal.aborted) {
       try {
@@ -124,20 +112,24 @@ export class ResultSender {
   /** Under a leader that is newer than they are. One that nobody renews now is found out when its result is refused. */
   async #renewOld(postings: readonly Posting[]): Promise<void> {
     const ids = new Set(postings.map(({ run }) => run.lease));
-    const old = [...ids].filter((id) => (this.#leases.get(id)?.epoch ?? Infinity) < this.#leader.epoch);
+    const old = [...ids].filter((id) => (this.#leases.get(id)?.epoch ?? Infinity) < this.#link.leader.epoch);
     await Promise.all(old.map((id) => this.#leases.renew(id)));
   }
 
   /** Answers what must be posted again. */
   async #post(postings: readonly Posting[]): Promise<readonly Posting[]> {
     const epochs = postings.map(({ run }) => this.#leases.get(run.lease)?.epoch ?? 0);
-    const texts = postings.map((posting, at) => resultText(posting, this.#agent, epochs[at]!));
-    const { status, json } = await this.#leader.postToLeader("/v1/results", () => `[${texts.join(",")}]`, {
-      timeoutMs: CALL_TIMEOUT_MS,
-      signal: this.#over.signal,
-      // A leader that stands still would hold it for all of that; to post it twice does no harm.
-      moves: true,
-    });
+    const texts = postings.map((posting, at) => resultText(posting, this.#link.agent, epochs[at]!));
+    const { status, json } = await this.#link.leader.postToLeader(
+      "/v1/results",
+      () => `[${texts.join(",")}]`,
+      {
+        timeoutMs: CALL_TIMEOUT_MS,
+        signal: this.#over.signal,
+        // A leader that stands still would hold it for all of that; to post it twice does no harm.
+        moves: true,
+      },
+    );
     if (status !== 200 && postings.length > 1) {
       // Something in there is not acceptable; alone, each has its own answer.
       const again: Posting[] = [];
@@ -155,7 +147,7 @@ export class ResultSender {
 
   /** The posting to try again; null when it is dropped. */
   async #refused(posting: Posting, epoch: number, status: number, answer: ResultAnswerBody) {
-    const { log } = this.#platform;
+    const { log } = this.#link.platform;
     const { lease: id, id: jobId, jobEpoch } = posting.run;
     if (answer.error === "STALE_EPOCH" || answer.error === "STALE_LEASE") {
       const lease = this.#leases.get(id);

@@ -103,12 +103,12 @@ export class BatonClient implements AsyncDisposable {
 
   /** The nodes that it knows: those that were given, and those that these have told of. */
   get nodes(): readonly string[] {
-    return this.#connection.nodes.all;
+    return this.#connection.nodes.list.known;
   }
 
   /** The node that answered last, and is asked first. */
   get node(): string | null {
-    return this.#connection.nodes.current;
+    return this.#connection.nodes.list.current;
   }
 
   // ---------------------------------------------------------------- jobs

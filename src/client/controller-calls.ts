@@ -52,13 +52,3 @@ export type ResultStatus = ResultRequest["status"];
 export type ResultErrorBody = NonNullable<ResultRequest["error"]>;
 /** Of one result: accepted, or refused with a code. */
 export type ResultAnswerBody = One<AnswerOf<"POST /v1/results">>;
-
-/** The answer of a node that does not lead; what it does not know is null. */
-export interface NotLeaderBody {
-  readonly error: "NOT_LEADER";
-  readonly leader_id: string | null;
-  readonly leader_url: string | null;
-  readonly leader_epoch: number | null;
-  readonly node_id: string;
-  readonly role: string;
-}

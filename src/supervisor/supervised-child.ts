@@ -46,6 +46,15 @@ export function isRequested(exit: LastExit | null): boolean {
   return exit !== null && exit.cause in REQUESTS;
 }
 
+export interface ChildReport {
+  readonly state: ChildState;
+  readonly pid: number | null;
+  readonly started_at: string | null;
+  readonly restarts: number;
+  readonly crashes_in_a_row: number;
+  readonly last_exit: (Omit<LastExit, "at"> & { readonly at: string }) | null;
+}
+
 export type ChildState = "off" | "running" | "stopping" | "waiting";
 
 export interface SupervisedChildOptions {
@@ -77,6 +86,7 @@ export class SupervisedChild {
   #ending: Pick<LastExit, "cause" | "reason"> | null = null;
   #killAt = Infinity;
   #cancelSteps: () => void = () => {};
+  /** In a row, with no steady life between them. */
   #crashes = 0;
   #restarts = 0;
   #startedAt: number | null = null;
@@ -96,10 +106,6 @@ export class SupervisedChild {
     return this.#state;
   }
 
-  get restarts(): number {
-    return this.#restarts;
-  }
-
   get startedAt(): number | null {
     return this.#process ? this.#startedAt : null;
   }
@@ -108,13 +114,21 @@ export class SupervisedChild {
     return this.#lastExit;
   }
 
-  /** In a row, with no steady life between them. */
-  get crashes(): number {
-    return this.#crashes;
-  }
-
   get degraded(): boolean {
     return isDegraded(this.#crashes, this.#o.restarts);
+  }
+
+  /** As it is told to people and other nodes. */
+  report(): ChildReport {
+    const { state, pid, startedAt, lastExit } = this;
+    return {
+      state,
+      pid,
+      started_at: startedAt === null ? null : new Date(startedAt).toISOString(),
+      restarts: this.#restarts,
+      crashes_in_a_row: this.#crashes,
+      last_exit: lastExit && { ...lastExit, at: new Date(lastExit.at).toISOString() },
+    };
   }
 
   turnOn(): void {

@@ -7,18 +7,9 @@
 import { readFileSync, renameSync, writeFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Role } from "../core/leadership/role.ts";
-import type { ChildState, LastExit, SupervisedChild } from "./supervised-child.ts";
+import type { ChildReport } from "./supervised-child.ts";
 import { DatabaseSync } from "node:sqlite";
 import { BatonError } from "../core/errors.ts";
-
-export interface ChildReport {
-  readonly state: ChildState;
-  readonly pid: number | null;
-  readonly started_at: string | null;
-  readonly restarts: number;
-  readonly crashes_in_a_row: number;
-  readonly last_exit: (Omit<LastExit, "at"> & { readonly at: string }) | null;
-}
 
 export interface SupervisorReport {
   readonly node: string;
@@ -34,18 +25,6 @@ export interface SupervisorReport {
   readonly controller: ChildReport;
   /** Why there is none, where there is none. */
   readonly agent: (ChildReport & { readonly name: string }) | { readonly none: string };
-}
-
-export function childReport(child: SupervisedChild): ChildReport {
-  const { lastExit, startedAt } = child;
-  return {
-    state: child.state,
-    pid: child.pid,
-    started_at: startedAt === null ? null : new Date(startedAt).toISOString(),
-    restarts: child.restarts,
-    crashes_in_a_row: child.crashes,
-    last_exit: lastExit && { ...lastExit, at: new Date(lastExit.at).toISOString() },
-  };
 }
 
 /** Never half a file: whoever reads sees the old one or the new one. */

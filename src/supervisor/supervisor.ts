@@ -22,13 +22,7 @@ import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
 import { agentCommand, agentName, controllerCommand, noAgentBecause } from "./child-commands.ts";
 import type { ChildCommandOptions } from "./child-commands.ts";
-import {
-  lockDataFolder,
-  childReport,
-  readReport,
-  writeReport,
-  type SupervisorReport,
-} from "./supervisor-report.ts";
+import { lockDataFolder, readReport, writeReport, type SupervisorReport } from "./supervisor-report.ts";
 import { messageOf, type FromController, type ToChild } from "./messages.ts";
 import { ControllerClient } from "./controller-client.ts";
 import { Sentinel } from "./sentinel.ts";
@@ -146,10 +140,10 @@ export class Supervisor extends Lifecycle {
       role: this.#standing?.role ?? null,
       leader_epoch: this.#standing?.epoch ?? null,
       url: this.#url,
-      controller: childReport(this.#controller),
+      controller: this.#controller.report(),
       agent:
         this.#noAgent === null
-          ? { name: agentName(this.#o.settings), ...childReport(this.#agent) }
+          ? { name: agentName(this.#o.settings), ...this.#agent.report() }
           : { none: this.#noAgent },
     };
   }

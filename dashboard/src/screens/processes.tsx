@@ -3,7 +3,8 @@
 import type { ComponentChildren } from "preact";
 import type { NodeBody } from "../../../src/api/operations/cluster/nodes.ts";
 import type { AnswerOf } from "../../../src/api/operation-table.ts";
-import type { ChildReport, SupervisorReport } from "../../../src/supervisor/supervisor-report.ts";
+import type { ChildReport } from "../../../src/supervisor/supervised-child.ts";
+import type { SupervisorReport } from "../../../src/supervisor/supervisor-report.ts";
 import { useResource } from "../api/resource.ts";
 import { Action } from "../parts/action.tsx";
 import { count } from "../parts/format.ts";

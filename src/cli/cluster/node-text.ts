@@ -5,7 +5,8 @@
 
 import type { NodeBody } from "../../api/operations/cluster/nodes.ts";
 import { NODE_ROLES } from "../../core/node.ts";
-import type { ChildReport, SupervisorReport } from "../../supervisor/supervisor-report.ts";
+import type { ChildReport } from "../../supervisor/supervised-child.ts";
+import type { SupervisorReport } from "../../supervisor/supervisor-report.ts";
 import {
   type Column,
   piece,

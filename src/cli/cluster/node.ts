@@ -89,7 +89,7 @@ async function drain(terminal: Terminal, name: string, options: DrainOptions): P
   }
   const bar = new ProgressBar(terminal, name);
   try {
-    const show = options.watch ? watchLines(terminal) : onOneLine(terminal, bar);
+    const show = showing(terminal, bar, options.watch ?? false);
     const { node, drain } = await untilDrained(terminal, client, name, options.timeout, show);
     bar.clear();
     const ended = node === null ? "has been stopped" : "is drained: nothing runs there";
@@ -161,22 +161,15 @@ async function untilDrained(
 /** `left`: what must still end or change hands, once that is known; `note`: the text without the name. */
 type Show = (text: string, draining?: { readonly left: number; readonly note: string }) => void;
 
-/** Every change in a line of its own. */
-function watchLines(terminal: Terminal): Show {
-  let last = "";
-  return (text) => {
-    if (text !== last) say(terminal, text);
-    last = text;
-  };
-}
-
-/** A bar of what was there at first, on a terminal. */
-function onOneLine({ err }: Terminal, bar: ProgressBar): Show {
-  let most = 0;
+/** Every change in a line of its own; or, on a terminal, a bar of what was there at first. */
+function showing(terminal: Terminal, bar: ProgressBar, inLines: boolean): Show {
+  let [last, most] = ["", 0];
   return (text, { left, note } = { left: 0, note: text }) => {
     most = Math.max(most, left);
-    if (err.isTTY && most > 0) bar.show(most - left, most, note);
-    else bar.say(text);
+    if (!inLines && terminal.err.isTTY && most > 0) bar.show(most - left, most, note);
+    else if (!inLines) bar.say(text);
+    else if (text !== last) say(terminal, text);
+    last = text;
   };
 }
 

@@ -209,10 +209,9 @@ async function askThrough(
 
 async function askOne(node: NodeBody, connect: Connect, clock: Clock) {
   const { name, alive, status, version, url, reach } = node;
-  const known = { name, alive, status, version, url, reach };
-  const asked = (more: Pick<NodeFacts, "fromHere" | "answersAnybody">): NodeFacts => ({ ...known, ...more });
-  const silent = { clock: null, settings: null };
-  if (url === null || !alive) return { facts: asked({ fromHere: null, answersAnybody: null }), ...silent };
+  const facts: NodeFacts = { name, alive, status, version, url, reach, fromHere: null, answersAnybody: null };
+  const silent = { facts, clock: null, settings: null };
+  if (url === null || !alive) return silent;
   await using client = await connect(url);
   try {
     const reading = await readClock(name, clock, async () => {
@@ -221,11 +220,13 @@ async function askOne(node: NodeBody, connect: Connect, clock: Clock) {
     });
     const settings = await unlessRefused(client.settings());
     const answersAnybody = await letsIn(await connect(url, "anybody"));
-    const facts = asked({ answersAnybody, fromHere: { ok: true, reason: null } });
-    return { facts, clock: reading, settings };
+    return {
+      facts: { ...facts, answersAnybody, fromHere: { ok: true, reason: null } },
+      clock: reading,
+      settings,
+    };
   } catch (error) {
-    const fromHere = { ok: false, reason: reasonOf(error) };
-    return { facts: asked({ fromHere, answersAnybody: null }), ...silent };
+    return { ...silent, facts: { ...facts, fromHere: { ok: false, reason: reasonOf(error) } } };
   }
 }
 

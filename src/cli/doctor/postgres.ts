@@ -209,7 +209,8 @@ const SETTINGS = `
 
 const IDENTITY = `
   SELECT current_setting('server_version_num')::int AS version, current_user AS "user", pg_is_in_recovery() AS "inRecovery",
-         r.rolsuper AS superuser, r.rolconnlimit AS "roleLimit", d.datconnlimit AS "databaseLimit",
+         r.rolsuper AS superuser, nullif(d.datconnlimit, -1) AS "databaseLimit",
+         CASE WHEN r.rolsuper THEN NULL ELSE nullif(r.rolconnlimit, -1) END AS "roleLimit",
          has_database_privilege(d.oid, 'CREATE') AS "mayCreate",
          (SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = $1) AS "schemaOwner",
          (SELECT count(*)::int FROM pg_stat_activity WHERE backend_type = 'client backend'
@@ -263,12 +264,9 @@ export async function askPostgres(
     const bloated = await rows<PostgresFacts["bloated"][number]>(BLOATED, [schema]);
     const now = async (): Promise<number> => (await rows<{ at: number }>(NOW))[0]!.at;
     const reading = await readClock("the database", clock, now);
-    const { roleLimit, databaseLimit, ...rest } = identity!;
     const pooler = new PoolerCheck({ url, clock, applicationName: "baton doctor", deadlineMs });
     const facts: PostgresFacts = {
-      ...rest,
-      roleLimit: roleLimit < 0 || rest.superuser ? null : roleLimit,
-      databaseLimit: databaseLimit < 0 ? null : databaseLimit,
+      ...identity!,
       settings: Object.fromEntries(settings.map(({ name, setting }) => [name, setting])),
       pooled: await pooler.pooled(),
       longTransactions,
@@ -281,12 +279,6 @@ export async function askPostgres(
   }
 }
 
-interface Identity extends Omit<
-  PostgresFacts,
-  "roleLimit" | "databaseLimit" | "settings" | "pooled" | "longTransactions" | "bloated"
-> {
-  readonly roleLimit: number;
-  readonly databaseLimit: number;
-}
+type Identity = Omit<PostgresFacts, "settings" | "pooled" | "longTransactions" | "bloated">;
 
 const NOW = "SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS at";

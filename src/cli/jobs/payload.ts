@@ -2,6 +2,7 @@
 
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
+import { text as allOf } from "node:stream/consumers";
 import { whyUnreadable } from "../../config/mistake.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import type { Terminal } from "../terminal/terminal.ts";
@@ -17,7 +18,7 @@ export async function readPayload(
   }
   if (argument !== undefined) return parseTypedJson(argument, "the payload");
   if (file === undefined) return undefined;
-  if (file === "-") return parseTypedJson(await readAll(terminal.input), "the payload on stdin");
+  if (file === "-") return parseTypedJson(await allOf(terminal.input), "the payload on stdin");
   return parseTypedJson(await readText(resolve(terminal.cwd, file), file), `the payload in ${file}`);
 }
 
@@ -27,12 +28,6 @@ async function readText(path: string, shown: string): Promise<string> {
   } catch (error) {
     throw new CliFailure(EXIT.usage, `--payload-file ${shown} cannot be read: ${whyUnreadable(error)}`);
   }
-}
-
-async function readAll(input: Terminal["input"]): Promise<string> {
-  const parts: Uint8Array[] = [];
-  for await (const part of input) parts.push(typeof part === "string" ? Buffer.from(part) : part);
-  return Buffer.concat(parts).toString("utf8");
 }
 
 /** `what` names it in the message: "the payload". */

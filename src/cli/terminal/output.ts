@@ -7,7 +7,7 @@ import type * as Yaml from "yaml";
 import { type Tone, toneOf } from "../../core/status-tones.ts";
 import { loadPackage } from "../../platform/load-package.ts";
 import { wrapped, columnsOf, fit, plain, shorten } from "./plain-text.ts";
-import { say, type Style, styled, type Terminal } from "./terminal.ts";
+import { type Output, say, type Style, styled, type Terminal } from "./terminal.ts";
 
 export const OUTPUT_FORMATS = ["table", "json", "yaml"] as const;
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
@@ -32,18 +32,17 @@ export function table<Row>(
 ): string {
   const width = out.isTTY ? (out.columns ?? 80) : null;
   return columnLines(columns, rows, { width, live: false, head: "bold" })
-    .map((line) =>
-      line
-        .map(({ text, style }) => {
-          if (style === null) return text;
-          // The space around a word is not coloured: at the end of a line it would stay.
-          const word = text.trim();
-          return text.replace(word, () => styled(out, style, word));
-        })
-        .join("")
-        .trimEnd(),
-    )
+    .map((line) => written(out, line).trimEnd())
     .join("\n");
+}
+
+/** The space around a word is not coloured: at the end of a line it would stay. */
+function written(out: Output, line: Line): string {
+  const pieces = line.map(({ text, style }) => {
+    const word = text.trim();
+    return style === null ? text : text.replace(word, () => styled(out, style, word));
+  });
+  return pieces.join("");
 }
 
 /** What is known about one thing. A value of null is left out. */
@@ -53,7 +52,7 @@ export type Facts = readonly (readonly [name: string, value: Shown])[];
 export function facts({ out }: Pick<Terminal, "out">, pairs: Facts): string {
   const width = out.isTTY ? (out.columns ?? 80) : Infinity;
   return factLines(pairs, width)
-    .map((line) => line.map(({ text, style }) => (style === null ? text : styled(out, style, text))).join(""))
+    .map((line) => written(out, line))
     .join("\n");
 }
 
@@ -71,13 +70,9 @@ export function factLines(pairs: Facts, width: number): readonly Line[] {
   });
 }
 
-export function bold({ out }: Pick<Terminal, "out">, text: string): string {
-  return styled(out, "bold", text);
-}
-
 /** A title with a text below it; nothing where there is no text. */
-export function section(terminal: Pick<Terminal, "out">, title: string, text: string | null): string[] {
-  return text === null || text === "" ? [] : [`${bold(terminal, title)}\n${text}`];
+export function section({ out }: Pick<Terminal, "out">, title: string, text: string | null): string[] {
+  return text === null || text === "" ? [] : [`${styled(out, "bold", title)}\n${text}`];
 }
 
 /** A long sentence behind its mark: on a terminal its further lines stand below the first word. */

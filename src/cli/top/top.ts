@@ -1,5 +1,6 @@
 /** `baton top`: the cluster on one screen, live. */
 
+import type { ReadStream } from "node:tty";
 import type { Command } from "commander";
 import type { BatonClient } from "../../client/baton-client.ts";
 import { BatonClientError } from "../../client/client-error.ts";
@@ -11,7 +12,7 @@ import { say, styled, type Terminal } from "../terminal/terminal.ts";
 import { overviewLine, type ScreenSize } from "./header-view.ts";
 import { type Action, FIRST, type Model, step, type TopEvent } from "./top-model.ts";
 import { pageOf, screen } from "./screen.ts";
-import { Frame, type RawInput, TtySession } from "./tty-session.ts";
+import { Frame, TtySession } from "./tty-session.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { repeat } from "../../platform/loop.ts";
 
@@ -29,9 +30,9 @@ export function addTopCommand(program: Command, terminal: Terminal): void {
 
 async function top(terminal: Terminal, options: NodeOptions): Promise<void> {
   await using client = await connect(terminal, options, { discover: true });
-  const input = terminal.input as Partial<RawInput> & { readonly isTTY?: boolean };
+  const input = terminal.input as unknown as ReadStream;
   const asScreen = options.output === "table" && terminal.out.isTTY && input.isTTY && input.setRawMode;
-  if (asScreen) await new Top(terminal, client, input as RawInput).run();
+  if (asScreen) await new Top(terminal, client, input).run();
   else await lines(terminal, client, options);
 }
 
@@ -60,13 +61,12 @@ class Top {
   #drawing: (() => void) | null = null;
   #quieting: () => void = () => {};
 
-  constructor(terminal: Terminal, client: BatonClient, input: RawInput) {
+  constructor(terminal: Terminal, client: BatonClient, input: ReadStream) {
     this.#terminal = terminal;
     this.#client = client;
     this.#session = new TtySession({
       input,
       output: terminal.out,
-      process,
       onKey: (key) => this.#tell({ kind: "key", key, page: pageOf(this.#model, this.#size()) }),
       onDirty: () => {
         this.#frame.forget();

@@ -3,29 +3,12 @@
  * signal or a crash, the terminal is restored, and an error is printed where it can be read.
  */
 
+import type { ReadStream } from "node:tty";
 import type { Output } from "../terminal/terminal.ts";
 
-/** What `process` has of it. */
-export interface Signals {
-  on(event: string, listener: () => void): unknown;
-  removeListener(event: string, listener: () => void): unknown;
-  kill(pid: number, signal: string): unknown;
-  readonly pid: number;
-}
-
-export interface RawInput {
-  setRawMode(raw: boolean): unknown;
-  setEncoding(encoding: "utf8"): unknown;
-  on(event: "data", listener: (text: string) => void): unknown;
-  removeListener(event: "data", listener: (text: string) => void): unknown;
-  resume(): unknown;
-  pause(): unknown;
-}
-
 export interface TtySessionOptions {
-  readonly input: RawInput;
+  readonly input: ReadStream;
   readonly output: Output;
-  readonly process: Signals;
   readonly onKey: (key: Key) => void;
   /** The size has changed, or another program has written to the screen. */
   readonly onDirty: () => void;
@@ -55,7 +38,7 @@ export class TtySession {
   }
 
   start(): void {
-    const { input, output, process } = this.#o;
+    const { input, output } = this.#o;
     for (const [event, listener] of this.#listeners) process.on(event, listener);
     output.on("resize", this.#o.onDirty);
     input.setEncoding("utf8");
@@ -64,7 +47,7 @@ export class TtySession {
   }
 
   stop(): void {
-    const { input, output, process } = this.#o;
+    const { input, output } = this.#o;
     for (const [event, listener] of this.#listeners) process.removeListener(event, listener);
     output.removeListener("resize", this.#o.onDirty);
     input.removeListener("data", this.#read);
@@ -74,7 +57,7 @@ export class TtySession {
   /** As Ctrl-Z does for other programs: the shell is back, and `fg` goes on. */
   suspend(): void {
     // The whole group, as the terminal would: a launcher above must stop too, or the shell waits for it.
-    this.#o.process.kill(0, "SIGTSTP");
+    process.kill(0, "SIGTSTP");
   }
 
   readonly #read = (text: string): void => {
@@ -105,12 +88,12 @@ export class TtySession {
   /** By the same signal, so that a shell sees 130 or 143. */
   #endedBy(signal: string): void {
     this.stop();
-    this.#o.process.kill(this.#o.process.pid, signal);
+    process.kill(process.pid, signal);
   }
 
   #suspended(): void {
     this.#leave();
-    this.#o.process.kill(this.#o.process.pid, "SIGSTOP");
+    process.kill(process.pid, "SIGSTOP");
   }
 }
 

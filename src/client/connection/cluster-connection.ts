@@ -12,6 +12,7 @@
  * that a call that waits at a former leader moves to the next one.
  */
 
+import type { AnswerOf } from "../../api/operation-table.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { Backoff } from "../../platform/loop.ts";
 import type { Random } from "../../platform/random.ts";
@@ -118,7 +119,7 @@ export class ClusterConnection {
     this.#nodes = new KnownNodes(platform.clock, options);
   }
 
-  get nodes(): Pick<KnownNodes, "all" | "current" | "leader" | "learn"> {
+  get nodes(): Pick<KnownNodes, "list" | "learn"> {
     return this.#nodes;
   }
 
@@ -162,7 +163,7 @@ export class ClusterConnection {
    * node leads now. `silent` when that node did not answer, `alone` when no other is known.
    */
   async checkLeader(timeoutMs: number, signal: AbortSignal): Promise<"checked" | "silent" | "alone"> {
-    const others = this.#nodes.all.filter((url) => url !== this.#nodes.leader);
+    const others = this.#nodes.list.known.filter((url) => url !== this.#nodes.list.leader);
     const url = others[this.#checks++ % others.length];
     if (url === undefined) return "alone";
     try {
@@ -284,7 +285,7 @@ export class ClusterConnection {
 
   /** Left for another leader: that one is asked next, and the one that was left has not failed. */
   #moved(trying: Trying, error: BatonClientError): null {
-    const { leader } = this.#nodes;
+    const { leader } = this.#nodes.list;
     trying.maybeDone ||= error.maybeDone;
     trying.verdict = { ...judgeFailure(error, true, true), hints: leader === null ? [] : [leader] };
     return null;
@@ -363,7 +364,7 @@ export class ClusterConnection {
   }
 
   #follow(url: string): void {
-    const moved = this.#nodes.leader !== url;
+    const moved = this.#nodes.list.leader !== url;
     this.#nodes.worked(url, true);
     if (moved) for (const waiting of this.#waiting) if (waiting.url !== url) waiting.leave.abort();
   }
@@ -378,10 +379,7 @@ export class ClusterConnection {
   }
 }
 
-interface StatusBody {
-  readonly store: { readonly shared: boolean };
-  readonly cluster: { readonly coordination: string };
-}
+type StatusBody = AnswerOf<"GET /status">;
 
 async function textOf(chunks: AsyncIterable<string>): Promise<string> {
   let text = "";

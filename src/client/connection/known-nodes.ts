@@ -1,5 +1,6 @@
 /** The nodes that a client knows, a connection to each, and the discovery of others. */
 
+import type { AnswerOf } from "../../api/operation-table.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Connection } from "./connection.ts";
 import {
@@ -23,13 +24,7 @@ export interface KnownNodesOptions {
   readonly anyRole?: boolean;
 }
 
-interface NodesBody {
-  readonly nodes: readonly {
-    readonly url: string | null;
-    readonly status: string;
-    readonly roles: readonly string[];
-  }[];
-}
+type NodesBody = Pick<AnswerOf<"GET /cluster/nodes">, "nodes">;
 
 /** What a node that is asked for the list of nodes may take. No call waits for it. */
 const LEARN_TIMEOUT_MS = 5_000;
@@ -57,18 +52,8 @@ export class KnownNodes {
     for (const url of this.#list.known) this.connection(url);
   }
 
-  get all(): readonly string[] {
-    return this.#list.known;
-  }
-
-  /** Which one answered last. */
-  get current(): string | null {
-    return this.#list.current;
-  }
-
-  /** Which one answered as leader last. */
-  get leader(): string | null {
-    return this.#list.leader;
+  get list(): NodeList {
+    return this.#list;
   }
 
   /** Whether any of them has ever answered. */
@@ -118,7 +103,7 @@ export class KnownNodes {
   }
 
   async #learn(): Promise<void> {
-    const { leader } = this;
+    const { leader } = this.#list;
     // The leader last: it has more to do than the others.
     const asked = new Set(leader === null ? [] : [leader]);
     for (let url = this.next({ asked }) ?? leader; url !== null && !this.#closed;) {
@@ -142,7 +127,7 @@ export class KnownNodes {
     );
     this.#list = learned(this.#list, urls);
     for (const [url, connection] of this.#connections) {
-      if (this.all.includes(url)) continue;
+      if (this.#list.known.includes(url)) continue;
       this.#connections.delete(url);
       void connection.close();
     }

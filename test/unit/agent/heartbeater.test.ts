@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Heartbeater } from "../../../src/agent/heartbeater.ts";
 import type { ClusterConnection } from "../../../src/client/connection/cluster-connection.ts";
+import { silentLog } from "../../../src/platform/log.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
 
@@ -18,8 +19,9 @@ function world() {
       return state.heard ? "checked" : "silent";
     },
   } as unknown as ClusterConnection;
+  const platform = { clock, random: seededRandom(1), log: silentLog };
   const sign = { agent: "ada", capabilities: ["work"], version: "1" };
-  const heart = new Heartbeater({ clock, random: seededRandom(1) }, leader, sign, () => state.running);
+  const heart = new Heartbeater({ platform, leader }, sign, () => state.running);
   heart.start();
   return { clock, beats, state, heart };
 }

@@ -67,7 +67,7 @@ describe("a way to the leader", { concurrency: true }, () => {
     const leader = connection(t, [first!.url]);
     await beat(leader);
     await leader.nodes.learn();
-    assert.deepEqual(leader.nodes.all, [first!.url, second!.url, third!.url]);
+    assert.deepEqual(leader.nodes.list.known, [first!.url, second!.url, third!.url]);
     controllers.lead(third!);
     controllers.instead = ({ path, node }) =>
       path === BEAT && node !== third!.name

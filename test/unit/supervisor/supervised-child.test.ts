@@ -61,7 +61,7 @@ describe("SupervisedChild", () => {
     it.turnOn();
     await ready();
     await it.turnOff(GENTLE);
-    assert.deepEqual([it.lastExit!.code, it.lastExit!.reason, it.restarts], [0, "asked to stop", 0]);
+    assert.deepEqual([it.lastExit!.code, it.lastExit!.reason, it.report().restarts], [0, "asked to stop", 0]);
   });
 
   it("is asked to hurry, and then killed with its whole group", async (t) => {
@@ -99,7 +99,7 @@ describe("SupervisedChild", () => {
     void it.turnOff(GENTLE);
     it.turnOn();
     await eventually("another life", async () => (it.pid !== null && it.pid !== first) || null);
-    assert.equal(it.crashes, 0);
+    assert.equal(it.report().crashes_in_a_row, 0);
   });
 
   it("is replaced when it is wedged, which counts as a crash", async (t) => {
@@ -109,7 +109,10 @@ describe("SupervisedChild", () => {
     const first = it.pid;
     it.replace("it is silent");
     await eventually("another life", async () => (it.pid !== null && it.pid !== first) || null);
-    assert.deepEqual([it.crashes, it.restarts, it.lastExit!.reason], [1, 1, "wedged: it is silent"]);
+    assert.deepEqual(
+      [it.report().crashes_in_a_row, it.report().restarts, it.lastExit!.reason],
+      [1, 1, "wedged: it is silent"],
+    );
   });
 
   it("is asked by a message, or by the end of its input, where there are no signals", async (t) => {

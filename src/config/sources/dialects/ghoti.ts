@@ -12,6 +12,7 @@ const NAME_BYTES_MAX = 20;
 const CREDENTIAL_LENGTH_MIN = 4;
 const BIND = "localhost:25873";
 const KEYS = ["node", "bind", "user", "pass", "manager"];
+const NEEDED = "node, user, pass, manager.type, manager.addr";
 const MANAGER_KEYS = ["type", "addr", "join"];
 
 export const GHOTI: Dialect = {
@@ -89,9 +90,7 @@ function required(
 ): { readonly text: string; readonly at: number } | null {
   const entry = find(section, key);
   if (entry?.text) return { text: entry.text, at: entry.valueAt };
-  const list = [...KEYS.slice(0, 4), ...MANAGER_KEYS.map((each) => `manager.${each}`)];
-  const needed = list.filter((each) => each !== "bind" && each !== "manager.join").join(", ");
-  document.mistake(entry?.at ?? section.at, `${path} is missing; the section cluster needs ${needed}`);
+  document.mistake(entry?.at ?? section.at, `${path} is missing; the section cluster needs ${NEEDED}`);
   return null;
 }
 

@@ -48,18 +48,12 @@ export const LANGID: Dialect = {
 type Of = (key: Key) => Entry | undefined;
 
 function readTimes(document: YamlDocument, of: Of): void {
+  takeMilliseconds(document, of("internal_request_timeout_seconds"), "peers.request_timeout");
   const interval = of("health_check_interval_seconds");
-  const intervalMs = interval ? milliseconds(document, interval) : null;
-  if (interval && intervalMs !== null) {
-    document.take("peers.health_interval", `${intervalMs}ms`, interval.valueAt);
-    // Three checks must fail: with the default of 5s, looks that are 30s apart would make every node dead between them.
-    const deadAfterMs = Math.max(5_000, 3 * intervalMs);
-    document.take("node.dead_after", `${deadAfterMs}ms`, interval.valueAt);
-  }
-  const timeout = of("internal_request_timeout_seconds");
-  const timeoutMs = timeout ? milliseconds(document, timeout) : null;
-  if (timeout && timeoutMs !== null)
-    document.take("peers.request_timeout", `${timeoutMs}ms`, timeout.valueAt);
+  const intervalMs = takeMilliseconds(document, interval, "peers.health_interval");
+  // Three checks must fail: with the default of 5s, looks that are 30s apart would make every node dead between them.
+  if (intervalMs !== null)
+    document.take("node.dead_after", `${Math.max(5_000, 3 * intervalMs)}ms`, interval!.valueAt);
 }
 
 /** Jobs stay where they were submitted unless the rotation is switched on: that system's default. */
@@ -83,13 +77,16 @@ function readRotation(document: YamlDocument, of: Of): void {
   if (stateFile) document.take("placement.state_file", stateFile.value, stateFile.valueAt);
 }
 
-function milliseconds(document: YamlDocument, entry: Entry): number | null {
-  const seconds = entry.value;
-  if (typeof seconds === "number" && Number.isFinite(seconds) && seconds > 0)
-    return Math.round(seconds * 1_000);
-  document.mistake(
-    entry.valueAt,
-    `${entry.key} must be a number of seconds above 0, not ${JSON.stringify(seconds)}`,
-  );
+/** What was taken; null where there is nothing, or nothing that will do. */
+function takeMilliseconds(document: YamlDocument, entry: Entry | undefined, path: string): number | null {
+  if (!entry) return null;
+  const { value: seconds, valueAt } = entry;
+  if (typeof seconds === "number" && Number.isFinite(seconds) && seconds > 0) {
+    const ms = Math.round(seconds * 1_000);
+    document.take(path, `${ms}ms`, valueAt);
+    return ms;
+  }
+  const must = `${entry.key} must be a number of seconds above 0, not ${JSON.stringify(seconds)}`;
+  document.mistake(valueAt, must);
   return null;
 }

@@ -110,7 +110,7 @@ describe("a call to a cluster", () => {
     world.says[A] = ["refuses"];
     for (let n = 0; n < 3; n++) await connection.call(request("always"));
     assert.deepEqual(world.asked, [A, B, B, B]);
-    assert.equal(connection.nodes.current, B);
+    assert.equal(connection.nodes.list.current, B);
   });
 
   it("goes to the next when it was not sent, whatever it is", async () => {
@@ -229,11 +229,11 @@ describe("a call to a cluster", () => {
     const connection = world.open([A], { discover: true });
     await connection.call(request("always"));
     await connection.nodes.learn();
-    assert.deepEqual(connection.nodes.all, [A, B, C]);
+    assert.deepEqual(connection.nodes.list.known, [A, B, C]);
     world.says[A] = ["breaks"];
     await connection.call(request("always"));
-    assert.equal(connection.nodes.current, B);
-    assert.deepEqual(world.open([A]).nodes.all, [A]);
+    assert.equal(connection.nodes.list.current, B);
+    assert.deepEqual(world.open([A]).nodes.list.known, [A]);
     await connection.close();
     assert.deepEqual(world.closed.sort(), [A, B]);
   });
