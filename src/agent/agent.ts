@@ -56,14 +56,6 @@ export class Agent extends Lifecycle {
     const abortGraceMs = drain.cleanupMs;
     this.#ports = new LinkPorts(tasks);
     this.#threads = new ThreadPool(platform, abortGraceMs);
-    // One that waits for the leader holds jobs for no other: nothing is claimed ahead.
-    const claiming = {
-      prefetchMax: 0,
-      leaseMs: 0,
-      renewMs: 0,
-      queues: null,
-      exceptQueues: new Set<string>(),
-    };
     this.#worker = new Worker(platform, {
       claims: this.#ports.claims,
       results: this.#ports.results,
@@ -72,7 +64,16 @@ export class Agent extends Lifecycle {
       threads: this.#threads,
       author: () => ({ node: identity.name, ownerEpoch: 0, leaderEpoch: 0 }),
       rules: RULES,
-      settings: { concurrency, abortGraceMs, ...claiming },
+      // One that waits for the leader holds jobs for no other: nothing is claimed ahead.
+      settings: {
+        concurrency,
+        abortGraceMs,
+        prefetchMax: 0,
+        leaseMs: 0,
+        renewMs: 0,
+        queues: null,
+        exceptQueues: new Set<string>(),
+      },
       watch: new WorkerMonitor(platform, { slots: concurrency, runsOnly: true, ...(spans && { spans }) }),
       onChange: () => {},
     });

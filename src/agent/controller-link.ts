@@ -5,7 +5,7 @@
  */
 
 import { ClusterConnection } from "../client/connection/cluster-connection.ts";
-import { HttpConnection, type Connection } from "../client/connection/connection.ts";
+import { HttpConnection } from "../client/connection/connection.ts";
 import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { ClaimedJob } from "../store/store.ts";
@@ -38,20 +38,17 @@ export class ControllerLink extends Lifecycle {
   readonly #heartbeater: Heartbeater;
   readonly #send: (message: FromLink) => void;
 
-  /** `connect` is how a node is reached; over HTTP by default. */
   constructor(
     platform: Pick<Platform, "clock" | "random" | "log">,
     settings: ControllerLinkSettings,
     send: (message: FromLink) => void,
-    connect?: (url: string) => Connection,
   ) {
     super();
     this.#send = send;
     const { urls, token, agent, queues, version } = settings;
-    const overHttp = (url: string) => new HttpConnection(url, platform.clock, token);
     const leader = (this.#leader = new ClusterConnection(platform, {
       urls,
-      connect: connect ?? overHttp,
+      connect: (url) => new HttpConnection(url, platform.clock, token),
       discover: true,
       retry: true,
       anyRole: true,

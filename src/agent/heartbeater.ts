@@ -56,15 +56,13 @@ export class Heartbeater {
   async #step(signal: AbortSignal): Promise<number> {
     // A heartbeat that fails is followed by the next one; the poller reports that there is no leader.
     if (this.#running() !== 0 || this.#reported !== 0) await this.#report(signal);
-    else if (this.#beats % CHECK_BEATS === 0) await this.#checkLeader(signal);
+    else if (this.#beats % CHECK_BEATS === 0) {
+      const found = await this.#link.leader.checkLeader(CALL_TIMEOUT_MS, signal);
+      if (found === "silent") await this.#report(signal);
+    }
     this.#beats++;
     // Spread a little, so that agents that started together do not beat together for ever.
     return BEAT_MS * (0.9 + 0.2 * this.#link.platform.random.chance());
-  }
-
-  async #checkLeader(signal: AbortSignal): Promise<void> {
-    if ((await this.#link.leader.checkLeader(CALL_TIMEOUT_MS, signal)) === "silent")
-      await this.#report(signal);
   }
 
   async #report(signal: AbortSignal): Promise<void> {

@@ -91,3 +91,13 @@ export function refusalOf(answer: Answer, maybeDone = false): BatonClientError {
   }
   return new BatonClientError(body.error, body.message, details);
 }
+
+/** Null where there is none: a refusal, or no node that answers. */
+export async function answerOf<Answer>(call: Promise<Answer>): Promise<Answer | null> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof BatonClientError) return null;
+    throw error;
+  }
+}

@@ -14,20 +14,15 @@ export type Fabric = "alone" | "peers" | "postgres";
 export function fabricOf(
   settings: Pick<Settings, "store" | "nodes" | "join" | "discover" | "manager">,
 ): Fabric {
-  if (sharesStore(settings)) return "postgres";
+  if (isPostgresUrl(settings.store)) return "postgres";
   const { nodes, join, discover, manager } = settings;
   const peers = Object.keys(nodes).length > 0 || join.length > 0 || discover !== "" || manager.addr !== "";
   return peers ? "peers" : "alone";
 }
 
-/** Whether several nodes use the store that the settings choose. */
-export function sharesStore({ store }: Pick<Settings, "store">): boolean {
-  return isPostgresUrl(store);
-}
-
 /** Whether the leader dispatches jobs, and not each worker takes its own. */
 export function isPushed(settings: Pick<Settings, "store" | "redis" | "dispatch">): boolean {
-  if (!sharesStore(settings)) return false;
+  if (!isPostgresUrl(settings.store)) return false;
   const { mode } = settings.dispatch;
   return mode === "push" || (mode === "auto" && settings.redis.url !== "");
 }

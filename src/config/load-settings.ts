@@ -42,7 +42,7 @@ export interface LoadOptions {
   /** `--config`. */
   readonly configFile?: string;
   /** Values of flags as they were typed, by the setting's path. */
-  readonly flags?: Readonly<Partial<Record<SettingPath, string | readonly string[]>>>;
+  readonly flags?: Readonly<Partial<Record<SettingPath, string | readonly string[] | undefined>>>;
   readonly hostname?: string;
 }
 
@@ -60,11 +60,11 @@ export function loadSettings(options: LoadOptions = {}): Loaded {
   const cwd = options.cwd ?? process.cwd();
   const environment = readEnvironment(options.environment ?? process.env, cwd);
   const file = readFile(options, cwd);
-  const flags = Object.entries(options.flags ?? {}).map(([path, value]): Found => ({
-    path,
-    value,
-    source: { from: "flag", flag: SETTING_BY_PATH.get(path)!.flag! },
-  }));
+  const flags = Object.entries(options.flags ?? {}).flatMap(([path, value]): Found[] =>
+    value === undefined
+      ? []
+      : [{ path, value, source: { from: "flag", flag: SETTING_BY_PATH.get(path)!.flag! } }],
+  );
 
   const mistakes = [...file.mistakes, ...environment.mistakes];
   const values = new Map<string, Value>();

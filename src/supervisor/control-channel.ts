@@ -99,23 +99,26 @@ export class ControlChannel {
   }
 
   /** The agent's calls are to be answered, here and by whichever node leads, for as long as this node lives. */
-  async #adopt(services: NodeServices): Promise<void> {
+  async #adopt({ access, identity }: NodeServices): Promise<void> {
     const { agentToken } = this.#o;
     if (agentToken === undefined || this.#retired) return;
     if (this.#adoptAt !== null && this.#clock.monotonic() < this.#adoptAt) return;
-    this.#adopting ??= this.#tryToAdopt(agentToken, services).finally(() => (this.#adopting = null));
-    await this.#adopting;
-  }
-
-  async #tryToAdopt(agentToken: string, { access, identity }: NodeServices): Promise<void> {
     const by = `node-controller:${identity.name}`;
-    const what = { name: `${identity.name}-worker`, permission: "operate", by } as const;
-    try {
-      await access?.tokens.adopt(agentToken, { ...what, expiresInMs: TOKEN_MS });
+    const what = {
+      name: `${identity.name}-worker`,
+      permission: "operate",
+      by,
+      expiresInMs: TOKEN_MS,
+    } as const;
+    const adopt = async (): Promise<void> => {
+      await access?.tokens.adopt(agentToken, what);
       this.#adoptAt = this.#clock.monotonic() + TOKEN_MS / 4;
-    } catch {
-      // The store cannot be written now, and is tried again.
-    }
+    };
+    // A store that cannot be written now is tried again.
+    this.#adopting ??= adopt()
+      .catch(() => {})
+      .finally(() => (this.#adopting = null));
+    await this.#adopting;
   }
 
   /** Nobody is left who could show it. If the store cannot be written now, it ends by itself. */

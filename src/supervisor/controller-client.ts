@@ -1,6 +1,7 @@
 /** The requests of a supervisor to its controller. Each has a deadline and is made once; without an answer it is null. */
 
-import { BatonClient, BatonClientError } from "../client/baton-client.ts";
+import { BatonClient, type BatonClientError } from "../client/baton-client.ts";
+import { answerOf } from "../client/client-error.ts";
 import type { AgentSnapshot, WaitingJob } from "../core/supervision.ts";
 import type { Clock } from "../platform/clock.ts";
 
@@ -94,14 +95,5 @@ export class ControllerClient {
       this.#current = { url, client: new BatonClient(options) };
     }
     return this.#current.client;
-  }
-}
-
-async function answerOf<Answer>(call: Promise<Answer>): Promise<Answer | null> {
-  try {
-    return await call;
-  } catch (error) {
-    if (error instanceof BatonClientError) return null;
-    throw error;
   }
 }

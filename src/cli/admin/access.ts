@@ -109,11 +109,7 @@ async function create(terminal: Terminal, options: CreateOptions): Promise<void>
 
 async function createAtNode(terminal: Terminal, { name, permission, expires, ...options }: CreateOptions) {
   await using client = await connect(terminal, options);
-  return await client.access.createToken({
-    name,
-    permission,
-    ...(expires !== undefined && { expires_in_ms: expires }),
-  });
+  return await client.access.createToken({ name, permission, expires_in_ms: expires });
 }
 
 /** Past all nodes: whoever may write into the store may do anything anyway. */
@@ -122,10 +118,7 @@ async function createInStore(terminal: Terminal, options: CreateOptions) {
     cwd: terminal.cwd,
     environment: terminal.environment,
     configFile: options.config,
-    flags: {
-      ...(options.store !== undefined && { store: options.store }),
-      ...(options.data !== undefined && { data: options.data }),
-    },
+    flags: { store: options.store, data: options.data },
   });
   if (settings.store === "memory")
     throw new CliFailure(EXIT.usage, "a store in memory belongs to its node; call the node, with --url");

@@ -14,23 +14,17 @@ import type { BatonClientError } from "../../client/client-error.ts";
 import { mayPass } from "../../client/streams/resumable-stream.ts";
 
 const SOURCES = ["journal", "jobs"] as const;
-type Source = (typeof SOURCES)[number];
-
 interface EventsOptions extends NodeOptions {
-  readonly only?: Source;
+  readonly only?: (typeof SOURCES)[number];
   readonly last?: number;
   readonly since?: string;
   readonly after?: string;
 }
 
-/** One line, whichever stream it comes from. */
+/** What is said of an event of either stream. */
 interface Told {
-  readonly source: Source;
-  readonly id: string | null;
   readonly at: string;
   readonly kind: string;
-  readonly node: string | null;
-  readonly [field: string]: unknown;
 }
 
 export function addEventsCommand(program: Command, terminal: Terminal): void {
@@ -70,7 +64,7 @@ async function events(terminal: Terminal, options: EventsOptions): Promise<void>
   await client.health();
   const over = new AbortController();
   const stream = { signal: over.signal, giveUpAfterMs: Infinity };
-  const show = (told: Told, text: string, style: Style | null): void =>
+  const show = (told: Told & Record<string, unknown>, text: string, style: Style | null): void =>
     print({ ...terminal, streaming: true }, options.output, told, () => line(terminal, told, text, style));
   const journal = async (): Promise<void> => {
     const from = { last: last ?? (since ? 0 : 10), since: since ?? null };
@@ -86,7 +80,7 @@ async function events(terminal: Terminal, options: EventsOptions): Promise<void>
         continue;
       }
       const { data, id, event: kind } = event;
-      const told = { source: "jobs", id, at: data.ts, kind, node: data.node_id ?? null, data } as const;
+      const told = { source: "jobs", id, at: data.ts, kind, node: data.node_id ?? null, data };
       show(told, dataText(data), STYLES[kind] ?? null);
     }
   };

@@ -184,15 +184,8 @@ export function nodeSections(terminal: Terminal, nodes: readonly NodeBody[]): re
   ];
 }
 
-interface Unreached {
-  /** The nodes that do not reach it for that reason. */
-  readonly from: readonly string[];
-  readonly to: string;
-  readonly reason: string | null;
-}
-
-/** Among living nodes: a dead node is not expected to be reached. */
-function unreached(nodes: readonly NodeBody[]): Unreached[] {
+/** Among living nodes, because a dead one is not expected to be reached: who does not reach whom, by the reason. */
+function unreached(nodes: readonly NodeBody[]) {
   const alive = nodes.filter((node) => node.alive);
   const names = new Set(alive.map(({ name }) => name));
   const pairs = alive.flatMap((from) =>

@@ -32,13 +32,11 @@ const HERE: ClockReading = { name: "this machine", offsetMs: 0, uncertainMs: 0 }
 
 /** Null without a sample. */
 export function readingOf(name: string, samples: readonly ClockSample[]): ClockReading | null {
-  let best: ClockReading | null = null;
-  for (const { sentAt, receivedAt, theirs } of samples) {
+  const readings = samples.map(({ sentAt, receivedAt, theirs }) => {
     const uncertainMs = Math.max(1, (receivedAt - sentAt) / 2);
-    if (best && best.uncertainMs <= uncertainMs) continue;
-    best = { name, offsetMs: theirs - (sentAt + receivedAt) / 2, uncertainMs };
-  }
-  return best;
+    return { name, offsetMs: theirs - (sentAt + receivedAt) / 2, uncertainMs };
+  });
+  return readings.toSorted((a, b) => a.uncertainMs - b.uncertainMs)[0] ?? null;
 }
 
 /** Who is off, compared with the middle of all; this machine is one of them, with no offset. */

@@ -28,14 +28,6 @@ export interface BulkOptions extends NodeOptions, ConfirmOptions {
   readonly dryRun?: boolean;
 }
 
-interface Totals {
-  matched: number;
-  changed: number;
-  skipped: number;
-  readonly examples: BulkPage["skipped"];
-  partial: boolean;
-}
-
 /** As many as a node changes in one go. */
 const PAGE = 500;
 const COUNT_PAGE = 1_000;
@@ -110,9 +102,10 @@ async function changed(
   client: BatonClient,
   { action, filters, reason }: BulkRequest,
   total: number | null,
-): Promise<Totals> {
+) {
   const bar = new ProgressBar(terminal, DOING[action][0]);
-  const totals: Totals = { matched: 0, changed: 0, skipped: 0, examples: [], partial: false };
+  const examples: BulkPage["skipped"] = [];
+  const totals = { matched: 0, changed: 0, skipped: 0, examples, partial: false };
   try {
     for (const filter of filters) {
       for await (const page of pages(client, { action, filter, limit: PAGE, reason })) {
@@ -120,7 +113,7 @@ async function changed(
         totals.changed += page.changed;
         totals.skipped += page.skipped_count;
         totals.partial ||= page.partial;
-        totals.examples.push(...page.skipped.slice(0, EXAMPLES_MAX - totals.examples.length));
+        examples.push(...page.skipped.slice(0, EXAMPLES_MAX - examples.length));
         bar.show(totals.matched, total === null ? null : Math.max(total, totals.matched));
       }
     }

@@ -119,7 +119,7 @@ interface LogsOptions extends NodeOptions {
   readonly after: number;
 }
 
-export function addJobLogsCommand(jobs: Command, terminal: Terminal): void {
+function addJobLogsCommand(jobs: Command, terminal: Terminal): void {
   withNodeOptions(jobs.command("logs"))
     .description("print what a job has logged")
     .argument("<job-id>", "", jobIdArgument)

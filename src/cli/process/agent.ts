@@ -56,10 +56,10 @@ async function runAgent(terminal: Terminal, options: AgentCommandOptions): Promi
     environment: terminal.environment,
     configFile: options.config,
     flags: {
-      ...(options.tasks && { tasks: options.tasks }),
-      ...(options.concurrency !== undefined && { "worker.concurrency": options.concurrency }),
-      ...(options.logLevel !== undefined && { "log.level": options.logLevel }),
-      ...(options.logFormat !== undefined && { "log.format": options.logFormat }),
+      tasks: options.tasks,
+      "worker.concurrency": options.concurrency,
+      "log.level": options.logLevel,
+      "log.format": options.logFormat,
     },
   });
   const { concurrency } = settings.worker;

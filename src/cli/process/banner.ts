@@ -25,8 +25,6 @@ export interface Started {
   readonly access: string | null;
   /** What must not be overlooked. */
   readonly warnings: readonly string[];
-  /** How the command line was called: `baton`, or `node bin/baton.mjs` in a checkout. */
-  readonly command: string;
 }
 
 const PROMISES: Readonly<Record<Guarantees["durability"], string>> = {
@@ -41,7 +39,7 @@ export function showBanner(terminal: Terminal, started: Started): void {
   if (!err.isTTY) {
     say(terminal, `baton is listening on ${started.url}`);
     if (started.access !== null) say(terminal, `access: ${started.access}`);
-    say(terminal, `try: ${submitCommand(started)}`);
+    say(terminal, `try: ${submitCommand(terminal, started)}`);
     return;
   }
   const { name, url, redis, etcd, peers, access } = started;
@@ -61,7 +59,7 @@ export function showBanner(terminal: Terminal, started: Started): void {
     ["tasks", tasksText(started)],
   ]);
   show([
-    ["try", submitCommand(started)],
+    ["try", submitCommand(terminal, started)],
     ["", curlCommand(started)],
     ["stop", "Ctrl-C finishes what runs; twice stops now"],
   ]);
@@ -87,11 +85,12 @@ function taskToTry({ tasks, gateway }: Started): string | null {
   return (tasks.find((task) => !task.hasSchema) ?? tasks[0])?.name ?? null;
 }
 
-function submitCommand(started: Started): string {
+function submitCommand(terminal: Terminal, started: Started): string {
+  const command = invocation(terminal);
   const task = taskToTry(started);
   // Only the default URL can be left out.
   const url = started.url === "http://127.0.0.1:8420" ? "" : ` --url ${started.url}`;
-  return task ? `${started.command} submit ${task} '{}' --wait${url}` : `${started.command} status${url}`;
+  return task ? `${command} submit ${task} '{}' --wait${url}` : `${command} status${url}`;
 }
 
 function curlCommand(started: Started): string {

@@ -14,7 +14,7 @@ import { maskedUrl } from "../../config/values/secret-url.ts";
 import type { DrainProgress } from "../../core/node.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Guarantees } from "../../store/store.ts";
-import { invocation, showBanner } from "./banner.ts";
+import { showBanner } from "./banner.ts";
 import { below } from "../terminal/help-layout.ts";
 import { drainText } from "../cluster/node-text.ts";
 import { choosePort, portInUse } from "./port.ts";
@@ -86,7 +86,6 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
     peers: fabricOf(settings) === "peers" ? peersText(settings) : null,
     warnings,
     access: accessText(settings, node.guarantees, node.services.access),
-    command: invocation(terminal),
   });
   trimMemoryWhenIdle(terminal.clock);
   // Timers and sockets that a task has left open must not keep a stopped node alive.

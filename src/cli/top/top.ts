@@ -3,7 +3,7 @@
 import type { ReadStream } from "node:tty";
 import type { Command } from "commander";
 import type { BatonClient } from "../../client/baton-client.ts";
-import { BatonClientError } from "../../client/client-error.ts";
+import { answerOf, BatonClientError } from "../../client/client-error.ts";
 import { connect, type NodeOptions, withNodeOptions } from "../node-options.ts";
 import { journalText } from "../../core/journal-text.ts";
 import { print, painted } from "../terminal/output.ts";
@@ -31,7 +31,7 @@ export function addTopCommand(program: Command, terminal: Terminal): void {
 async function top(terminal: Terminal, options: NodeOptions): Promise<void> {
   await using client = await connect(terminal, options, { discover: true });
   const input = terminal.input as unknown as ReadStream;
-  const asScreen = options.output === "table" && terminal.out.isTTY && input.isTTY && input.setRawMode;
+  const asScreen = options.output === "table" && terminal.out.isTTY && input.isTTY && "setRawMode" in input;
   if (asScreen) await new Top(terminal, client, input).run();
   else await lines(terminal, client, options);
 }
@@ -99,17 +99,15 @@ class Top {
     if (this.#over.signal.aborted) return;
     const { model, todo } = step(this.#model, event);
     this.#model = model;
-    if (model.message !== null) this.#quietSoon();
+    if (model.message !== null) {
+      this.#quieting();
+      this.#quieting = this.#terminal.clock.after(MESSAGE_MS, () => this.#tell({ kind: "quiet" }));
+    }
     if (todo === "quit") return this.#over.abort();
     if (todo === "suspend") return this.#session.suspend();
     if (todo === "redraw") this.#frame.forget();
     else if (todo !== null) void this.#act(todo);
     this.#drawing ??= this.#terminal.clock.after(GATHER_MS, () => this.#draw());
-  }
-
-  #quietSoon(): void {
-    this.#quieting();
-    this.#quieting = this.#terminal.clock.after(MESSAGE_MS, () => this.#tell({ kind: "quiet" }));
   }
 
   async #act(action: Action): Promise<void> {
@@ -179,14 +177,14 @@ async function stream(client: BatonClient, tell: Tell, signal?: AbortSignal): Pr
   }
 }
 
-/** The lists of the screen, asked for once a second. */
+/** The lists of the screen, asked for once a second. The stream reports failures; a list that could not be read stays as it was. */
 async function lists(client: BatonClient, clock: Clock, tell: Tell, signal: AbortSignal): Promise<void> {
   for (let first = true; !signal.aborted; first = false) {
     const [nodes, queues, jobs, journal] = await Promise.all([
-      quietly(client.cluster.nodes()),
-      quietly(client.queues()),
-      quietly(client.cluster.jobs({ status: "processing", limit: JOBS_MAX })),
-      first ? quietly(client.cluster.journal({ limit: EVENTS_MAX })) : null,
+      answerOf(client.cluster.nodes()),
+      answerOf(client.queues()),
+      answerOf(client.cluster.jobs({ status: "processing", limit: JOBS_MAX })),
+      first ? answerOf(client.cluster.journal({ limit: EVENTS_MAX })) : null,
     ]);
     if (signal.aborted) return;
     tell({
@@ -199,15 +197,5 @@ async function lists(client: BatonClient, clock: Clock, tell: Tell, signal: Abor
     });
     if (journal) tell({ kind: "journal", entries: journal.entries });
     await clock.sleep(LISTS_MS, signal);
-  }
-}
-
-/** The stream reports failures; a list that could not be read stays as it was. */
-async function quietly<T>(call: Promise<T>): Promise<T | null> {
-  try {
-    return await call;
-  } catch (error) {
-    if (error instanceof BatonClientError) return null;
-    throw error;
   }
 }

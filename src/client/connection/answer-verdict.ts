@@ -7,7 +7,7 @@
  *   pause   the whole cluster is overloaded; calling the next node at once would make it worse
  */
 
-import { BatonClientError, type Refusal } from "../client-error.ts";
+import { BatonClientError, jsonOf, type Refusal } from "../client-error.ts";
 import type { Answer, Call } from "./connection.ts";
 
 export interface Verdict {
@@ -47,14 +47,15 @@ const PASSES: ReadonlySet<unknown> = new Set([
 /** Two nodes disagree on who is who; a third one does not help. */
 const LOOP = 508;
 
-export function judgeAnswer({ status, body, retryAfterMs }: Answer): Verdict {
+export function judgeAnswer(answer: Answer): Verdict {
+  const { status, retryAfterMs } = answer;
   const afterMs = retryAfterMs ?? 0;
-  if (status === 409) return judgeConflict(refusalIn(body));
-  if (status === 421) return { ...NEXT, hints: texts(refusalIn(body).gateways) };
+  if (status === 409) return judgeConflict(refusalIn(answer));
+  if (status === 421) return { ...NEXT, hints: texts(refusalIn(answer).gateways) };
   if (status === 408) return { ...NEXT, passes: true };
   if (status === 429) return { ...NEXT, do: "pause", passes: true, afterMs };
   if (status < 500 || status === LOOP) return TAKE;
-  const { error, outcome } = refusalIn(body);
+  const { error, outcome } = refusalIn(answer);
   const maybeDone = outcome === "unknown" || !NOTHING_DONE.has(error);
   return { ...NEXT, maybeDone, passes: PASSES.has(error), afterMs };
 }
@@ -74,12 +75,8 @@ function judgeConflict({ error, leader_url: leader }: Refusal): Verdict {
   return { ...NEXT, passes: true, hints: texts([leader]), standby: true };
 }
 
-function refusalIn(body: string): Refusal {
-  try {
-    return (JSON.parse(body) as Refusal | null) ?? {};
-  } catch {
-    return {}; // of something between us and the node
-  }
+function refusalIn(answer: Answer): Refusal {
+  return jsonOf(answer) ?? {};
 }
 
 function texts(value: unknown): string[] {

@@ -12,22 +12,16 @@ import { type Advice, adviceText, type Found, type SourceContent, whyUnreadable 
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-interface Variable {
-  readonly path: string;
-  /** Whether it names a file that has the value, and whether one that everybody can read will do. */
-  readonly file: boolean;
-  readonly ownerOnly?: boolean;
-}
+/** `file`: it names a file that has the value. */
+type Variable = readonly [name: string, { readonly row: Setting; readonly file: boolean }];
 
-const VARIABLES: ReadonlyMap<string, Variable> = new Map(
-  SETTINGS.flatMap((row) => {
-    const names = [environmentName(row.path), ...(row.variable ? [row.variable] : [])];
-    return names.flatMap((name): [string, Variable][] => {
-      const { path, ownerOnly } = row;
-      const own: [string, Variable] = [name, { path, file: false }];
-      return mayBeFile(row) ? [own, [`${name}_FILE`, { path, file: true, ownerOnly }]] : [own];
-    });
-  }),
+const VARIABLES = new Map(
+  SETTINGS.flatMap((row) =>
+    [environmentName(row.path), ...(row.variable ? [row.variable] : [])].flatMap((name): Variable[] => [
+      [name, { row, file: false }],
+      ...(mayBeFile(row) ? [[`${name}_FILE`, { row, file: true }] satisfies Variable] : []),
+    ]),
+  ),
 );
 const VARIABLE_BY_SINGLE = new Map(
   [...VARIABLES.keys()]
@@ -52,19 +46,19 @@ export function readEnvironment(environment: Environment, cwd: string): SourceCo
     if (!variable.startsWith("BATON_") || value === undefined || value === "") continue;
     const meant = VARIABLES.get(variable);
     if (meant) {
-      const other = saidBy.get(meant.path);
-      saidBy.set(meant.path, variable);
+      const other = saidBy.get(meant.row.path);
+      saidBy.set(meant.row.path, variable);
       if (other !== undefined) {
-        mistakes.push(`${other} and ${variable} both set ${meant.path}; set one of them`);
+        mistakes.push(`${other} and ${variable} both set ${meant.row.path}; set one of them`);
         continue;
       }
       const content = meant.file
-        ? readSecretFile(variable, resolve(cwd, value), meant.ownerOnly)
+        ? readSecretFile(variable, resolve(cwd, value), meant.row.ownerOnly)
         : { text: value };
       if ("mistake" in content) mistakes.push(content.mistake);
       else {
         if (content.warning) warnings.push(content.warning);
-        found.push({ path: meant.path, value: content.text, source: { from: "environment", variable } });
+        found.push({ path: meant.row.path, value: content.text, source: { from: "environment", variable } });
       }
     } else if (variable.includes("__")) {
       // Two underscores are ours alone, so this was meant as a setting.

@@ -38,7 +38,6 @@ function banner(started: Partial<Started>, isTTY: boolean): string {
     peers: null,
     access: null,
     warnings: [],
-    command: "baton",
     ...started,
   });
   return text;
