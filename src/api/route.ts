@@ -6,7 +6,7 @@
 import { clusterForming } from "../controller/term-guard.ts";
 import { BatonError } from "../core/errors.ts";
 import { parseJobId, type NodeName } from "../core/ids.ts";
-import { acceptsWork, hasRole, type NodeInfo } from "../core/node.ts";
+import { acceptsWork, hasRole } from "../core/node.ts";
 import { roleOf } from "../core/leadership/role.ts";
 import { decide, type Decision, type Refusal, type Target, type View } from "../core/route.ts";
 import type { Inbound } from "../transport/hop-headers.ts";
@@ -20,8 +20,8 @@ export class RequestRouter {
 
   constructor(services: NodeServices) {
     this.#services = services;
-    this.#fromOutside = new LiveView(services, false);
-    this.#fromPeers = new LiveView(services, true);
+    this.#fromOutside = liveView(services, false);
+    this.#fromPeers = liveView(services, true);
   }
 
   /** Throws when requests of this kind are not served here, wherever they belong. What a node forwards was admitted there. */
@@ -142,38 +142,28 @@ export function ownerUnreachable(
 }
 
 /** Reads the services when it is read, so that a request pays only for what its decision needs. */
-class LiveView implements View {
-  readonly self: NodeName;
-  readonly sharedStore: boolean;
-  readonly forwarded: boolean;
-  readonly #services: NodeServices;
-
-  constructor(services: NodeServices, forwarded: boolean) {
-    this.#services = services;
-    this.self = services.identity.name;
-    this.sharedStore = services.guarantees.shared;
-    this.forwarded = forwarded;
-  }
-
-  get draining(): boolean {
-    return this.#services.health.draining;
-  }
-
-  get leading(): boolean {
-    return this.#services.leadership.held() !== null;
-  }
-
-  get leader(): NodeName | null {
-    return this.#services.leadership.current()?.leader ?? null;
-  }
-
-  get nodes(): readonly NodeInfo[] {
-    return this.#services.membership.nodes();
-  }
-
-  /** The members are agreed under a leader; without one, or before the cluster has formed, a node may be missing. */
-  get settled(): boolean {
-    const { health, peers } = this.#services;
-    return this.leader !== null && health.forming === null && peers?.agreed() !== false;
-  }
+function liveView(services: NodeServices, forwarded: boolean): View {
+  const { identity, guarantees } = services;
+  return {
+    self: identity.name,
+    sharedStore: guarantees.shared,
+    forwarded,
+    get draining() {
+      return services.health.draining;
+    },
+    get leading() {
+      return services.leadership.held() !== null;
+    },
+    get leader() {
+      return services.leadership.current()?.leader ?? null;
+    },
+    get nodes() {
+      return services.membership.nodes();
+    },
+    /** The members are agreed under a leader; without one, or before the cluster has formed, a node may be missing. */
+    get settled() {
+      const { health, peers } = services;
+      return this.leader !== null && health.forming === null && peers?.agreed() !== false;
+    },
+  };
 }

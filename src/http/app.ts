@@ -12,7 +12,6 @@ import { readJson } from "../api/schema/json-body.ts";
 import type { PeerRequestHandler } from "../api/peer-request-handler.ts";
 import { problemOf } from "../api/problem.ts";
 import { OPERATIONS } from "../api/operation-table.ts";
-import { isLoopback, LOOPBACK } from "../core/access/permissions.ts";
 import { BatonError, ERRORS, nearest, type ErrorCode } from "../core/errors.ts";
 import { traceFields } from "../core/trace.ts";
 import type { Log } from "../platform/log.ts";
@@ -44,8 +43,7 @@ export interface AppOptions {
   readonly basePath?: string;
   /** None unless told otherwise. */
   readonly dashboard?: DashboardOptions;
-  /** Who may come in; left out by stand-ins only, and then nobody but the own machine. */
-  readonly access?: AccessCheck;
+  readonly access: AccessCheck;
   /** Requests in a second of each caller; 0 for as many as they like. */
   readonly rateLimit?: number;
   /** Proxies whose word on the caller's address is believed. */
@@ -118,8 +116,7 @@ export async function buildApp(
   const living = (): number => services.membership.nodes().filter(({ alive }) => alive).length;
   const limits = new RateLimits(options.rateLimit ?? 0, living);
   const audit = new AuditTrail(platform, services.journal);
-  const access = options.access ?? loopbackOnly(isLoopback(options.host));
-  const authentication = new AuthenticationHook(access, limits, audit);
+  const authentication = new AuthenticationHook(options.access, limits, audit);
   app.addHook("onRoute", authentication.onRoute);
   app.addHook("onClose", () => audit.flush());
   const guard = new OriginGuard(options.host, services.identity.name);
@@ -189,18 +186,6 @@ function requestIds(incarnation: string): (request: { headers: NodeJS.Dict<strin
     const given = request.headers["x-request-id"];
     if (typeof given === "string" && REQUEST_ID.test(given)) return given;
     return `${prefix}-${(++count).toString(36)}`;
-  };
-}
-
-/** Without access, as tests build it: the own machine, and else nobody. */
-function loopbackOnly(loopback: boolean): AccessCheck {
-  return {
-    open: loopback,
-    anybody: LOOPBACK,
-    stale: false,
-    identify: () => null,
-    identifyAgain: async () => null,
-    knows: () => false,
   };
 }
 

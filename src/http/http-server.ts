@@ -8,30 +8,26 @@ import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Access } from "../access/access.ts";
 import { buildApp, type AppOptions } from "./app.ts";
+import type { AccessCheck } from "./authenticate.ts";
 import { bracketed } from "./origin-guard.ts";
 
-export interface HttpServerOptions extends Omit<AppOptions, "host" | "bodyLimitBytes" | "access"> {
-  /** Loopback unless another is given: every program that can reach the port can run jobs. */
-  readonly host?: string;
+export interface HttpServerOptions extends AppOptions {
   /** 0 for a free one. */
   readonly port: number;
-  readonly bodyLimitBytes?: number;
   /** Begins and ends with the listener, which alone uses it. */
-  readonly access?: Access;
+  readonly access: AccessCheck & Pick<Access, "start" | "stop">;
   /** Called before it listens, for what else is spoken on the same port; what it gives back ends that. */
   readonly attach?: (server: Server) => () => Promise<void>;
   /** How long requests that are being served may take after `stop`. */
   readonly stopMsMax?: number;
 }
 
-const BODY_LIMIT_BYTES = 1_048_576;
 /** A request is a few store calls; one that needs longer than this hangs. */
 const STOP_MS_MAX = 5_000;
 
 export class HttpServer extends Lifecycle {
   readonly #platform: Pick<Platform, "clock" | "log">;
   readonly #options: HttpServerOptions;
-  readonly #host: string;
   readonly #sockets = new Set<Socket>();
   #app: FastifyInstance | null = null;
   #url: string | null = null;
@@ -41,7 +37,6 @@ export class HttpServer extends Lifecycle {
     super();
     this.#platform = platform;
     this.#options = options;
-    this.#host = options.host ?? "127.0.0.1";
   }
 
   /** Where to reach it from this machine. */
@@ -61,23 +56,23 @@ export class HttpServer extends Lifecycle {
   }
 
   protected override async onStart(): Promise<void> {
-    const { port, bodyLimitBytes = BODY_LIMIT_BYTES, attach, ...rest } = this.#options;
-    const app = await buildApp(this.#platform, { ...rest, host: this.#host, bodyLimitBytes });
-    await rest.access?.start();
+    const { host, port, attach, access } = this.#options;
+    const app = await buildApp(this.#platform, this.#options);
+    await access.start();
     this.#detach = attach?.(app.server) ?? null;
     app.server.on("connection", (socket: Socket) => {
       this.#sockets.add(socket);
       socket.once("close", () => this.#sockets.delete(socket));
     });
     try {
-      await app.listen({ host: this.#host, port });
+      await app.listen({ host, port });
     } catch (error) {
       await app.close();
-      await rest.access?.stop();
-      throw cannotListen(error as NodeJS.ErrnoException, this.#host, port);
+      await access.stop();
+      throw cannotListen(error as NodeJS.ErrnoException, host, port);
     }
     this.#app = app;
-    this.#url = `http://${reachable(this.#host)}:${(app.server.address() as AddressInfo).port}`;
+    this.#url = `http://${reachable(host)}:${(app.server.address() as AddressInfo).port}`;
   }
 
   /** Ends event streams and idle sockets at once, lets requests finish, and cuts what is left after a while. */
@@ -96,7 +91,7 @@ export class HttpServer extends Lifecycle {
     this.#detach = null;
     await app.close();
     callOff();
-    await this.#options.access?.stop();
+    await this.#options.access.stop();
   }
 }
 

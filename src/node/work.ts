@@ -14,7 +14,7 @@ import { isPushed } from "../config/fabric.ts";
 import { Controller } from "../controller/controller.ts";
 import { EventFeed } from "../controller/events/event-feed.ts";
 import { channelEventWire } from "../controller/events/event-wire.ts";
-import { JobEventEmitter } from "../controller/events/job-event-emitter.ts";
+import { jobEventEmitter } from "../controller/events/job-event-emitter.ts";
 import { TermGuard } from "../controller/term-guard.ts";
 import { retryPolicyOf } from "../core/jobs/retry.ts";
 import { roleOf } from "../core/leadership/role.ts";
@@ -61,7 +61,7 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
       leader: leadership.current()?.leader ?? null,
     }),
   });
-  const news = new JobEventEmitter(p, { feed, followers });
+  const news = jobEventEmitter(p, feed, followers);
   // Where each node has its own jobs, no other node could take them.
   const hasListeners = (): boolean =>
     shared && (isPushed(settings) || membership.nodes().some((node) => hearsOfWork(node, identity)));

@@ -70,22 +70,16 @@ const APPEND = sql(
   "journal-append",
   "INSERT INTO baton.journal (at, kind, node, actor, subject, detail) VALUES ({now} - $2::bigint, $3, $4, $5, $6, $7)",
 );
-const COLUMNS = "n, at, kind, node, actor, subject, detail";
-const NEWEST = "ORDER BY n DESC LIMIT $2";
-const LIST = sql("journal-list", `SELECT ${COLUMNS} FROM baton.journal WHERE n < $1::bigint ${NEWEST}`);
+const newest = (name: string, condition = "") =>
+  sql(
+    name,
+    `SELECT n, at, kind, node, actor, subject, detail FROM baton.journal WHERE n < $1::bigint ${condition} ORDER BY n DESC LIMIT $2`,
+  );
+const LIST = newest("journal-list");
 /** One query for each kind, by its index: a rare kind is not searched among all entries. */
-const OF_KIND = sql(
-  "journal-of-kind",
-  `SELECT ${COLUMNS} FROM baton.journal WHERE n < $1::bigint AND kind = $3 ${NEWEST}`,
-);
-const ABOUT = sql(
-  "journal-about",
-  `SELECT ${COLUMNS} FROM baton.journal WHERE n < $1::bigint AND subject = $3 ${NEWEST}`,
-);
-const ABOUT_OF_KIND = sql(
-  "journal-about-of-kind",
-  `SELECT ${COLUMNS} FROM baton.journal WHERE n < $1::bigint AND subject = $3 AND kind = $4 ${NEWEST}`,
-);
+const OF_KIND = newest("journal-of-kind", "AND kind = $3");
+const ABOUT = newest("journal-about", "AND subject = $3");
+const ABOUT_OF_KIND = newest("journal-about-of-kind", "AND subject = $3 AND kind = $4");
 const PURGE = sql(
   "journal-purge",
   `DELETE FROM baton.journal WHERE n IN (
@@ -118,8 +112,8 @@ function* list({ kinds, subject, before, limit }: JournalQuery): Script<readonly
         }))
       : [{ sql: subject === undefined ? LIST : ABOUT, values: [end, limit, ...about] }];
   const rows = ((yield steps) as readonly (readonly Row[])[]).flat();
-  const newest = rows.sort((a, b) => b.n - a.n).slice(0, limit);
-  return newest.map(({ n, detail, ...rest }) => ({
+  const page = rows.sort((a, b) => b.n - a.n).slice(0, limit);
+  return page.map(({ n, detail, ...rest }) => ({
     ...rest,
     id: String(n),
     detail: JSON.parse(detail) as JournalEntry["detail"],

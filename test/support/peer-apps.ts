@@ -34,7 +34,7 @@ import { seededRandom } from "./seeded-random.ts";
 import { MeshTransport } from "../../src/transport/mesh/mesh-transport.ts";
 import { MemoryNetwork } from "./memory-network.ts";
 import type { PeerHandler, PeerRequest, Transport } from "../../src/transport/transport.ts";
-import { FakeNode, keptLog } from "../unit/http/fake-node.ts";
+import { FakeNode, keptLog, loopbackOnly } from "../unit/http/fake-node.ts";
 import { SECRET } from "./mesh-world.ts";
 
 export interface PeerApp {
@@ -170,7 +170,7 @@ export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
       "/peer/placement": rounds.handle,
       "/peer/retractions": retractions.handle,
     };
-    const limits = { host: "127.0.0.1", bodyLimitBytes: 1_048_576 };
+    const limits = { host: "127.0.0.1", bodyLimitBytes: 1_048_576, access: loopbackOnly() };
     const executor = new OperationExecutor(services, { services, inFlight });
     const requests = new PeerRequestHandler({ clock, log }, { executor, mounts });
     const app = await buildApp({ clock, log }, { executor, ...limits, peers: requests });

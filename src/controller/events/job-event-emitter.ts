@@ -11,55 +11,39 @@ import type { ClaimedJob, NewJob, Submitted } from "../../store/store.ts";
 import type { EventFeed } from "./event-feed.ts";
 import type { EventName } from "./event-log.ts";
 
-export interface JobEventEmitterOptions {
-  readonly feed: EventFeed;
-  readonly followers: Pick<Followers, "changed">;
-}
+export type JobEventEmitter = ReturnType<typeof jobEventEmitter>;
 
-export class JobEventEmitter {
-  readonly #platform: Pick<Platform, "identity">;
-  readonly #o: JobEventEmitterOptions;
+export function jobEventEmitter(
+  { identity }: Pick<Platform, "identity">,
+  feed: EventFeed,
+  followers: Pick<Followers, "changed">,
+) {
+  return {
+    submitted(
+      jobs: readonly Pick<NewJob, "task" | "queue">[],
+      answers: readonly Pick<Submitted, "id" | "status">[],
+    ): void {
+      if (!feed.wanted) return;
+      answers.forEach(({ id, status }, at) => {
+        const { task, queue } = jobs[at]!;
+        feed.emit("job.submitted", { job_id: id, task, queue, status });
+      });
+    },
 
-  constructor(platform: Pick<Platform, "identity">, options: JobEventEmitterOptions) {
-    this.#platform = platform;
-    this.#o = options;
-  }
+    /** By a schedule. */
+    fired({ id, task, queue }: Pick<NewJob, "id" | "task" | "queue">): void {
+      if (feed.wanted) feed.emit("job.submitted", { job_id: id, task, queue, status: "queued" });
+    },
 
-  submitted(
-    jobs: readonly Pick<NewJob, "task" | "queue">[],
-    answers: readonly Pick<Submitted, "id" | "status">[],
-  ): void {
-    const { feed } = this.#o;
-    if (!feed.wanted) return;
-    answers.forEach(({ id, status }, at) => {
-      const { task, queue } = jobs[at]!;
-      feed.emit("job.submitted", { job_id: id, task, queue, status });
-    });
-  }
-
-  /** By a schedule. */
-  fired({ id, task, queue }: Pick<NewJob, "id" | "task" | "queue">): void {
-    const { feed } = this.#o;
-    if (feed.wanted) feed.emit("job.submitted", { job_id: id, task, queue, status: "queued" });
-  }
-
-  /** Null: only its logs or its progress. */
-  changed(id: JobId, status: JobStatus | null, job?: ClaimedJob): void {
-    const { feed, followers } = this.#o;
-    followers.changed(id);
-    if (!feed.wanted) return;
-    const data = {
-      job_id: id,
-      ...(status !== null && { status }),
-      ...(job && {
-        job_epoch: job.jobEpoch,
-        task: job.task,
-        queue: job.queue,
-        worker: this.#platform.identity.name,
-      }),
-    };
-    feed.emit(nameOf(status), data);
-  }
+    /** Null: only its logs or its progress. */
+    changed(id: JobId, status: JobStatus | null, job?: ClaimedJob): void {
+      followers.changed(id);
+      if (!feed.wanted) return;
+      const { jobEpoch: job_epoch, task, queue } = job ?? {};
+      const run = job && { job_epoch, task, queue, worker: identity.name };
+      feed.emit(nameOf(status), { job_id: id, ...(status !== null && { status }), ...run });
+    },
+  };
 }
 
 function nameOf(status: JobStatus | null): EventName {

@@ -9,6 +9,7 @@
 import { within } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
+import { zeros } from "../metrics/instruments.ts";
 import { JOURNAL_KINDS } from "../../store/journal.ts";
 import type { JournalEntry, JournalKind, JournalQuery, JournalStore, NewEntry } from "../../store/journal.ts";
 
@@ -48,10 +49,7 @@ export class Journal extends Lifecycle {
   #callOff: (() => void) | null = null;
   #failing = false;
   #dropped = 0;
-  readonly #counts = Object.fromEntries(JOURNAL_KINDS.map((kind) => [kind, 0])) as Record<
-    JournalKind,
-    number
-  >;
+  readonly #counts = zeros(JOURNAL_KINDS);
 
   constructor(
     platform: Pick<Platform, "clock" | "log" | "identity">,

@@ -85,6 +85,10 @@ export function byLabel(label: string, numbers: Readonly<Record<string, number>>
   return Object.entries(numbers).map(([value, number]) => [{ [label]: value }, number]);
 }
 
+export function zeros<Name extends string>(names: readonly Name[]): Record<Name, number> {
+  return Object.fromEntries(names.map((name) => [name, 0])) as Record<Name, number>;
+}
+
 function valuesOf(read: ReturnType<Read>): Sample[] {
   if (typeof read === "number") return [{ labels: {}, value: read }];
   return Array.from(read ?? [], ([labels, value]) => ({ labels, value }));

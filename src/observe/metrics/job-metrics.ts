@@ -7,7 +7,7 @@ import { hasCode } from "../../core/errors.ts";
 import type { RunEnd, WorkerSink } from "../../jobs/run/worker-monitor.ts";
 import type { ClaimedJob, NewJob, Recovered } from "../../store/store.ts";
 import type { AgentSink } from "../../controller/controller.ts";
-import { byLabel, FastHistogram, type Instruments, type Labels, type Reading } from "./instruments.ts";
+import { byLabel, FastHistogram, type Instruments, type Labels, type Reading, zeros } from "./instruments.ts";
 
 /** Seconds. From a lone short job to those that run through the night. */
 const RUN_BOUNDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800];
@@ -19,7 +19,7 @@ const ENDS: readonly RunEnd[] = ["completed", "retry", "failed", "cancelled", "i
 class KindCounts {
   submitted = 0;
   started = 0;
-  readonly ends = Object.fromEntries(ENDS.map((how) => [how, 0])) as Record<RunEnd, number>;
+  readonly ends = zeros(ENDS);
   readonly run = new FastHistogram(RUN_BOUNDS);
   readonly wait = new FastHistogram(WAIT_BOUNDS);
 }

@@ -3,10 +3,10 @@
 import type { Leadership } from "../../leadership/coordination.ts";
 import { staleWriter, type Refusal, type StaleWriter } from "../../core/leadership/refused-write.ts";
 import { LEADER_ROLES, TERM_ENDS, type LeaderRole, type TermChange } from "../../core/leadership/term.ts";
-import { byLabel, type Instruments, type Reading } from "./instruments.ts";
+import { byLabel, type Instruments, type Reading, zeros } from "./instruments.ts";
 
 export class LeaderMetrics {
-  readonly #started = Object.fromEntries(LEADER_ROLES.map((role) => [role, 0])) as Record<LeaderRole, number>;
+  readonly #started = zeros(LEADER_ROLES);
   readonly #ended = new Map<string, { readonly labels: { role: string; reason: string }; count: number }>();
   readonly #refused: Record<StaleWriter, number> = { run: 0, lease: 0, owner: 0, leader: 0 };
 

@@ -4,10 +4,11 @@
  */
 
 import { rounded } from "../../core/format-figures.ts";
-import { FINAL_STATUSES, type JobStatus } from "../../core/jobs/job.ts";
+import { FINAL_STATUSES, JOB_STATUSES, type JobStatus } from "../../core/jobs/job.ts";
 import type { NodeInfo } from "../../core/node.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { Store } from "../../store/store.ts";
+import { zeros } from "./instruments.ts";
 import type { Duty } from "../../core/leadership/term.ts";
 
 export interface ClusterSample {
@@ -75,9 +76,9 @@ export async function readSamples(store: Pick<Store, "samples">, limit: number):
 export function total(
   parts: readonly { readonly counts: Readonly<Record<JobStatus, number>> }[],
 ): Record<JobStatus, number> {
-  const sum = { scheduled: 0, queued: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 };
+  const sum = zeros(JOB_STATUSES);
   for (const { counts } of parts) {
-    for (const status of Object.keys(sum) as JobStatus[]) sum[status] += counts[status];
+    for (const status of JOB_STATUSES) sum[status] += counts[status];
   }
   return sum;
 }

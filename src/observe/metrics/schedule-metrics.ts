@@ -3,18 +3,14 @@
 import type { ScheduleSink } from "../../jobs/schedules/schedule-duty.ts";
 import type { FireVerdict } from "../../store/store.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { byLabel, FastHistogram, type Instruments } from "./instruments.ts";
+import { byLabel, FastHistogram, type Instruments, zeros } from "./instruments.ts";
 
 const LATE_BOUNDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
+const FIRES = ["fired", "skipped", "already", "changed", "failed"] as const;
+
 export class ScheduleMetrics implements ScheduleSink {
-  readonly #fires: Record<FireVerdict | "failed", number> = {
-    fired: 0,
-    skipped: 0,
-    already: 0,
-    changed: 0,
-    failed: 0,
-  };
+  readonly #fires: Record<FireVerdict | "failed", number> = zeros(FIRES);
   readonly #late = new FastHistogram(LATE_BOUNDS);
   #known = 0;
   #nextAt: number | null = null;

@@ -21,6 +21,7 @@ import { jobId } from "../../../src/core/ids.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
 import { isFinal } from "../../../src/core/jobs/job.ts";
 import type { Job, JobStatus } from "../../../src/core/jobs/job.ts";
+import { isLoopback, LOOPBACK } from "../../../src/core/access/permissions.ts";
 import { countNodes, NODE_ROLES } from "../../../src/core/node.ts";
 import type { NodeInfo, NodeRole } from "../../../src/core/node.ts";
 import type { Schedule } from "../../../src/core/schedules/schedule.ts";
@@ -579,6 +580,20 @@ export function keptLog(): Log & { readonly lines: KeptLine[] } {
   return { lines, debug() {}, info() {}, warn: keep, error: keep };
 }
 
+/** Nobody is asked for credentials on loopback; elsewhere nobody is known. */
+export function loopbackOnly(host = "127.0.0.1") {
+  return {
+    open: isLoopback(host),
+    anybody: LOOPBACK,
+    stale: false,
+    identify: () => null,
+    identifyAgain: async () => null,
+    knows: () => false,
+    start: async () => {},
+    stop: async () => {},
+  };
+}
+
 /** The HTTP server of a node, without its listener. */
 export function appOf(
   services: NodeServices,
@@ -590,6 +605,7 @@ export function appOf(
       executor: new OperationExecutor(services, { services }),
       host: "127.0.0.1",
       bodyLimitBytes: 1_048_576,
+      access: loopbackOnly(options.host),
       ...options,
     },
   );
@@ -602,7 +618,17 @@ export function serverOf(
   { clock = services.clock, log = keptLog() }: Partial<Pick<Platform, "clock" | "log">> = {},
 ): HttpServer {
   const executor = new OperationExecutor(services, { services });
-  return new HttpServer({ clock, log }, { executor, port: 0, ...options });
+  return new HttpServer(
+    { clock, log },
+    {
+      executor,
+      host: "127.0.0.1",
+      port: 0,
+      bodyLimitBytes: 1_048_576,
+      access: loopbackOnly(options.host),
+      ...options,
+    },
+  );
 }
 
 export const NO_LOOK: StoreSnapshot = {

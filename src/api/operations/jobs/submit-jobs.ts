@@ -7,7 +7,7 @@ import type { Submitted } from "../../../store/store.ts";
 import { IdempotencyKey, Name, OPTIONAL_JOB_SCHEMAS } from "../../bodies/fields.ts";
 import { Status } from "../../bodies/job-body.ts";
 import { answer, operation } from "../../operation.ts";
-import { fromWire } from "../../schema/to-wire.ts";
+import { fromWire, toWire } from "../../schema/to-wire.ts";
 import { traceIn, type Inbound } from "../../../transport/hop-headers.ts";
 import type { NodeServices } from "../../node-services.ts";
 import type { SubmitRequest } from "../../../jobs/submit/submitter.ts";
@@ -21,6 +21,7 @@ const JOBS_MAX = 10_000;
 
 export const SubmittedBody = z.object({ job_id: z.string(), status: Status });
 export type SubmittedBody = z.output<typeof SubmittedBody>;
+const submittedBody = toWire(SubmittedBody, { job_id: "id" });
 
 export const submitJobs = operation("POST /jobs", {
   summary: "Submit one job, or an array of jobs of which all or none are taken",
@@ -46,15 +47,11 @@ export const submitJobs = operation("POST /jobs", {
       if (header !== undefined) throw keyForMany();
       const jobs = body.map((job, index) => request(job, index));
       const submitted = await store(services, jobs, inbound, trace);
-      return answer(
-        200,
-        submitted.map(({ id, status }) => ({ job_id: id, status })),
-      );
+      return answer(200, submitted.map(submittedBody));
     }
     const one = request(header === undefined ? body : withKey(body, header), null);
     const submitted = await store(services, [one], inbound, trace);
-    const { id, status } = submitted[0]!;
-    return answer(200, { job_id: id, status });
+    return answer(200, submittedBody(submitted[0]!));
   },
 });
 
