@@ -7,23 +7,6 @@ import { HeldRuns } from "../../../support/node-worker.ts";
 import { dispatching, CountedRuns, DispatchWorld, HEARTBEAT_MS, LEADER } from "./world.ts";
 
 describe("a leader that dispatches", () => {
-  it("brings a flood to two workers, and each job runs once", async (t) => {
-    const world = await DispatchWorld.open(t);
-    const runs = new CountedRuns(world);
-    const shares = [new CountedRuns(world, runs), new CountedRuns(world, runs)];
-    await world.lead();
-    const owner = await world.owner();
-    for (const [i, { quick }] of shares.entries())
-      await world.node(`worker-${i}`, { tasks: { work: quick }, receiptMs: 60_000 });
-    const ids = await world.submit(1_000);
-    await world.until(ids, "completed");
-    runs.assertOnce(ids);
-    // How even the shares are depends on who asks first; that one worker gets all of a flood would be a mistake.
-    for (const { order } of shares) assert.ok(order.length > 0, "a worker got nothing of 1000");
-    assert.equal(owner.written, 1_000);
-    assert.equal((await world.job(ids[0]!)).attempts, 1);
-  });
-
   it("starts a job that comes to an idle cluster at once", async (t) => {
     const { world, runs } = await dispatching(t);
     await world.node("worker", { tasks: { work: runs.quick } });

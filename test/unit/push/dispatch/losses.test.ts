@@ -22,18 +22,6 @@ describe("a dispatch that goes astray", () => {
     });
   }
 
-  it("is made again by the next leader when the last one died between mark and message", async (t) => {
-    const { world, runs, leader: dying } = await dispatching(t);
-    await world.node("worker", { tasks: { work: runs.quick } });
-    dying.channels.fate = () => "drop";
-    const ids = await world.submit(5);
-    await world.eventually("they are marked", () => world.outstanding().size > 0);
-    await dying.end();
-    await world.lead();
-    await world.until(ids, "completed");
-    runs.assertOnce(ids);
-  });
-
   it("starts one run when it is delivered twice, to two nodes", async (t) => {
     const { world, runs, leader } = await dispatching(t);
     const twice = new Map<string, readonly Message[]>();
@@ -93,25 +81,6 @@ describe("a dispatch that goes astray", () => {
 });
 
 describe("a worker that is drained", () => {
-  it("sends back what it has in hand, and burns no attempt", async (t) => {
-    const held = new HeldRuns();
-    const { world, runs } = await dispatching(t, { timeoutMs: 60_000 }); // so long that only being sent back helps
-    const leaving = await world.node("leaving", {
-      tasks: { work: held.polite },
-      settings: { concurrency: 3 },
-    });
-    const ids = await world.submit(10);
-    await world.eventually("three run", () => held.started.length === 3);
-    await world.node("staying", { tasks: { work: runs.quick } });
-    await world.during(leaving.worker.drain({ timeoutMs: 0, cleanupMs: 0 }));
-    await world.until(ids, "completed");
-    for (const id of ids) {
-      const job = await world.job(id);
-      assert.deepEqual([job.failures, job.crashes], [0, 0]);
-    }
-    assert.equal(runs.order.length, 10);
-  });
-
   it("gives a message that it does not claim to another", async (t) => {
     const { world, runs } = await dispatching(t, { timeoutMs: 60_000 });
     const stuck = await world.node("stuck", { tasks: { work: runs.quick } });
