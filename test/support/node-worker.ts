@@ -301,3 +301,15 @@ export async function heldWorld(
   const held = new HeldRuns();
   return { held, world: await WorkerWorld.open(t, { tasks: [[task, held[how]], ...tasks], ...options }) };
 }
+
+/** One run of this handler, to its end, in a world that knows only the task `work`. */
+export async function ran(
+  t: TestContext,
+  run: Handler,
+  status: JobStatus = "completed",
+  { submitted = {}, ...options }: Partial<WorkerWorldOptions> & { submitted?: Partial<SubmitRequest> } = {},
+): Promise<{ readonly world: WorkerWorld; readonly id: JobId; readonly job: Job }> {
+  const world = await WorkerWorld.open(t, { tasks: [["work", run]], ...options });
+  const id = await world.submit("work", submitted);
+  return { world, id, job: await world.until(id, status) };
+}

@@ -54,6 +54,15 @@ export class ReplicaWorld {
     }
   }
 
+  /** Three nodes, of which the first leads and has put the schedule. */
+  static led(body: (world: ReplicaWorld, ...names: NodeName[]) => Promise<void>): Promise<void> {
+    return ReplicaWorld.with(3, async (world, leader, ...others) => {
+      await world.elect(leader);
+      await world.put(leader);
+      await body(world, leader, ...others);
+    });
+  }
+
   /** With the disk that it had, or with an empty one. */
   async start(name: NodeName, wiped = false): Promise<void> {
     if (wiped || !this.disks.has(name)) {

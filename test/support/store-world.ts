@@ -15,6 +15,7 @@ import { DEFAULT_BUDGETS } from "../../src/core/jobs/job.ts";
 import type { ScheduleDefinition } from "../../src/core/schedules/schedule.ts";
 import type { Term } from "../../src/core/leadership/term.ts";
 import type { Clock } from "../../src/platform/clock.ts";
+import { claimRequest, newJob } from "./job-builders.ts";
 import { ManualClock } from "./manual-clock.ts";
 import { seededRandom } from "./seeded-random.ts";
 import type {
@@ -122,19 +123,7 @@ export class StoreWorld {
   }
 
   newJob(fields: Partial<NewJob> = {}): NewJob {
-    return {
-      id: this.newId(),
-      task: "work",
-      queue: "default",
-      priority: 0,
-      payload: "{}",
-      delayMs: 0,
-      runAt: null,
-      maxAttempts: 5,
-      timeoutMs: null,
-      idempotencyKey: null,
-      ...fields,
-    };
+    return newJob({ id: this.newId(), maxAttempts: 5, ...fields });
   }
 
   /** With the ids of one batch, which a store may keep as a range. */
@@ -157,19 +146,8 @@ export class StoreWorld {
   }
 
   request(fields: Partial<ClaimRequest> = {}): ClaimRequest {
-    return {
-      author: AUTHOR,
-      worker: NODE,
-      lease: lease("node-a/1"),
-      leaseMs: LEASE_MS,
-      limit: 100,
-      tasks: new Set(["work"]),
-      queues: null,
-      exceptQueues: new Set(),
-      opens: true,
-      suspect: false,
-      ...fields,
-    };
+    const own = { author: AUTHOR, lease: lease("node-a/1"), leaseMs: LEASE_MS, suspect: false };
+    return claimRequest({ ...own, ...fields });
   }
 
   async claim(fields: Partial<ClaimRequest> = {}): Promise<readonly ClaimedJob[]> {

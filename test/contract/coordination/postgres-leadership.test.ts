@@ -69,6 +69,14 @@ async function standerForAll(cluster: PostgresCluster, name: string) {
   };
 }
 
+function holderOf(
+  { url, schema }: PostgresCluster,
+  name: string,
+  options: { readonly election?: ElectorSettings; readonly transaction?: boolean } = {},
+): HolderProcess {
+  return new HolderProcess({ url, schema, name, election: ELECTION, transaction: false, ...options });
+}
+
 /** Blocked sessions on advisory locks of leaders, as the server sees them. */
 async function inLine(cluster: PostgresCluster): Promise<number> {
   const rows = await cluster.sql(
@@ -137,18 +145,11 @@ void describe("leadership on postgres", () => {
 
   void test("a standby leads at once when the leader's process is killed", async (t) => {
     await using cluster = await PostgresCluster.open(server);
-    const { url, schema } = cluster;
     await using bob = await stander(cluster, "bob");
     const times: number[] = [];
     for (let round = 0; round < 3; round++) {
       await leads(bob);
-      await using holder = new HolderProcess({
-        url,
-        schema,
-        name: `killed-${round}`,
-        election: ELECTION,
-        transaction: false,
-      });
+      await using holder = holderOf(cluster, `killed-${round}`);
       await somebodyWaits(cluster);
       await bob.elector.resign();
       const news = await holder.next();
@@ -200,9 +201,8 @@ void describe("leadership on postgres", () => {
 
   void test("a leader stopped inside a transaction is replaced when its lease has ended, and cannot commit", async (t) => {
     await using cluster = await PostgresCluster.open(server);
-    const { url, schema } = cluster;
     const election = { leaseMs: 1_500, renewMs: 300, marginMs: 400, retryMs: 500 };
-    await using holder = new HolderProcess({ url, schema, name: "paused", election, transaction: true });
+    await using holder = holderOf(cluster, "paused", { election, transaction: true });
     const begun = await holder.next();
     assert.ok("leads" in begun && begun.leads !== null);
     assert.deepEqual(await holder.next(), { inTransaction: true });
@@ -362,14 +362,7 @@ void describe("leadership on postgres", () => {
     await using cluster = await PostgresCluster.open(server);
     await using ada = await stander(cluster, "ada");
     await leads(ada);
-    const { url, schema } = cluster;
-    await using holder = new HolderProcess({
-      url,
-      schema,
-      name: "bob",
-      election: ELECTION,
-      transaction: false,
-    });
+    await using holder = holderOf(cluster, "bob");
     await somebodyWaits(cluster);
     holder.signal("SIGKILL");
     await eventually("an empty line", async () => (await inLine(cluster)) === 0);

@@ -22,7 +22,7 @@ import type {
   TermStore,
   Verdict,
 } from "../../../src/store/store.ts";
-import { AUTHOR } from "../../support/store-world.ts";
+import { claimRequest } from "../../support/job-builders.ts";
 
 /** The two halves of `record`, so that a store can be broken in one of them. */
 export interface RunParts {
@@ -140,18 +140,9 @@ export function settlesLate(taken: (job: Job) => boolean): Replace {
       const job = await jobs.get(run.id);
       if (!job || !taken(job) || job.status !== "queued" || job.jobEpoch !== run.jobEpoch + 1)
         return { run, outcome };
-      const claimed = await jobs.claim({
-        author: AUTHOR,
-        worker: "late",
-        lease: run.lease,
-        leaseMs: 1_000,
-        limit: 1,
-        tasks: new Set([job.task]),
-        queues: new Set([job.queue]),
-        exceptQueues: new Set(),
-        opens: true,
-        suspect: true,
-      });
+      const { lease } = run;
+      const only = { tasks: new Set([job.task]), queues: new Set([job.queue]), limit: 1 };
+      const claimed = await jobs.claim(claimRequest({ worker: "late", lease, leaseMs: 1_000, ...only }));
       return { run: claimed.jobs[0] ?? run, outcome };
     };
     return {

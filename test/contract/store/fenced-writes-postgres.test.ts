@@ -22,7 +22,8 @@ import {
   reportRuns,
   settleRuns,
 } from "../../support/store-world.ts";
-import { newJob, waiting } from "./postgres-world.ts";
+import { claimRequest, newJob } from "../../support/job-builders.ts";
+import { waiting } from "./postgres-world.ts";
 
 const server = await PostgresServer.shared();
 after(() => server.stop());
@@ -31,20 +32,15 @@ const refused = { code: "STALE_EPOCH" };
 const COMPLETED: Outcome = { kind: "completed", result: "1" };
 const RETRY: Outcome = { kind: "retry", error: ERROR, delayMs: 0 };
 
-const request = (fence: Term, name: string, fields: Partial<ClaimRequest> = {}): ClaimRequest => ({
-  author: AUTHOR,
-  worker: name,
-  lease: lease(`agent:${name}/1`),
-  leaseMs: HOUR_MS,
-  limit: 64,
-  tasks: new Set(["work"]),
-  queues: null,
-  exceptQueues: new Set(),
-  opens: true,
-  suspect: false,
-  fence,
-  ...fields,
-});
+const request = (fence: Term, name: string, fields: Partial<ClaimRequest> = {}): ClaimRequest =>
+  claimRequest({
+    worker: name,
+    lease: lease(`agent:${name}/1`),
+    leaseMs: HOUR_MS,
+    limit: 64,
+    fence,
+    ...fields,
+  });
 
 interface World {
   readonly url: string;

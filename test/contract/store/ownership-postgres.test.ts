@@ -9,7 +9,8 @@ import { openPostgresStore, type PostgresStore } from "../../../src/store/postgr
 import type { NewJob } from "../../../src/store/store.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { AUTHOR, lease, LEASE_MS } from "../../support/store-world.ts";
-import { newJob, waiting } from "./postgres-world.ts";
+import { newJob } from "../../support/job-builders.ts";
+import { waiting } from "./postgres-world.ts";
 import { A, B, COMPLETED, dispatchRequest, jobsOf, wanted } from "./ownership-world.ts";
 import { columns } from "../../support/columns.ts";
 

@@ -12,6 +12,7 @@ import type {
   Held,
   OwnershipStore,
 } from "../../../src/store/ownership.ts";
+import { dispatchRequest as anyDispatch } from "../../support/job-builders.ts";
 import type { NewJob, Outcome, Recorded, Run, RunBatch, Verdict } from "../../../src/store/store.ts";
 import { AUTHOR, HOUR_MS, lease, LEASE_MS, NODE, node, type StoreWorld } from "../../support/store-world.ts";
 
@@ -31,15 +32,7 @@ export function ownershipOf({ store }: StoreWorld): OwnershipStore {
 }
 
 export function dispatchRequest(fields: Partial<DispatchRequest> = {}): DispatchRequest {
-  return {
-    tasks: new Set(["work"]),
-    queues: null,
-    exceptQueues: new Set(),
-    limit: 100,
-    size: 20,
-    suspect: false,
-    ...fields,
-  };
+  return anyDispatch({ limit: 100, size: 20, suspect: false, ...fields });
 }
 
 export async function dispatched(

@@ -11,25 +11,24 @@ import { openPostgresStore, type PostgresStore } from "../../../src/store/postgr
 import type { ClaimRequest, NewJob } from "../../../src/store/store.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { AUTHOR, lease, LEASE_MS, NODE, node, settleRuns } from "../../support/store-world.ts";
-import { newJob } from "./postgres-world.ts";
+import { claimRequest, newJob } from "../../support/job-builders.ts";
+import { waiting } from "./postgres-world.ts";
 import { column } from "../../support/columns.ts";
 
 const server = await PostgresServer.shared();
 after(() => server.stop());
 
-const request = (name: string, fields: Partial<ClaimRequest> = {}): ClaimRequest => ({
-  author: { ...AUTHOR, node: node(name) },
-  worker: name,
-  lease: lease(`${name}/1`),
-  leaseMs: LEASE_MS,
-  limit: 7,
-  tasks: new Set(["work", "other"]),
-  queues: null,
-  exceptQueues: new Set(),
-  opens: true,
-  suspect: false,
-  ...fields,
-});
+const request = (name: string, fields: Partial<ClaimRequest> = {}): ClaimRequest =>
+  claimRequest({
+    author: { ...AUTHOR, node: node(name) },
+    worker: name,
+    lease: lease(`${name}/1`),
+    leaseMs: LEASE_MS,
+    limit: 7,
+    tasks: new Set(["work", "other"]),
+    suspect: false,
+    ...fields,
+  });
 
 /** Stores on one database without rows, each with a pool of its own, stopped whatever happens. */
 async function withStores(
@@ -68,19 +67,6 @@ async function withSession(url: string, work: (session: Client) => Promise<void>
   } finally {
     await session.end();
   }
-}
-
-/** Until a statement of Baton waits for a lock. */
-async function somebodyWaits(url: string): Promise<void> {
-  for (let tries = 0; tries < 500; tries++) {
-    const waiting = await server.query(
-      "SELECT 1 FROM pg_stat_activity WHERE application_name = 'baton' AND wait_event_type = 'Lock' AND datname = current_database()",
-      url,
-    );
-    if (waiting.length > 0) return;
-    await sleep(10);
-  }
-  assert.fail("nobody waits for a lock");
 }
 
 void describe("a claim that goes the quick way", () => {
@@ -217,7 +203,7 @@ void describe("the postgres store, shared", () => {
         const order: string[] = [];
         const writing = a!.jobs.recover({ by: "incarnations", incarnations: ["1"] }, DEFAULT_BUDGETS, old);
         const written = writing.then(() => order.push("written"));
-        await somebodyWaits(url);
+        await waiting(server, url, 1);
         const granting = b!.terms.grant("scheduler", { name: node("node-b"), incarnation: "1" });
         const granted = granting.then(() => order.push("granted"));
         await sleep(50); // a grant that does not wait would be through by now
@@ -244,7 +230,7 @@ void describe("the postgres store, shared", () => {
           a!.jobs.recover({ by: "incarnations", incarnations: ["1"] }, DEFAULT_BUDGETS, old),
           { code: "STALE_EPOCH" },
         );
-        await somebodyWaits(url);
+        await waiting(server, url, 1);
         await session.query("COMMIT");
         await refused;
       });
@@ -294,7 +280,7 @@ void describe("the postgres store, shared", () => {
         const failed = assert.rejects(openPostgresStore({ url, clock: systemClock }), {
           code: "STORE_UNAVAILABLE",
         });
-        await somebodyWaits(url);
+        await waiting(server, url, 1);
         await server.query(
           "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'baton' AND datname = current_database()",
           url,
@@ -331,7 +317,7 @@ void describe("the postgres store, shared", () => {
       await withSession(url, async (session) => {
         await session.query("BEGIN; LOCK TABLE baton.job IN EXCLUSIVE MODE");
         const lost = assert.rejects(store!.jobs.submit([newJob()], AUTHOR), { code: "STORE_UNAVAILABLE" });
-        await somebodyWaits(url);
+        await waiting(server, url, 1);
         await session.query(
           "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'baton' AND datname = current_database()",
         );

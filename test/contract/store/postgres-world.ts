@@ -1,28 +1,8 @@
 /** What tests of several connections to one PostgreSQL share. */
 
 import assert from "node:assert/strict";
-import { jobId } from "../../../src/core/ids.ts";
-import { systemRandom } from "../../../src/platform/random.ts";
-import type { NewJob } from "../../../src/store/store.ts";
 import type { SharedPostgres } from "../../support/postgres-server.ts";
-import { NODE } from "../../support/store-world.ts";
 import { eventually } from "../../support/wait.ts";
-
-export function newJob(fields: Partial<NewJob> = {}): NewJob {
-  return {
-    id: jobId(NODE, systemRandom.timedUuid()),
-    task: "work",
-    queue: "default",
-    priority: 0,
-    payload: "{}",
-    delayMs: 0,
-    runAt: null,
-    maxAttempts: 5,
-    timeoutMs: null,
-    idempotencyKey: null,
-    ...fields,
-  };
-}
 
 const WAITING = `SELECT 1 FROM pg_stat_activity
   WHERE application_name = 'baton' AND wait_event_type = 'Lock' AND datname = current_database()`;

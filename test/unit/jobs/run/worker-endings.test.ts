@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { z } from "zod";
 import { defineTask, PermanentError, type Task } from "../../../../src/jobs/tasks/task.ts";
-import { WorkerWorld, heldWorld } from "../../../support/node-worker.ts";
+import { WorkerWorld, heldWorld, ran } from "../../../support/node-worker.ts";
 
 const boom = (): never => {
   throw new Error("boom");
@@ -10,25 +10,20 @@ const boom = (): never => {
 
 describe("a job whose handler returns", () => {
   it("is completed with the result as JSON", async (t) => {
-    const world = await WorkerWorld.open(t, { tasks: [["add", async (p) => (p as number) + 1]] });
-    const id = await world.submit("add", { payload: 41 });
-    const job = await world.until(id, "completed");
+    const submitted = { payload: 41 };
+    const { world, id, job } = await ran(t, async (p) => (p as number) + 1, "completed", { submitted });
     assert.equal(await world.result(id), 42);
     assert.deepEqual([job.attempts, job.failures, job.worker], [1, 0, "node-a"]);
   });
 
   it("has the result null when it returns nothing", async (t) => {
-    const world = await WorkerWorld.open(t, { tasks: [["quiet", () => {}]] });
-    const id = await world.submit("quiet");
-    await world.until(id, "completed");
+    const { world, id } = await ran(t, () => {});
     assert.equal(await world.result(id), null);
   });
 
   it("waits for whatever can be awaited, not only for promises", async (t) => {
     const thenable = { then: (done: (value: string) => void) => done("later") };
-    const world = await WorkerWorld.open(t, { tasks: [["query", () => thenable]] });
-    const id = await world.submit("query");
-    await world.until(id, "completed");
+    const { world, id } = await ran(t, () => thenable);
     assert.equal(await world.result(id), "later");
   });
 
@@ -51,21 +46,12 @@ describe("a job whose handler returns", () => {
   });
 
   it("can take its context apart", async (t) => {
-    const world = await WorkerWorld.open(t, {
-      tasks: [
-        [
-          "apart",
-          async (_payload, { log, progress, signal, job, attempt }) => {
-            progress(40, "on it");
-            log.info("halfway");
-            return { aborted: signal.aborted, task: job.task, attempt };
-          },
-        ],
-      ],
+    const { world, id, job } = await ran(t, async (_payload, { log, progress, signal, job, attempt }) => {
+      progress(40, "on it");
+      log.info("halfway");
+      return { aborted: signal.aborted, task: job.task, attempt };
     });
-    const id = await world.submit("apart");
-    const job = await world.until(id, "completed");
-    assert.deepEqual(await world.result(id), { aborted: false, task: "apart", attempt: 1 });
+    assert.deepEqual(await world.result(id), { aborted: false, task: "work", attempt: 1 });
     assert.deepEqual([job.progress, job.progressMessage], [40, "on it"]);
     assert.deepEqual(await world.logs(id), ["halfway"]);
   });
@@ -100,10 +86,8 @@ describe("a job whose handler throws", () => {
       [0.5, 1_000],
       [0.999_999, 1_250],
     ] as const) {
-      const world = await WorkerWorld.open(t, { tasks: [["fails", boom]], chance: () => chance });
-      const at = world.clock.now();
-      const id = await world.submit("fails");
-      assert.equal((await world.until(id, "scheduled")).runAt - at, delayMs);
+      const { job } = await ran(t, boom, "scheduled", { chance: () => chance });
+      assert.equal(job.runAt - job.createdAt, delayMs);
     }
   });
 
@@ -136,8 +120,7 @@ describe("a job whose handler throws", () => {
   });
 
   it("keeps the first lines of the stack", async (t) => {
-    const world = await WorkerWorld.open(t, { tasks: [["fails", boom]] });
-    const job = await world.until(await world.submit("fails", { maxAttempts: 1 }), "failed");
+    const { job } = await ran(t, boom, "failed", { maxAttempts: 1 });
     const lines = job.error!.stack!.split("\n");
     assert.match(lines[1]!, /boom/);
     assert.ok(lines.length <= 10);

@@ -1,31 +1,22 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { LOG_MESSAGE_LENGTH_MAX } from "../../../../src/jobs/run/job-run.ts";
-import type { TaskContext } from "../../../../src/jobs/tasks/task.ts";
+import type { Handler, TaskContext } from "../../../../src/jobs/tasks/task.ts";
 import { LOG_LINES_MAX } from "../../../../src/store/store.ts";
-import { WorkerWorld, heldWorld } from "../../../support/node-worker.ts";
+import { heldWorld, ran } from "../../../support/node-worker.ts";
 import { columns } from "../../../support/columns.ts";
 
 describe("logs and progress", () => {
   it("are there, in order, before the job is seen to be finished", async (t) => {
     const count = 500;
-    const world = await WorkerWorld.open(t, {
-      tasks: [
-        [
-          "chatty",
-          async (_payload, { log, progress }) => {
-            for (let line = 0; line < count; line++) {
-              log(`line ${line}`);
-              progress((line / count) * 100);
-              if (line % 7 === 0) await new Promise((resolve) => setImmediate(resolve));
-            }
-            progress(100, "done");
-          },
-        ],
-      ],
+    const { world, id, job } = await ran(t, async (_payload, { log, progress }) => {
+      for (let line = 0; line < count; line++) {
+        log(`line ${line}`);
+        progress((line / count) * 100);
+        if (line % 7 === 0) await new Promise((resolve) => setImmediate(resolve));
+      }
+      progress(100, "done");
     });
-    const id = await world.submit("chatty");
-    const job = await world.until(id, "completed");
     const expected = Array.from({ length: count }, (_, line) => `line ${line}`);
     assert.deepEqual(await world.logs(id), expected);
     assert.deepEqual([job.progress, job.progressMessage], [100, "done"]);
@@ -49,55 +40,33 @@ describe("logs and progress", () => {
 
   it("of a failed run are kept, and progress starts anew with the next", async (t) => {
     let runs = 0;
-    const world = await WorkerWorld.open(t, {
-      tasks: [
-        [
-          "twice",
-          (_payload, { log, progress }) => {
-            log(`run ${++runs}`);
-            if (runs > 1) return;
-            progress(80);
-            throw new Error("once");
-          },
-        ],
-      ],
-    });
-    const id = await world.submit("twice");
-    assert.equal((await world.until(id, "scheduled")).progress, 80);
+    const twice: Handler = (_payload, { log, progress }) => {
+      log(`run ${++runs}`);
+      if (runs > 1) return;
+      progress(80);
+      throw new Error("once");
+    };
+    const { world, id, job } = await ran(t, twice, "scheduled");
+    assert.equal(job.progress, 80);
     await world.advance(1_000);
     assert.equal((await world.until(id, "completed")).progress, null);
     assert.deepEqual(await world.logs(id), ["run 1", "run 2"]);
   });
 
   it("are cut when a line is longer than anybody reads", async (t) => {
-    const world = await WorkerWorld.open(t, {
-      tasks: [
-        [
-          "long",
-          (_payload, { log, progress }) => (log("x".repeat(1_000_000)), progress(1, "y".repeat(1_000_000))),
-        ],
-      ],
-    });
-    const id = await world.submit("long");
-    const job = await world.until(id, "completed");
+    const { world, id, job } = await ran(
+      t,
+      (_payload, { log, progress }) => (log("x".repeat(1_000_000)), progress(1, "y".repeat(1_000_000))),
+    );
     const [line] = await world.logs(id);
     assert.ok(line!.endsWith("… (cut)") && line!.length <= LOG_MESSAGE_LENGTH_MAX + 10);
     assert.ok(job.progressMessage!.length <= LOG_MESSAGE_LENGTH_MAX + 10);
   });
 
   it("are counted, and those over the limit dropped with a word on it", async (t) => {
-    const world = await WorkerWorld.open(t, {
-      tasks: [
-        [
-          "flood",
-          (_payload, { log }) => {
-            for (let line = 0; line < LOG_LINES_MAX + 500; line++) log("again");
-          },
-        ],
-      ],
+    const { world, id } = await ran(t, (_payload, { log }) => {
+      for (let line = 0; line < LOG_LINES_MAX + 500; line++) log("again");
     });
-    const id = await world.submit("flood");
-    await world.until(id, "completed");
     const lines = await world.logs(id);
     assert.equal(lines.length, LOG_LINES_MAX);
     assert.match(lines.at(-1)!, /limit of 10000 log lines/);
@@ -114,25 +83,7 @@ describe("logs and progress", () => {
       log(undefined, { not: "a level" });
       progress(50, { some: "object" });
     };
-    const world = await WorkerWorld.open(t, {
-      tasks: [
-        ["careless", careless],
-        ...(
-          [
-            ["NaN", Number.NaN],
-            ["text", "50"],
-            ["list", [50]],
-            ["over", 101],
-            ["big", 5n],
-          ] as const
-        ).map(([name, value]): [string, (p: unknown, c: TaskContext) => void] => [
-          name,
-          (_payload, { progress }) => progress(value as number),
-        ]),
-      ],
-    });
-    const id = await world.submit("careless");
-    const job = await world.until(id, "completed");
+    const { world, id, job } = await ran(t, careless);
     assert.equal(job.progressMessage, "[object Object]");
     const lines = await world.store.jobs.logs(id, 0, 10);
     assert.deepEqual(columns(lines, "level", "message"), [
@@ -140,9 +91,10 @@ describe("logs and progress", () => {
       ["info", "42"],
       ["info", "undefined"],
     ]);
-    for (const name of ["NaN", "text", "list", "over", "big"]) {
-      const failed = await world.until(await world.submit(name, { maxAttempts: 1 }), "failed");
-      assert.match(failed.error!.message, /progress must be a number from 0 to 100/, name);
+    for (const bad of [Number.NaN, "50", [50], 101, 5n]) {
+      const run: Handler = (_payload, { progress }) => progress(bad as number);
+      const { job: failed } = await ran(t, run, "failed", { maxAttempts: 1 });
+      assert.match(failed.error!.message, /progress must be a number from 0 to 100/, String(bad));
     }
   });
 });

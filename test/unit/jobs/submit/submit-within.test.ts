@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import * as fc from "../../../support/fast-check.ts";
 import { Pool } from "pg";
 import { z } from "zod";
@@ -43,11 +43,15 @@ function submitterOf(store: Pick<Store, "jobs">) {
   return { submitter, one, woken };
 }
 
+/** A database, a client of the caller on it, and a submitter that is given the client. */
+async function within(t: TestContext) {
+  const world = await open(t);
+  return { world, client: await world.session(), ...submitterOf(world.store) };
+}
+
 describe("submitting with a client of the caller", () => {
   it("stores the job with the caller's transaction, or not at all", async (t) => {
-    const world = await open(t);
-    const client = await world.session();
-    const { one, woken } = submitterOf(world.store);
+    const { world, client, one, woken } = await within(t);
     await client.query("CREATE TABLE orders (id int)");
     for (const end of ["ROLLBACK", "COMMIT"]) {
       await client.query("BEGIN");
@@ -63,9 +67,7 @@ describe("submitting with a client of the caller", () => {
   });
 
   it("stores what it would store by itself, whatever the fields", async (t) => {
-    const world = await open(t);
-    const client = await world.session();
-    const { submitter } = submitterOf(world.store);
+    const { world, client, submitter } = await within(t);
     const name = fc.constantFrom("a", "b.c", "d/e");
     const request = fc.record(
       {
@@ -110,9 +112,7 @@ describe("submitting with a client of the caller", () => {
   });
 
   it("checks the payload and fills in the options of the task, as always", async (t) => {
-    const world = await open(t);
-    const client = await world.session();
-    const { one, submitter } = submitterOf(world.store);
+    const { world, client, one, submitter } = await within(t);
     const bad = { task: "mail", payload: { to: 7 } };
     await assert.rejects(one(bad, { client }), { code: "BAD_PAYLOAD", details: { field: "payload.to" } });
     await assert.rejects(submitter.submit([{ task: "x" }, bad], { client }), {
@@ -129,9 +129,7 @@ describe("submitting with a client of the caller", () => {
   });
 
   it("stores a thousand in one call, in their order", async (t) => {
-    const world = await open(t);
-    const client = await world.session();
-    const { submitter } = submitterOf(world.store);
+    const { world, client, submitter } = await within(t);
     const requests = Array.from({ length: 1_000 }, (_, n) => ({ task: "work", payload: n }));
     await client.query("BEGIN");
     const answers = await submitter.submit(requests, { client });
@@ -163,9 +161,7 @@ describe("submitting with a client of the caller", () => {
   // Much less than the deadline of a statement, which would end the wait as well.
   const soon = { timeout: 8_000 };
   it("does not wait for a kind that the same transaction has made by SQL", soon, async (t) => {
-    const world = await open(t);
-    const client = await world.session();
-    const { one } = submitterOf(world.store);
+    const { world, client, one } = await within(t);
     await client.query("BEGIN");
     await client.query("SELECT baton.submit('brand-new')");
     await one({ task: "brand-new" }, { client });
@@ -174,9 +170,7 @@ describe("submitting with a client of the caller", () => {
   });
 
   it("answers the job of an idempotency key that is in use, by whatever way it came", async (t) => {
-    const world = await open(t);
-    const client = await world.session();
-    const { one } = submitterOf(world.store);
+    const { client, one } = await within(t);
     const request = { task: "work", idempotencyKey: "order-1" };
     const first = await one(request, { client });
     assert.deepEqual(await one(request), { ...first, existed: true });
@@ -205,9 +199,7 @@ describe("submitting with a client of the caller", () => {
   });
 
   it("passes on what the database says of the transaction, so that the caller can try again", async (t) => {
-    const world = await open(t);
-    const client = await world.session();
-    const { one } = submitterOf(world.store);
+    const { client, one } = await within(t);
     await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ");
     await client.query("SELECT 1");
     const request = { task: "work", idempotencyKey: "taken" };

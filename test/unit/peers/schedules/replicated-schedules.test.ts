@@ -10,9 +10,7 @@ const code = (wanted: Parameters<typeof hasCode>[1]) => (error: unknown) => hasC
 
 void describe("definitions that a majority keeps", () => {
   void test("a change is on every node once it is answered and everybody was there", () =>
-    ReplicaWorld.with(3, async (world, a, b, c) => {
-      await world.elect(a);
-      await world.put(a);
+    ReplicaWorld.led(async (world, a, b, c) => {
       for (const name of [a, b, c]) assert.equal((await world.of(name).get("tick"))?.payload, "1");
       await world.during(world.of(a).setPaused("tick", true, null));
       for (const name of [b, c]) assert.equal((await world.of(name).list())[0]!.paused, true);
@@ -44,9 +42,7 @@ void describe("definitions that a majority keeps", () => {
     }));
 
   void test("an old leader that others have left behind is refused, also when it does not know", () =>
-    ReplicaWorld.with(3, async (world, a, b) => {
-      await world.elect(a);
-      await world.put(a);
+    ReplicaWorld.led(async (world, a, b) => {
       world.isolate(a);
       await world.elect(b);
       await world.put(b, { payload: "2" });
@@ -94,9 +90,7 @@ void describe("definitions that a majority keeps", () => {
     }));
 
   void test("what was removed does not come back with a node that was away", () =>
-    ReplicaWorld.with(3, async (world, a, b, c) => {
-      await world.elect(a);
-      await world.put(a);
+    ReplicaWorld.led(async (world, a, b, c) => {
       await world.kill(c);
       await world.during(world.of(a).remove("tick"));
       await world.kill(a);
@@ -153,9 +147,7 @@ void describe("definitions that a majority keeps", () => {
 
 void describe("occurrences that a majority notes", () => {
   void test("a job is stored at its target under an id that leads there, and the history tells it everywhere", () =>
-    ReplicaWorld.with(3, async (world, a, b, c) => {
-      await world.elect(a);
-      await world.put(a);
+    ReplicaWorld.led(async (world, a, b, c) => {
       world.targets = [b];
       assert.deepEqual(await world.fire(a), ["fired"]);
       assert.deepEqual(await world.jobs(), ["node-b 0"]);
@@ -169,9 +161,7 @@ void describe("occurrences that a majority notes", () => {
     }));
 
   void test("without a majority's note no job is made; it is made once when there is one", () =>
-    ReplicaWorld.with(3, async (world, a) => {
-      await world.elect(a);
-      await world.put(a);
+    ReplicaWorld.led(async (world, a) => {
       world.isolate(a);
       await assert.rejects(world.fire(a), code("STORE_UNAVAILABLE"));
       assert.deepEqual(await world.jobs(), []);
@@ -236,9 +226,7 @@ void describe("occurrences that a majority notes", () => {
     }));
 
   void test("a node that does not answer is asked until it does, and the schedule goes on meanwhile", () =>
-    ReplicaWorld.with(3, async (world, a, b, c) => {
-      await world.elect(a);
-      await world.put(a);
+    ReplicaWorld.led(async (world, a, b, c) => {
       world.targets = [c];
       world.isolate(c);
       assert.deepEqual(await world.fire(a), ["fired"]);
@@ -260,9 +248,7 @@ void describe("occurrences that a majority notes", () => {
     }));
 
   void test("a node that cannot be reached at all is passed over", () =>
-    ReplicaWorld.with(3, async (world, a, b, c) => {
-      await world.elect(a);
-      await world.put(a);
+    ReplicaWorld.led(async (world, a, b, c) => {
       world.targets = [c, b];
       await world.kill(c);
       assert.deepEqual(await world.fire(a), ["fired"]);
@@ -273,9 +259,7 @@ void describe("occurrences that a majority notes", () => {
     }));
 
   void test("a draining node refuses for good, and another one gets the job", () =>
-    ReplicaWorld.with(3, async (world, a, b, c) => {
-      await world.elect(a);
-      await world.put(a);
+    ReplicaWorld.led(async (world, a, b, c) => {
       world.targets = [c, b];
       world.draining.add(c);
       assert.deepEqual(await world.fire(a), ["fired"]);
@@ -286,9 +270,7 @@ void describe("occurrences that a majority notes", () => {
     }));
 
   void test("when all drain the job waits, and is made when one takes work again", () =>
-    ReplicaWorld.with(3, async (world, a) => {
-      await world.elect(a);
-      await world.put(a);
+    ReplicaWorld.led(async (world, a) => {
       for (const name of world.members) world.draining.add(name);
       assert.deepEqual(await world.fire(a), ["fired"]);
       await world.clock.advance(3_000);
@@ -353,9 +335,7 @@ void describe("occurrences that a majority notes", () => {
     }));
 
   void test("one that was removed and has joined again in the same term learns what it has missed", () =>
-    ReplicaWorld.with(3, async (world, a, _b, c) => {
-      await world.elect(a);
-      await world.put(a);
+    ReplicaWorld.led(async (world, a, _b, c) => {
       await world.clock.advance(2_000);
       world.leave(c);
       await world.during(world.of(a).setPaused("tick", true, null));
@@ -389,9 +369,7 @@ void describe("occurrences that a majority notes", () => {
     }));
 
   void test("runs outlive the removal of their schedule with the payload that they were intended with", () =>
-    ReplicaWorld.with(3, async (world, a, b, c) => {
-      await world.elect(a);
-      await world.put(a);
+    ReplicaWorld.led(async (world, a, b, c) => {
       world.targets = [c];
       world.isolate(c);
       await world.fire(a);

@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { JobId, LeaseId, NodeName } from "../../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS, type Job, JOB_STATUSES, type JobStatus } from "../../../../src/core/jobs/job.ts";
+import { claimRequest, newJob } from "../../../support/job-builders.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 import { seededRandom } from "../../../support/seeded-random.ts";
 import { openSqliteStore, type SqliteStore } from "../../../../src/store/sqlite/store.ts";
@@ -92,34 +93,22 @@ class History {
   #newJob(): NewJob {
     const id = `n-${this.#random.timedUuid()}` as JobId;
     this.#ids.push(id);
-    return {
+    return newJob({
       id,
       task: this.#pick(["t", "t", "u", "v"]),
       queue: this.#pick(["a", "b"]),
       priority: this.#below(10) < 7 ? 0 : this.#pick([-5, 5]),
       payload: "1",
       delayMs: this.#below(10) < 8 ? 0 : this.#below(50),
-      runAt: null,
-      maxAttempts: 3,
-      timeoutMs: null,
       idempotencyKey: this.#below(10) < 9 ? null : `k${this.#below(5)}`,
-    };
+    });
   }
 
   async #claim(limit: number, tasks: readonly string[]): Promise<number> {
     const lease = `n/${this.#life}/0` as LeaseId;
-    const { jobs } = await this.#store.jobs.claim({
-      author: AUTHOR,
-      worker: NODE,
-      lease,
-      leaseMs: 1e12,
-      limit,
-      tasks: new Set(tasks),
-      queues: null,
-      exceptQueues: new Set(),
-      opens: true,
-      suspect: true,
-    });
+    const under = { author: AUTHOR, worker: NODE, lease, leaseMs: 1e12 };
+    const request = claimRequest({ ...under, limit, tasks: new Set(tasks) });
+    const { jobs } = await this.#store.jobs.claim(request);
     for (const job of jobs) {
       assert.ok(!this.#running.has(job.id), `${job.id} is given out while it runs`);
       this.#running.set(job.id, job.jobEpoch);

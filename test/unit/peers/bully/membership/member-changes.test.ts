@@ -15,6 +15,7 @@ import { eventually } from "../../../../support/wait.ts";
 import { column } from "../../../../support/columns.ts";
 
 const ELECTION = { leaseMs: 300, renewMs: 50, marginMs: 75, retryMs: 25 };
+const ABC = ["node-a", "node-b", "node-c"];
 const FOUNDS: PeerSource = { kind: "join", addresses: [] };
 
 interface Member extends Peer {
@@ -86,11 +87,15 @@ class Town implements AsyncDisposable {
   }
 }
 
-async function three(town: Town): Promise<void> {
+async function three(settings = {}): Promise<Town> {
+  await using opened = new AsyncDisposableStack();
+  const town = opened.use(new Town(settings));
   await town.start("node-a", FOUNDS);
   await town.join("node-b", "node-a");
   await town.join("node-c", "node-b");
-  await town.agreed("node-a", "node-b", "node-c");
+  await town.agreed(...ABC);
+  opened.move();
+  return town;
 }
 
 describe("a request to drain", () => {
@@ -116,9 +121,8 @@ describe("a request to drain", () => {
 
 describe("a cluster that nodes join", () => {
   test("is led by its founder; a higher name that joins, through anybody, does not displace it", async () => {
-    await using town = new Town();
-    await three(town);
-    assert.equal((await town.agreed("node-a", "node-b", "node-c")).name, "node-a");
+    await using town = await three();
+    assert.equal((await town.agreed(...ABC)).name, "node-a");
   });
 
   test("S55: a node asks for ever until somebody is there, and says that it is joining", async () => {
@@ -146,8 +150,7 @@ describe("a cluster that nodes join", () => {
   });
 
   test("the same join again changes nothing", async () => {
-    await using town = new Town();
-    await three(town);
+    await using town = await three();
     const before = town.setNumber("node-a");
     for (const through of ["node-a", "node-b"])
       await town.members.get(through)!.coordination.join("node-c" as NodeName, urlOf("node-c"));
@@ -166,40 +169,36 @@ describe("a cluster that nodes join", () => {
   });
 
   test("a founder that restarts goes back to its peers and founds nothing", async () => {
-    await using town = new Town();
-    await three(town);
+    await using town = await three();
     await town.kill("node-a");
     const led = () => town.members.get("node-b")!.coordination.leader()?.leader;
     await eventually("another leads", () => led() !== undefined && led() !== "node-a");
     assert.equal(town.members.get("node-b")!.coordination.voters().length, 3, "a dead member still counts");
     await town.start("node-a", FOUNDS);
-    const leader = await town.agreed("node-a", "node-b", "node-c");
+    const leader = await town.agreed(...ABC);
     assert.notEqual(leader.name, "node-a");
   });
 
   test("a founder that has lost its disk founds anew, is found by its peers, and goes back", async () => {
-    await using town = new Town();
-    await three(town);
+    await using town = await three();
     await town.kill("node-a");
     town.world.disk("node-a").lose();
     await town.start("node-a", FOUNDS);
-    await town.agreed("node-a", "node-b", "node-c");
+    await town.agreed(...ABC);
   });
 
   test("all restart at once and are the same cluster, with the same members", async () => {
-    await using town = new Town();
-    await three(town);
-    for (const name of ["node-a", "node-b", "node-c"]) await town.kill(name);
+    await using town = await three();
+    for (const name of ABC) await town.kill(name);
     await town.start("node-a", FOUNDS);
     await town.join("node-b", "node-a");
     await town.join("node-c", "node-b");
-    await town.agreed("node-a", "node-b", "node-c");
+    await town.agreed(...ABC);
   });
 
   test("a removed node is told, is ignored everywhere, and does not come back by itself", async () => {
-    await using town = new Town();
-    await three(town);
-    const leader = await town.agreed("node-a", "node-b", "node-c");
+    await using town = await three();
+    const leader = await town.agreed(...ABC);
     assert.equal(await leader.coordination.membership.remove?.("node-c" as NodeName), true);
     await town.agreed("node-a", "node-b");
     const { coordination } = town.members.get("node-c")!;
@@ -216,13 +215,12 @@ describe("a cluster that nodes join", () => {
     // A new life of it may.
     await town.kill("node-c");
     await town.join("node-c", "node-a");
-    await town.agreed("node-a", "node-b", "node-c");
+    await town.agreed(...ABC);
   });
 
   test("only the leader removes; others name the leader and its address", async () => {
-    await using town = new Town();
-    await three(town);
-    const leader = await town.agreed("node-a", "node-b", "node-c");
+    await using town = await three();
+    const leader = await town.agreed(...ABC);
     const follower = leader.name === "node-b" ? "node-c" : "node-b";
     await assert.rejects(
       town.members.get(follower)!.coordination.remove("node-c" as NodeName),
@@ -234,24 +232,21 @@ describe("a cluster that nodes join", () => {
   });
 
   test("a leader may remove itself; the others elect one of them", async () => {
-    await using town = new Town();
-    await three(town);
-    const leader = await town.agreed("node-a", "node-b", "node-c");
+    await using town = await three();
+    const leader = await town.agreed(...ABC);
     await leader.coordination.remove(leader.identity.name);
-    const others = ["node-a", "node-b", "node-c"].filter((name) => name !== leader.name);
+    const others = ABC.filter((name) => name !== leader.name);
     await eventually("it does not lead", () => leader.elector.held() === null);
     const next = await town.agreed(...others);
     assert.ok(others.includes(next.name));
   });
 
   test("a crashed node is forgotten after a while, and one that was only away comes back by itself", async () => {
-    await using town = new Town({ forgetAfterMs: 400 });
-    await three(town);
-    const leader = await town.agreed("node-a", "node-b", "node-c");
+    await using town = await three({ forgetAfterMs: 400 });
+    const leader = await town.agreed(...ABC);
     const gone = leader.name === "node-c" ? "node-b" : "node-c";
-    for (const other of ["node-a", "node-b", "node-c"])
-      if (other !== gone) town.world.network.cut(urlOf(gone), urlOf(other));
-    const rest = ["node-a", "node-b", "node-c"].filter((name) => name !== gone);
+    for (const other of ABC) if (other !== gone) town.world.network.cut(urlOf(gone), urlOf(other));
+    const rest = ABC.filter((name) => name !== gone);
     await eventually("it is forgotten", async () => {
       for (const name of rest) {
         const held = town.members.get(name)!.elector.held();
@@ -260,14 +255,13 @@ describe("a cluster that nodes join", () => {
       return rest.every((name) => town.members.get(name)!.coordination.voters().join() === rest.join());
     });
     town.world.network.heal();
-    await town.agreed("node-a", "node-b", "node-c");
+    await town.agreed(...ABC);
   });
 
   test("without a majority nobody is forgotten: a small part cannot make itself the whole", async () => {
-    await using town = new Town({ forgetAfterMs: 200 });
-    await three(town);
-    const leader = await town.agreed("node-a", "node-b", "node-c");
-    const others = ["node-a", "node-b", "node-c"].filter((name) => name !== leader.name);
+    await using town = await three({ forgetAfterMs: 200 });
+    const leader = await town.agreed(...ABC);
+    const others = ABC.filter((name) => name !== leader.name);
     const fence = leader.elector.held()!;
     for (const other of others) town.world.network.cut(urlOf(leader.name), urlOf(other));
     const until = systemClock.monotonic() + 800;
@@ -277,12 +271,11 @@ describe("a cluster that nodes join", () => {
     }
     assert.equal(leader.elector.held(), null);
     town.world.network.heal();
-    await town.agreed("node-a", "node-b", "node-c");
+    await town.agreed(...ABC);
   });
 
   test("two living nodes of one name are told apart: the second is refused", async () => {
-    await using town = new Town();
-    await three(town);
+    await using town = await three();
     const { coordination } = town.members.get("node-a")!;
     const reply = await coordination.handle({
       from: "elsewhere",
@@ -300,13 +293,11 @@ describe("a cluster that nodes join", () => {
 });
 
 describe("a cluster whose nodes discover each other", () => {
-  const names = ["node-a", "node-b", "node-c"];
-
   test("is founded once, however they start", async () => {
     await using town = new Town();
-    const resolve = async () => names.map(urlOf);
-    await Promise.all(names.map((name) => town.start(name, { kind: "discover", resolve })));
-    await town.agreed(...names);
+    const resolve = async () => ABC.map(urlOf);
+    await Promise.all(ABC.map((name) => town.start(name, { kind: "discover", resolve })));
+    await town.agreed(...ABC);
   });
 
   test("is not founded by a minority, nor while fewer are there than expected", async () => {
@@ -323,8 +314,8 @@ describe("a cluster whose nodes discover each other", () => {
     await town.start("node-b", source("node-b"));
     await town.start("node-c", source("node-c"));
     assert.deepEqual(a.coordination.voters(), []);
-    resolved = names.map(urlOf);
-    await town.agreed(...names);
+    resolved = ABC.map(urlOf);
+    await town.agreed(...ABC);
   });
 
   test("goes on while the list cannot be had", async () => {
@@ -343,12 +334,12 @@ describe("a cluster whose nodes discover each other", () => {
 
 describe("a list of nodes that was set", () => {
   test("counts everybody, also those that were never seen, and shows them", async () => {
-    await using world = new PeerWorld(systemClock, ["node-a", "node-b", "node-c"], {
+    await using world = new PeerWorld(systemClock, ABC, {
       ...QUICK,
       deadAfterMs: 100,
     });
     const { coordination } = await world.start("node-a");
-    assert.deepEqual(coordination.voters(), ["node-a", "node-b", "node-c"]);
+    assert.deepEqual(coordination.voters(), ABC);
     const seen = () =>
       coordination.membership.nodes().map(({ name, status, alive, url }) => [name, status, alive, url]);
     assert.deepEqual(seen()[1], ["node-b", "joining", false, "http://node-b:1"]);
@@ -380,7 +371,7 @@ describe("a list of nodes that was set", () => {
   });
 
   test("who dies is shown as dead at once, who stops well too", async () => {
-    await using world = new PeerWorld(systemClock, ["node-a", "node-b", "node-c"], {
+    await using world = new PeerWorld(systemClock, ABC, {
       ...QUICK,
       deadAfterMs: 60_000,
     });
