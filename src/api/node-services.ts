@@ -7,7 +7,7 @@ import type { Placement } from "../peers/placement/round-robin-placement.ts";
 import type { Health } from "../observe/readiness.ts";
 import type { StoreSnapshot } from "../observe/store-snapshots.ts";
 import type { WorkHealth } from "../observe/worker-health-check.ts";
-import type { ShownSetting } from "../config/load-settings.ts";
+import type { shownSettings } from "../config/load-settings.ts";
 import type { ControllerApi } from "../controller/controller.ts";
 import type { Leadership, Membership } from "../leadership/coordination.ts";
 import type { NodeIdentity, NodeRole } from "../core/node.ts";
@@ -44,7 +44,7 @@ export interface NodeServices {
   /** What people want to know of the store; one look for all who ask. */
   readonly insight: { read(): Promise<StoreSnapshot> };
   readonly live: LiveApi;
-  readonly settings: { list(): readonly ShownSetting[] };
+  readonly settings: { list(): ReturnType<typeof shownSettings> };
   /** What agents and callers do under `/v1`. */
   readonly controller: ControllerApi;
   /** The way to the other nodes, where each keeps its own jobs; null or left out where nothing is ever passed on. */

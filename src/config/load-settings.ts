@@ -196,18 +196,10 @@ function nested(values: ReadonlyMap<string, Value>): Settings {
   return settings as unknown as Settings;
 }
 
-export interface ShownSetting {
-  readonly path: string;
-  /** As a person would write it. */
-  readonly value: Value;
-  /** Where it was written; null when the settings were made by a program. */
-  readonly source: string | null;
-  readonly isDefault: boolean;
-}
+const HIDDEN = "(hidden)";
 
-export const HIDDEN = "(hidden)";
-
-export function shownSettings(settings: Settings): ShownSetting[] {
+/** Values as a person would write them. The source is null when the settings were made by a program. */
+export function shownSettings(settings: Settings) {
   const sources = loadedFrom(settings)?.sources;
   return SETTINGS.map((row: Setting) => {
     const value = valueOf(settings, row);

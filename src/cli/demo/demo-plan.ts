@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stringify } from "yaml";
 import { isRequested, SupervisedChild } from "../../supervisor/supervised-child.ts";
-import type { BatonClient, JobRequestBody, NamedScheduleRequest } from "../../client/baton-client.ts";
+import type { JobRequestBody, NamedScheduleRequest } from "../../client/baton-client.ts";
 import { choosePort } from "../process/port.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
@@ -156,9 +156,3 @@ const SHOP: DemoSeed = {
     { name: "lisbon-nightly", task: "import-orders", cron: "30 2 * * *", payload: { shop: "lisbon" } },
   ],
 };
-
-export async function seedDemo(client: BatonClient, { jobs, schedules }: DemoSeed): Promise<void> {
-  // One by one: each is placed on the next node.
-  for (const job of jobs) await client.submit(job);
-  for (const schedule of schedules) await client.putSchedule(schedule);
-}

@@ -15,7 +15,6 @@ import {
   demoChild,
   demoPorts,
   demoTasks,
-  seedDemo,
   writeDemoFiles,
   type DemoNodePlan,
   type DemoSeed,
@@ -162,7 +161,9 @@ async function watch(
 /** A demonstration without example jobs is one all the same. */
 async function begin(terminal: Terminal, client: BatonClient, seed: DemoSeed): Promise<void> {
   try {
-    await seedDemo(client, seed);
+    // One by one: each is placed on the next node.
+    for (const job of seed.jobs) await client.submit(job);
+    for (const schedule of seed.schedules) await client.putSchedule(schedule);
     const what = `${seed.jobs.length} jobs and ${seed.schedules.length} schedules`;
     note(terminal, `${what} to begin with (--empty: none)`);
   } catch (error) {
@@ -207,7 +208,7 @@ function show(terminal: Terminal, nodes: readonly DemoNode[], seen: readonly See
     `${label("stop")} Ctrl-C`,
     "",
   ];
-  for (const line of lines) say(terminal, line === "" ? "" : indented(line));
+  say(terminal, lines.join("\n").replaceAll(/^(?=.)/gm, "  "));
 }
 
 function note(terminal: Terminal, line: string): void {
@@ -219,10 +220,6 @@ function note(terminal: Terminal, line: string): void {
 function withKill({ text, leader }: Change, seen: readonly Seen[]): string {
   const pid = seen.find(({ name }) => name === leader)?.pid;
   return pid ? `${text}    ${killCommand(pid)}` : text;
-}
-
-function indented(text: string): string {
-  return text.replaceAll(/^(?=.)/gm, "  ");
 }
 
 function logTail(plan: DemoNodePlan): string {
@@ -243,11 +240,7 @@ export interface Seen {
   readonly name: string;
   readonly pid: number | null;
   /** What the node says; null while it does not answer. */
-  readonly says: {
-    readonly role: string;
-    readonly leader: string | null;
-    readonly epoch: number | null;
-  } | null;
+  readonly says: { role: string; leader: string | null; epoch: number | null } | null;
 }
 
 /** Whom more than half of all nodes follow under the same epoch; null if there is nobody. */

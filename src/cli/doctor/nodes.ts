@@ -8,7 +8,7 @@ import { BatonClientError } from "../../client/client-error.ts";
 import { isLoopback } from "../../core/access/permissions.ts";
 import { several, span } from "../../core/format-figures.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { type ClockReading, readClock } from "./clocks.ts";
+import { readClock } from "./clocks.ts";
 import { failed, judged, type Judgement, type Rule, skipped, warning } from "./findings.ts";
 
 export type Reach = NodeBody["reach"][number];
@@ -158,14 +158,8 @@ export interface NodesQuestion {
   readonly clock: Clock;
 }
 
-export interface NodesAnswer {
-  /** The address that answered. */
-  readonly url: string;
-  readonly nodes: readonly NodeFacts[];
-  readonly clocks: readonly ClockReading[];
-  readonly cluster: ClusterFacts;
-  readonly settings: readonly NodeSettings[];
-}
+/** With the address that answered. */
+export type NodesAnswer = Awaited<ReturnType<typeof askThrough>>;
 
 export interface NoNode {
   readonly url: null;
@@ -186,12 +180,7 @@ export async function askNodes({ urls, connect, clock }: NodesQuestion): Promise
   return { url: null, reasons };
 }
 
-async function askThrough(
-  client: BatonClient,
-  url: string,
-  connect: Connect,
-  clock: Clock,
-): Promise<NodesAnswer> {
+async function askThrough(client: BatonClient, url: string, connect: Connect, clock: Clock) {
   const [{ nodes }, info, overview] = await Promise.all([
     client.cluster.nodes(),
     client.cluster.info(),
@@ -203,7 +192,7 @@ async function askThrough(
     nodes: asked.map(({ facts }) => facts),
     clocks: asked.flatMap((each) => each.clock ?? []),
     settings: asked.flatMap((each) => each.settings ?? []),
-    cluster: { ...info, nodes, alerts: overview?.alerts ?? [] },
+    cluster: { ...info, nodes, alerts: overview?.alerts ?? [] } satisfies ClusterFacts,
   };
 }
 

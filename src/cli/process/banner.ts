@@ -1,22 +1,19 @@
 /** The banner of a started node: its address, its guarantees, and commands to try. */
 
 import { relative } from "node:path";
+import type { Settings } from "../../config/settings.ts";
+import { maskedUrl } from "../../config/values/secret-url.ts";
 import type { TaskInfo } from "../../jobs/tasks/task-registry.ts";
 import type { Guarantees } from "../../store/store.ts";
 import { VERSION } from "../../platform/version.ts";
 import { say, styled, type Terminal } from "../terminal/terminal.ts";
 
 export interface Started {
-  readonly name: string;
+  readonly settings: Pick<Settings, "name" | "data" | "store" | "roles"> & {
+    readonly redis: Pick<Settings["redis"], "url">;
+    readonly etcd: Pick<Settings["etcd"], "url">;
+  };
   readonly url: string;
-  readonly data: string;
-  /** As it was set, but for a password. */
-  readonly store: string;
-  /** Empty where there is none, as `etcd`. */
-  readonly redis: string;
-  readonly etcd: string;
-  /** Whether jobs can be submitted here. */
-  readonly gateway: boolean;
   readonly tasks: readonly Pick<TaskInfo, "name" | "hasSchema">[];
   readonly guarantees: Guarantees;
   /** Whom a node among peers looks for; null for any other. */
@@ -42,7 +39,9 @@ export function showBanner(terminal: Terminal, started: Started): void {
     say(terminal, `try: ${submitCommand(terminal, started)}`);
     return;
   }
-  const { name, url, redis, etcd, peers, access } = started;
+  const { settings, url, peers, access } = started;
+  const { name } = settings;
+  const [redis, etcd] = [maskedUrl(settings.redis.url), maskedUrl(settings.etcd.url)];
   const show = (rows: readonly (readonly [label: string, text: string | null])[]): void => {
     for (const [label, text] of rows)
       if (text) say(terminal, `  ${styled(err, "dim", label.padEnd(9))} ${text}`);
@@ -65,8 +64,8 @@ export function showBanner(terminal: Terminal, started: Started): void {
   ]);
 }
 
-function storeText(terminal: Terminal, { guarantees, data, store }: Started): string {
-  if (guarantees.shared) return `${store}: ${PROMISES[guarantees.durability]}`;
+function storeText(terminal: Terminal, { guarantees, settings: { data, store } }: Started): string {
+  if (guarantees.shared) return `${maskedUrl(store)}: ${PROMISES[guarantees.durability]}`;
   const near = relative(terminal.cwd, data);
   const place =
     guarantees.durability === "nothing" ? "" : ` in ${near.startsWith("..") ? data : near || "."}`;
@@ -80,8 +79,8 @@ function tasksText({ tasks }: Started): string {
 }
 
 /** One that takes any payload, if there is one: a command to try should not be refused. */
-function taskToTry({ tasks, gateway }: Started): string | null {
-  if (!gateway) return null;
+function taskToTry({ tasks, settings }: Started): string | null {
+  if (!settings.roles.includes("gateway")) return null;
   return (tasks.find((task) => !task.hasSchema) ?? tasks[0])?.name ?? null;
 }
 

@@ -10,7 +10,6 @@ import { withPort, type Loaded } from "../../config/load-settings.ts";
 import { ADMIN_TOKEN_FILE } from "../../config/secrets/secret-file.ts";
 import { insecurities } from "../../config/secrets/cluster-secret.ts";
 import type { Settings } from "../../config/settings.ts";
-import { maskedUrl } from "../../config/values/secret-url.ts";
 import type { DrainProgress } from "../../core/node.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Guarantees } from "../../store/store.ts";
@@ -74,13 +73,8 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
   const warnings = insecurities(settings);
   for (const warning of warnings) log.error({ insecure: true }, warning);
   showBanner(terminal, {
-    name: settings.name,
+    settings,
     url: node.url,
-    data: settings.data,
-    store: maskedUrl(settings.store),
-    redis: maskedUrl(settings.redis.url),
-    etcd: maskedUrl(settings.etcd.url),
-    gateway: settings.roles.includes("gateway"),
     tasks: node.tasks(),
     guarantees: node.guarantees,
     peers: fabricOf(settings) === "peers" ? peersText(settings) : null,

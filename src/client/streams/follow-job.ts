@@ -25,17 +25,22 @@ type Open = (after: number, signal: AbortSignal) => Promise<AsyncIterable<string
 export function jobStream(open: Open, after: number): Resumable<FollowEvent> {
   let seen = after;
   let progress = "";
-  const read = (message: EventSourceMessage): FollowEvent[] => {
-    const event = eventOf(message);
-    if (event === null) return [];
-    if (event.event === "log") {
-      if (event.line.seq <= seen) return [];
-      seen = event.line.seq;
-    } else if (event.event === "progress") {
-      if (message.data === progress) return [];
-      progress = message.data;
+  /** What the node says of the job is taken at its word; kinds of a newer version are passed over. */
+  const read = ({ event, data }: EventSourceMessage): FollowEvent[] => {
+    if (event === "log") {
+      const line = JSON.parse(data) as LogLineBody;
+      if (line.seq <= seen) return [];
+      seen = line.seq;
+      return [{ event, line }];
     }
-    return [event];
+    if (event === "progress") {
+      if (data === progress) return [];
+      progress = data;
+      return [{ ...(JSON.parse(data) as ProgressEvent), event }];
+    }
+    if (event !== "end") return [];
+    const { status, error } = JSON.parse(data) as EndEvent;
+    return [{ event, status, error }];
   };
   return {
     open: (signal) => open(seen, signal),
@@ -43,21 +48,4 @@ export function jobStream(open: Open, after: number): Resumable<FollowEvent> {
     isEnd: ({ event }) => event === "end",
     endedEarly: "the node ended the stream before the job was finished",
   };
-}
-
-/** What the node says of the job is taken at its word; null for kinds of a newer version. */
-function eventOf(message: EventSourceMessage): FollowEvent | null {
-  const data: unknown = JSON.parse(message.data);
-  switch (message.event ?? "message") {
-    case "log":
-      return { event: "log", line: data as LogLineBody };
-    case "progress":
-      return { event: "progress", ...(data as Omit<ProgressEvent, "event">) };
-    case "end": {
-      const { status, error } = data as EndEvent;
-      return { event: "end", status, error };
-    }
-    default:
-      return null;
-  }
 }

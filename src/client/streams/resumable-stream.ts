@@ -7,6 +7,7 @@
 import type { Clock } from "../../platform/clock.ts";
 import { Backoff } from "../../platform/loop.ts";
 import { BatonClientError } from "../client-error.ts";
+import type { StreamOptions } from "../client-options.ts";
 import { EventParser, type EventSourceMessage } from "./event-parser.ts";
 
 export type { EventSourceMessage } from "./event-parser.ts";
@@ -22,12 +23,8 @@ export interface Resumable<Event> {
   readonly endedEarly: string;
 }
 
-export interface ResumeOptions {
-  readonly signal?: AbortSignal | undefined;
-  /** How long to go on trying while nothing gets through. */
+export interface ResumeOptions extends StreamOptions {
   readonly giveUpAfterMs: number;
-  /** The stream broke and is tried again; once for each reason. */
-  readonly onTrouble?: ((error: BatonClientError) => void) | undefined;
   readonly clock: Pick<Clock, "monotonic" | "sleep">;
 }
 

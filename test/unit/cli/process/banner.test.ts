@@ -4,6 +4,15 @@ import { describe, it } from "node:test";
 import { showBanner, type Started } from "../../../../src/cli/process/banner.ts";
 import { systemClock } from "../../../../src/platform/clock.ts";
 
+const SETTINGS: Started["settings"] = {
+  name: "node-1",
+  data: "/srv/app/.baton",
+  store: "sqlite",
+  roles: ["gateway", "worker"],
+  redis: { url: "" },
+  etcd: { url: "" },
+};
+
 function banner(started: Partial<Started>, isTTY: boolean): string {
   let text = "";
   const err = new Writable({
@@ -23,13 +32,8 @@ function banner(started: Partial<Started>, isTTY: boolean): string {
     clock: systemClock,
   };
   showBanner(terminal, {
-    name: "node-1",
+    settings: SETTINGS,
     url: "http://127.0.0.1:8420",
-    data: "/srv/app/.baton",
-    redis: "",
-    etcd: "",
-    store: "sqlite",
-    gateway: true,
     tasks: [
       { name: "langid", hasSchema: true },
       { name: "hello", hasSchema: false },
@@ -56,7 +60,7 @@ describe("the banner of a started node", () => {
   it("names the database that nodes share", () => {
     const text = banner(
       {
-        store: "postgres://me:***@db/x",
+        settings: { ...SETTINGS, store: "postgres://me:secret@db/x" },
         guarantees: { name: "postgres", durability: "power loss", shared: true, keepsTokenFile: false },
       },
       true,
@@ -69,9 +73,12 @@ describe("the banner of a started node", () => {
 
   it("names what stands beside the database, and what for", () => {
     assert.doesNotMatch(banner({}, true), /redis|etcd/);
-    const redis = banner({ redis: "redis://me:***@r" }, true);
+    const redis = banner({ settings: { ...SETTINGS, redis: { url: "redis://me:secret@r" } } }, true);
     assert.match(redis, /^ {2}redis +redis:\/\/me:\*\*\*@r: elects, carries messages and jobs$/m);
-    const etcd = banner({ etcd: "http://me:***@a:2379,http://b:2379" }, true);
+    const etcd = banner(
+      { settings: { ...SETTINGS, etcd: { url: "http://me:secret@a:2379,http://b:2379" } } },
+      true,
+    );
     assert.match(etcd, /^ {2}etcd +http:\/\/me:\*\*\*@a:2379,http:\/\/b:2379: elects the leader$/m);
   });
 
@@ -89,7 +96,7 @@ describe("the banner of a started node", () => {
   });
 
   it("tries no task where callers are not served", () => {
-    const text = banner({ gateway: false }, true);
+    const text = banner({ settings: { ...SETTINGS, roles: ["worker"] } }, true);
     assert.match(text, /^ {2}try +baton status$/m);
     assert.doesNotMatch(text, /submit/);
   });
