@@ -18,13 +18,13 @@ import type { Random } from "../../src/platform/random.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { PeerHandler, Transport } from "../../src/transport/transport.ts";
 import { quickScrypt } from "../support/fake-platform.ts";
+import { ProcessClock } from "../support/process-clock.ts";
 import { seededRandom } from "../support/seeded-random.ts";
 import type { Served } from "./client.ts";
 import { SimDisk } from "./disk.ts";
 import { probeOf, watchEnds } from "./node-network.ts";
 import { sharedFabric } from "./shared.ts";
 import type { World } from "./world.ts";
-import { NodeClock } from "./timeline.ts";
 
 /** What a test plants: a part of a node that breaks a promise. */
 export interface Bug {
@@ -38,7 +38,7 @@ export interface Bug {
 const NEVER = new Promise<never>(() => {});
 
 export interface Life extends Served {
-  readonly clock: NodeClock;
+  readonly clock: ProcessClock;
   readonly node: BatonNode;
   /** True from the end of its start until it is killed or stopped. */
   up: boolean;
@@ -71,7 +71,7 @@ export class SimNode {
     const lives = ++this.#lives;
     const seed = this.#world.seedOf(`${this.name} ${lives}`);
     const dice = seededRandom(seed);
-    const clock = new NodeClock(timeline, {
+    const clock = new ProcessClock(timeline, {
       // Clocks of machines differ by far less; the margin of a lease allows for a third.
       rate: 1 + (dice.chance() - 0.5) * 0.1,
       skewMs: Math.round((dice.chance() - 0.5) * 2_000),
@@ -141,7 +141,7 @@ export class SimNode {
   }
 
   /** A process that has died takes no further step. */
-  async #step(clock: NodeClock): Promise<void> {
+  async #step(clock: ProcessClock): Promise<void> {
     if (this.life?.clock === clock && --this.#stepsLeft === 0) {
       this.#world.history.counts.stepKills++;
       this.#world.history.add(`${this.name} dies at a step`);
@@ -151,7 +151,7 @@ export class SimNode {
   }
 
   /** The same object, with a step before and after each call. */
-  #stepping<Subject extends object>(subject: Subject, clock: NodeClock): Subject {
+  #stepping<Subject extends object>(subject: Subject, clock: ProcessClock): Subject {
     return new Proxy(subject, {
       get: (target, key) => {
         const found: unknown = Reflect.get(target, key, target);
@@ -166,7 +166,7 @@ export class SimNode {
     });
   }
 
-  #files(clock: NodeClock): Files {
+  #files(clock: ProcessClock): Files {
     const { options } = this.#world;
     const opened = this.disk.files(clock);
     const files = options.bug?.files?.(opened, clock) ?? opened;
@@ -202,7 +202,7 @@ export class SimNode {
 
   #unlisten: () => void = () => {};
 
-  #fabric(clock: NodeClock): GivenFabric {
+  #fabric(clock: ProcessClock): GivenFabric {
     const { network, history, options } = this.#world;
     const { url, name, disk } = this;
     const openStore = async (): Promise<Store> => {
@@ -247,7 +247,7 @@ export class SimNode {
   }
 
   /** The work that jobs do. Some of them fail at first, and some ignore that they should stop. */
-  #tasks(clock: NodeClock): readonly AnyTask[] {
+  #tasks(clock: ProcessClock): readonly AnyTask[] {
     const { history } = this.#world;
     const run = async (payload: unknown, { job, signal, attempt }: TaskContext): Promise<unknown> => {
       const { ms, fails } = payload as { readonly ms: number; readonly fails: number };
@@ -274,7 +274,7 @@ export class SimNode {
 }
 
 /** Ids made later sort later, also those of the next life. */
-function timedBy(random: Random, clock: NodeClock): Random {
+function timedBy(random: Random, clock: ProcessClock): Random {
   let last = 0;
   return {
     ...random,

@@ -21,6 +21,7 @@ import { Feed } from "../../src/platform/feed.ts";
 import { Mutex } from "../../src/platform/loop.ts";
 import { Lifecycle } from "../../src/platform/service.ts";
 import type { Store } from "../../src/store/store.ts";
+import { MemoryLeaseLock } from "../support/lock-memory.ts";
 import { SimDisk } from "./disk.ts";
 import type { World } from "./world.ts";
 
@@ -129,60 +130,25 @@ export class SharedDatabase {
   }
 }
 
-/** A lease in a row of the database. */
-class DatabaseLock implements LeaseLock {
-  readonly #role: LeaderRole;
-  readonly #clock: Clock;
+/** A lease in a row of the database, whose epochs are the store's. */
+class DatabaseLock extends MemoryLeaseLock {
   readonly #terms: Store["terms"];
-  #held: { readonly term: Term; readonly acquiredAt: number; until: number } | null = null;
   /** One statement on the row at a time. */
   #row: Promise<unknown> = Promise.resolve();
 
   constructor(role: LeaderRole, clock: Clock, terms: Store["terms"]) {
-    this.#role = role;
-    this.#clock = clock;
+    super(role, clock);
     this.#terms = terms;
   }
 
-  acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
+  override acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
     const acquired = this.#row.then(async () => {
-      const valid = this.#valid();
-      if (valid && !heldBy(valid.term, candidate)) return null;
-      const term = await this.#terms.grant(this.#role, candidate);
-      const now = this.#clock.monotonic();
-      this.#held = { term, acquiredAt: now, until: now + ttlMs };
-      return term;
+      const valid = this.valid();
+      if (valid && !heldBy(valid, candidate)) return null;
+      return this.hold(await this.#terms.grant(this.role, candidate), ttlMs);
     });
     this.#row = acquired;
     return acquired;
-  }
-
-  async renew(term: Term, ttlMs: number): Promise<boolean> {
-    const valid = this.#valid();
-    if (!valid || !sameTerm(valid.term, term)) return false;
-    valid.until = this.#clock.monotonic() + ttlMs;
-    return true;
-  }
-
-  async release(term: Term): Promise<void> {
-    if (this.#held && sameTerm(this.#held.term, term)) this.#held = null;
-  }
-
-  async read(): Promise<Term | null> {
-    return this.#valid()?.term ?? null;
-  }
-
-  async tenure() {
-    const valid = this.#valid();
-    return valid && { ...valid.term, acquiredAt: valid.acquiredAt, leaseUntil: valid.until };
-  }
-
-  released(signal: AbortSignal): AsyncIterable<void> {
-    return silence(signal);
-  }
-
-  #valid() {
-    return this.#held && this.#clock.monotonic() < this.#held.until ? this.#held : null;
   }
 }
 

@@ -6,8 +6,8 @@ import { seededRandom } from "./seeded-random.ts";
 import { candidate } from "./lock-candidates.ts";
 import { FaultyLock } from "./lock-faults.ts";
 import { MemoryLeaseLock, newLockState } from "./lock-memory.ts";
-import { NodeClock } from "./lock-node-clock.ts";
 import { ROLE } from "./lock-world.ts";
+import { ProcessClock } from "./process-clock.ts";
 
 export const SETTINGS: ElectorSettings = { leaseMs: 4_000, renewMs: 1_000, marginMs: 1_000, retryMs: 500 };
 
@@ -22,7 +22,7 @@ interface StanderOptions {
 export interface Stander {
   readonly name: string;
   readonly elector: Elector;
-  readonly clock: NodeClock;
+  readonly clock: ProcessClock;
   readonly lock: FaultyLock;
   /** What `changes()` reported so far: epochs, and null where a term ended. */
   readonly heard: (number | null)[];
@@ -44,7 +44,7 @@ export class Election implements AsyncDisposable {
   }
 
   stander(name: string, options: StanderOptions = {}): Stander {
-    const clock = new NodeClock(this.world, options.rate);
+    const clock = new ProcessClock(this.world, { rate: options.rate });
     const lock = new FaultyLock(this.lock);
     const logged: string[] = [];
     const note = (_fields: object, message: string): void => void logged.push(message);

@@ -67,13 +67,15 @@ export class MemoryLeaseLock implements LeaseLock {
     return this.clock.monotonic() < this.state.until ? this.state.term : null;
   }
 
-  protected grant(candidate: NodeIdentity, ttlMs: number): Term {
-    const { role, state } = this;
-    state.epoch += 1;
-    state.term = { role, leader: candidate.name, incarnation: candidate.incarnation, epoch: state.epoch };
-    state.acquiredAt = this.clock.monotonic();
-    state.until = state.acquiredAt + ttlMs;
-    return state.term;
+  protected grant({ name: leader, incarnation }: NodeIdentity, ttlMs: number): Term {
+    this.state.epoch += 1;
+    return this.hold({ role: this.role, leader, incarnation, epoch: this.state.epoch }, ttlMs);
+  }
+
+  protected hold(term: Term, ttlMs: number): Term {
+    const acquiredAt = this.clock.monotonic();
+    Object.assign(this.state, { term, acquiredAt, until: acquiredAt + ttlMs });
+    return term;
   }
 
   protected free(): void {

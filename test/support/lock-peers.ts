@@ -7,11 +7,11 @@ import type { NodeIdentity, OwnInfo } from "../../src/core/node.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import type { AppendFile, Files } from "../../src/platform/files.ts";
 import type { Log } from "../../src/platform/log.ts";
+import { probeOf, watchEnds } from "../sim/node-network.ts";
 import { fakePlatform } from "./fake-platform.ts";
 import { seededRandom } from "./seeded-random.ts";
 import { MemoryNetwork } from "./memory-network.ts";
 import type { Transport } from "../../src/transport/transport.ts";
-import { holdRequests, watchByRequest } from "./held-requests.ts";
 import { candidate, OWN_INFO } from "./lock-candidates.ts";
 import { MemoryTerms } from "./lock-terms.ts";
 
@@ -121,11 +121,10 @@ export class PeerWorld implements AsyncDisposable {
       terms: disk.terms,
       source: options.source ?? { kind: "static", nodes: this.#nodes },
       settings: { ...this.#settings, ...options.settings },
-      probe: (address, deadlineMs) => this.probe(url, address, deadlineMs),
-      watchPeer: watchByRequest(transport, clock),
+      probe: probeOf(this.network, url, clock),
+      watchPeer: (address, signal) => watchEnds(this.network, clock, address, signal),
     });
-    const handler = holdRequests((request) => coordination.handle(request), clock);
-    const close = this.network.listen(url, handler);
+    const close = this.network.listen(url, (request) => coordination.handle(request));
     const peer: Peer = {
       name,
       identity,
@@ -145,20 +144,6 @@ export class PeerWorld implements AsyncDisposable {
     this.peers.set(name, peer);
     this.#all.push(peer);
     return peer;
-  }
-
-  /** A connection attempt over the network's links: only an address where nobody listens refuses. */
-  async probe(
-    from: string,
-    address: string,
-    deadlineMs: number,
-  ): Promise<"listening" | "refusing" | "silent"> {
-    const transport = this.network.transport(from);
-    await transport.start();
-    const outcome = await transport.call(address, { method: "GET", path: "/" }, { deadlineMs });
-    await transport.stop();
-    if (outcome.outcome === "reply") return "listening";
-    return outcome.outcome === "refused" ? "refusing" : "silent";
   }
 
   coordination(name: string): BullyCoordination {

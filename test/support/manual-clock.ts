@@ -1,6 +1,7 @@
 /**
- * A clock that moves only on request, for tests and the simulation. The wall clock can be moved separately from the
- * monotonic clock, as when the system time is changed or the machine is suspended.
+ * A clock that moves only on request, for tests and the simulation: the earliest timer fires first, at one instant in the order in
+ * which they were set, and between two of them all promises settle. The wall clock can be moved separately from the monotonic
+ * clock, as when the system time is changed or the machine is suspended.
  */
 
 import { systemClock, type Clock } from "../../src/platform/clock.ts";
@@ -9,21 +10,26 @@ interface Timer {
   readonly at: number;
   readonly order: number;
   readonly fire: () => void;
+  calledOff: boolean;
 }
 
 export class ManualClock implements Clock {
-  #wall: number;
+  readonly #startAt: number;
+  /** Of the wall clock, before where the monotonic one is. */
+  #ahead = 0;
   #mono = 0;
   #order = 0;
-  readonly #timers = new Set<Timer>();
+  #waiting = 0;
+  /** A heap: each timer is not later than the two behind it. */
+  readonly #timers: Timer[] = [];
 
   constructor(startAt = Date.UTC(2026, 0, 1)) {
-    this.#wall = startAt;
+    this.#startAt = startAt;
   }
 
   /** Whole milliseconds, as the clock of the system. */
   now(): number {
-    return Math.floor(this.#wall);
+    return Math.floor(this.#startAt + this.#ahead + this.#mono);
   }
 
   monotonic(): number {
@@ -31,75 +37,114 @@ export class ManualClock implements Clock {
   }
 
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      if (signal?.aborted) return resolve();
-      const done = (): void => {
-        cancel();
-        signal?.removeEventListener("abort", done);
-        resolve();
-      };
-      const cancel = this.after(ms, done);
-      signal?.addEventListener("abort", done, { once: true });
-    });
+    return sleepOn(this, ms, signal);
   }
 
   after(ms: number, callback: () => void): () => void {
-    const timer: Timer = { at: this.#mono + Math.max(ms, 0), order: this.#order++, fire: callback };
-    this.#timers.add(timer);
-    return () => void this.#timers.delete(timer);
+    const at = this.#mono + Math.max(ms, 0);
+    const timer: Timer = { at, order: this.#order++, fire: callback, calledOff: false };
+    this.#push(timer);
+    this.#waiting++;
+    return () => {
+      if (!timer.calledOff) this.#waiting--;
+      timer.calledOff = true;
+    };
   }
 
   turn(): Promise<void> {
-    return systemClock.turn();
+    return new Promise((resolve) => this.afterTurn(resolve));
+  }
+
+  afterTurn(callback: () => void): void {
+    void systemClock.turn().then(callback);
   }
 
   /** How many timers wait: a test can tell that a service has gone to sleep. */
   get waiting(): number {
-    return this.#timers.size;
+    return this.#waiting;
+  }
+
+  /** How many timers were set so far. */
+  get events(): number {
+    return this.#order;
   }
 
   /** Moves both clocks on, firing timers in order and letting what they woke run to rest in between. */
   async advance(ms: number): Promise<void> {
     const until = this.#mono + ms;
-    await settle();
+    await this.settle();
     for (;;) {
-      const next = this.#earliest();
+      const next = this.#timers[0];
       if (!next || next.at > until) break;
-      this.#move(next.at - this.#mono);
-      this.#timers.delete(next);
+      this.#pop();
+      if (next.calledOff) continue;
+      next.calledOff = true;
+      this.#waiting--;
+      this.#mono = next.at;
       next.fire();
-      await settle();
+      await this.settle();
     }
-    this.#move(until - this.#mono);
-    await settle();
+    this.#mono = until;
+    await this.settle();
   }
 
   /** The wall clock is set: monotonic time and timers do not notice. */
   setWall(at: number): void {
-    this.#wall = at;
+    this.#ahead = at - this.#startAt - this.#mono;
   }
 
   /** The machine sleeps: the world's clock goes on, ours stands still. */
   suspend(ms: number): void {
-    this.#wall += ms;
+    this.#ahead += ms;
   }
 
-  #move(ms: number): void {
-    this.#mono += ms;
-    this.#wall += ms;
+  /** Lets promise chains run until nothing is left: one turn of the event loop empties the microtask queue. */
+  protected async settle(): Promise<void> {
+    for (let turn = 0; turn < 3; turn++) await systemClock.turn();
   }
 
-  #earliest(): Timer | undefined {
-    let first: Timer | undefined;
-    for (const timer of this.#timers) {
-      if (!first || timer.at < first.at || (timer.at === first.at && timer.order < first.order))
-        first = timer;
+  #push(timer: Timer): void {
+    const heap = this.#timers;
+    let at = heap.push(timer) - 1;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      if (!before(timer, heap[parent]!)) break;
+      heap[at] = heap[parent]!;
+      at = parent;
     }
-    return first;
+    heap[at] = timer;
+  }
+
+  #pop(): void {
+    const heap = this.#timers;
+    const last = heap.pop()!;
+    if (heap.length === 0) return;
+    let at = 0;
+    for (;;) {
+      let child = 2 * at + 1;
+      if (child >= heap.length) break;
+      if (child + 1 < heap.length && before(heap[child + 1]!, heap[child]!)) child++;
+      if (!before(heap[child]!, last)) break;
+      heap[at] = heap[child]!;
+      at = child;
+    }
+    heap[at] = last;
   }
 }
 
-/** Lets promise chains run until nothing is left: one turn of the event loop empties the microtask queue. */
-async function settle(): Promise<void> {
-  for (let turn = 0; turn < 3; turn++) await systemClock.turn();
+function before(a: Timer, b: Timer): boolean {
+  return a.at < b.at || (a.at === b.at && a.order < b.order);
+}
+
+export async function sleepOn(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted) return;
+  await new Promise<void>((resolve) => {
+    const done = (): void => {
+      callOff();
+      signal?.removeEventListener("abort", done);
+      resolve();
+    };
+    const callOff = clock.after(ms, done);
+    signal?.addEventListener("abort", done, { once: true });
+  });
 }

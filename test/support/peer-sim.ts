@@ -17,11 +17,12 @@ import { VOTE_FILE } from "../../src/peers/bully/election/voter.ts";
 import type { Transport } from "../../src/transport/transport.ts";
 import { SimDisk } from "../sim/disk.ts";
 import { probeOf, watchEnds } from "../sim/node-network.ts";
-import { NodeClock, Timeline } from "../sim/timeline.ts";
+import { Timeline } from "../sim/timeline.ts";
 import { fakePlatform } from "./fake-platform.ts";
 import { candidate, OWN_INFO } from "./lock-candidates.ts";
 import { ROLE } from "./lock-world.ts";
 import { MemoryNetwork } from "./memory-network.ts";
+import { ProcessClock } from "./process-clock.ts";
 import { seededRandom } from "./seeded-random.ts";
 
 export const ELECTION: ElectorSettings = { leaseMs: 5_000, renewMs: 1_000, marginMs: 1_500, retryMs: 500 };
@@ -29,7 +30,7 @@ export const ELECTION: ElectorSettings = { leaseMs: 5_000, renewMs: 1_000, margi
 export interface SimNode {
   readonly name: string;
   readonly identity: NodeIdentity;
-  readonly clock: NodeClock;
+  readonly clock: ProcessClock;
   readonly coordination: BullyCoordination;
   readonly elector: Elector;
   readonly transport: Transport;
@@ -81,7 +82,7 @@ export class PeerSim implements AsyncDisposable {
   }
 
   async start(name: string): Promise<SimNode> {
-    const clock = new NodeClock(this.world);
+    const clock = new ProcessClock(this.world);
     const disk = this.disk(name);
     const identity = candidate(name, `${name}/${++this.#lives}`);
     const { network } = this;

@@ -31,7 +31,7 @@ it("a claim that hangs: not working within seconds, alive and ready all the whil
   // Claims look at their lease, and nothing else does that happens here.
   await client.query("BEGIN");
   await client.query("LOCK TABLE baton.lease IN ACCESS EXCLUSIVE MODE");
-  const { job_id } = await node.client.submit({ task: "work" });
+  const { job_id } = await node.client.submit({ task: "work", payload: {} });
   const from = systemClock.monotonic();
   const { body } = await working(503);
   const afterMs = systemClock.monotonic() - from;

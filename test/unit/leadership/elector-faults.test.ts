@@ -13,7 +13,7 @@ describe("an elector whose process or clock misbehaves", () => {
   test("S03: paused for two leases, it knows at the first look that its term is over, and stands by", async () => {
     await using contest = await Election.contested();
     const { election, ada, bob } = contest;
-    ada.clock.stop();
+    ada.clock.pause();
     await election.pass(2 * leaseMs);
     assert.equal(bob.elector.held()?.epoch, 2);
     assert.equal(ada.elector.held(), null, "it acts although no turn of its loop has run");
@@ -30,7 +30,7 @@ describe("an elector whose process or clock misbehaves", () => {
     await using contest = await Election.contested();
     const { election, ada, bob } = contest;
     for (let i = 0; i < 5; i++) {
-      ada.clock.stop();
+      ada.clock.pause();
       await election.pass(0.4 * leaseMs);
       assert.deepEqual(ada.elector.held(), ada.term);
       ada.clock.resume();
@@ -43,7 +43,7 @@ describe("an elector whose process or clock misbehaves", () => {
   test("S03: paused past the trust window but short of the lease, it stops acting before anybody else may", async () => {
     await using election = new Election();
     const ada = await election.leader("ada");
-    ada.clock.stop();
+    ada.clock.pause();
     await election.pass(windowMs - 1);
     assert.deepEqual(ada.elector.held(), ada.term);
     await election.pass(1);
@@ -252,7 +252,7 @@ describe("an elector whose lock misbehaves", () => {
     ada.lock.break("answers late", "renew");
     ada.lock.break("hangs", "acquire");
     await election.pass(renewMs);
-    ada.clock.stop();
+    ada.clock.pause();
     // Past the window, yet within the one that this renewal would have opened.
     await election.pass(windowMs - renewMs + 500);
     ada.lock.answer();
@@ -267,7 +267,7 @@ describe("an elector whose lock misbehaves", () => {
     ada.lock.break("answers late", "acquire");
     await ada.elector.start();
     await election.pass(0);
-    ada.clock.stop();
+    ada.clock.pause();
     await election.pass(windowMs);
     ada.lock.break("throws", "acquire");
     ada.lock.answer();
