@@ -4,7 +4,13 @@
  */
 
 import { isSuspect, type Budgets } from "../core/jobs/job.ts";
-import { judgeWork, UNTAKEN_MS, type WorkFacts, type WorkVerdict } from "../core/health/work-health.ts";
+import {
+  judgeWork,
+  UNANSWERED_MS,
+  UNTAKEN_MS,
+  type WorkFacts,
+  type WorkVerdict,
+} from "../core/health/work-health.ts";
 import { servesQueue, type WorkerSettings } from "../jobs/run/worker-settings.ts";
 import type { WorkerMonitor } from "../jobs/run/worker-monitor.ts";
 import { within } from "../platform/loop.ts";
@@ -57,8 +63,11 @@ export class WorkerHealthCheck {
 
   async check(): Promise<WorkReport> {
     const { watch, watchdog, tasks, slots, worker } = this.#o;
-    const waiting = await this.#waiting();
     const claims = watch.claims();
+    // What was read before a claim began to hang says nothing of the jobs that it should have taken.
+    const waiting = await this.#waiting(
+      claims.unansweredMs < UNANSWERED_MS ? KNOWN_MS : Math.min(KNOWN_MS, claims.unansweredMs),
+    );
     const ready = waiting && waiting.reduce((sum, { queued }) => sum + queued, 0);
     const suspicious = ready !== null && ready > 0 && claims.idleMs >= UNTAKEN_MS && worker.active < slots;
     const facts: WorkFacts = {
@@ -87,11 +96,13 @@ export class WorkerHealthCheck {
     return forming === null && this.#o.worker.running ? "working" : "starting";
   }
 
-  /** Queues that this node serves, with what waits in them; null when that is not known. */
-  async #waiting(): Promise<readonly { readonly queue: string; readonly queued: number }[] | null> {
+  /** Queues that this node serves, with what waits in them; null when that was not read so recently. */
+  async #waiting(
+    knownMs: number,
+  ): Promise<readonly { readonly queue: string; readonly queued: number }[] | null> {
     const { backlog, served } = this.#o;
     const known = await backlog.get(LOOK_MS);
-    if (!known || backlog.ageMs > KNOWN_MS) return null;
+    if (!known || backlog.ageMs > knownMs) return null;
     return known.queues
       .filter(({ name, paused, counts }) => !paused && counts.queued > 0 && servesQueue(served, name))
       .map(({ name, counts }) => ({ queue: name, queued: counts.queued }));
