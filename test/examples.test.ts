@@ -5,6 +5,7 @@ import { basename, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { BatonClient } from "../src/client/baton-client.ts";
+import { freePort } from "./support/free-port.ts";
 import { PostgresServer } from "./support/postgres-server.ts";
 import { script, type TestProcess } from "./support/process.ts";
 
@@ -174,10 +175,12 @@ describe("the tasks in examples/", () => {
 
 describe("npm start", () => {
   it("prints a command that works as it stands", async () => {
-    await using demo = script(bin, startArguments(), { cwd: root });
+    // The first free port from 8420 on may be another's before all three nodes listen.
+    const args = [...startArguments(), "--port", String(await freePort())];
+    await using demo = script(bin, args, { cwd: root });
     const [, command] = await demo.told(/^ *submit +node bin\/baton\.mjs (.*)$/m);
-    const args = [...command!.matchAll(/'([^']*)'|\S+/g)].map(([word, quoted]) => quoted ?? word);
-    await using submit = script(bin, args, { cwd: root });
+    const submitting = [...command!.matchAll(/'([^']*)'|\S+/g)].map(([word, quoted]) => quoted ?? word);
+    await using submit = script(bin, submitting, { cwd: root });
     const { code, out, err } = await submit.ended;
     assert.equal(code, 0, err);
     assert.equal((JSON.parse(out) as { language: string }).language, "de");
