@@ -95,8 +95,7 @@ describe("what one does with the dashboard", { skip: noBrowser() ?? false }, () 
 
   it("a job that waits says why, and one that runs is cancelled", async () => {
     const { job_id: waiting } = await node.client.submit({ task: "unheard-of" });
-    const { job_id: running } = await node.client.submit({ task: "hold" });
-    await node.processing(running);
+    const running = await node.begins({ task: "hold" });
     const watched = await browser.open(`${node.url}/#/jobs/${waiting}`);
     const { page } = watched;
     await page
@@ -271,7 +270,7 @@ describe("what one does with the dashboard", { skip: noBrowser() ?? false }, () 
     const agent = { agent: "late", capabilities: ["agent-work"] };
     const lease = (await client.controller.lease({ ...agent, max_tasks: 1, timeout_ms: 10_000 }))!;
     await eventually("the job to be taken back", async () => {
-      return (await client.job(job)).status === "queued" || null;
+      return (await client.job(job)).status === "queued";
     });
     const { leader_epoch, lease_id, tasks } = lease;
     const late = { job_id: job, job_epoch: tasks.at(0)!.job_epoch, leader_epoch, lease_id, agent: "late" };
@@ -313,7 +312,7 @@ describe("what one does with the dashboard", { skip: noBrowser() ?? false }, () 
   async function failedJobs(count: number): Promise<void> {
     await eventually(`${count} failed jobs`, async () => {
       const { job_count } = await node.client.jobs({ status: "failed" });
-      return job_count === count || null;
+      return job_count === count;
     });
   }
 

@@ -43,8 +43,7 @@ describe("texts that others wrote", { skip: noBrowser() ?? false }, () => {
       })),
     );
     const { job_id: talking } = await node.client.submit({ task: "say", payload: { lines: CORPUS } });
-    const { job_id: held } = await node.client.submit({ task: "hold", payload: everything });
-    await node.processing(held);
+    const held = await node.begins({ task: "hold", payload: everything });
     await node.client.cancel(held, everything.slice(0, 1_000));
     await node.client.putSchedule({ name: "hostile", task: "say", payload: CORPUS, every_ms: 3_600_000 });
     await node

@@ -135,7 +135,7 @@ async function inAStoreOfItsOwn(cluster: ConformanceCluster, old: Led): Promise<
   // Among peers the first may well be elected again, under a later term.
   await eventually(
     `${old.name} to know of a later term`,
-    async () => ((await roleOf(old.node, 2_000))?.leader_epoch ?? 0) >= successor.epoch || null,
+    async () => ((await roleOf(old.node, 2_000))?.leader_epoch ?? 0) >= successor.epoch,
     30_000,
   );
   for (const lease of leases) {
@@ -195,7 +195,7 @@ function follows(old: Led, successor: Led): Promise<true> {
     `${old.name} to follow ${successor.name}`,
     async () => {
       const role = await roleOf(old.node, 2_000);
-      return (role?.role === "STANDBY" && role.leader_id === successor.name) || null;
+      return role?.role === "STANDBY" && role.leader_id === successor.name;
     },
     30_000,
   );

@@ -17,11 +17,7 @@ export function staleRuns({ open }: Suite): void {
     const id = await at.submit();
     const first = await at.lease({ agent: "ada" });
     const late = resultOf(first, { agent: "ada", result: "late" });
-    await eventually(
-      "the lease to run out",
-      async () => (await at.job(id)).status === "queued" || null,
-      30_000,
-    );
+    await eventually("the lease to run out", async () => (await at.job(id)).status === "queued", 30_000);
     const atOnce = await at.post("/v1/results", late);
     assert.deepEqual([atOnce.status, atOnce.body.error], [409, "STALE_EPOCH"], JSON.stringify(atOnce.body));
 

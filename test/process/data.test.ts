@@ -43,8 +43,7 @@ describe("a data directory", () => {
   it("belongs to one node: a second one refuses to start, and the first does not notice", async (t) => {
     const data = await dataDirectory(t);
     const first = await NodeProcess.start(t, { data });
-    const { job_id: id } = await first.client.submit({ task: "hold" });
-    await first.processing(id);
+    const id = await first.begins({ task: "hold" });
     const { code, said } = await refused(t, data);
     assert.equal(code, 1);
     assert.match(said, /error: .*baton\.db is in use by another process/);
@@ -53,8 +52,7 @@ describe("a data directory", () => {
     const job = await first.client.job(id);
     assert.deepEqual([job.status, job.attempts, job.crashes], ["processing", 1, 0]);
     assert.equal((await first.client.role()).leader_epoch, 1);
-    const { job_id: next } = await first.client.submit({ task: "work", payload: { ms: 0 } });
-    await first.client.wait(next, { timeoutMs: 30_000 });
+    await first.does({ task: "work", payload: { ms: 0 } });
     await first.kill();
     const second = await NodeProcess.start(t, { data });
     assert.equal((await second.client.role()).leader_epoch, 2, "the refused start was no term");

@@ -19,8 +19,7 @@ it("a node whose disk is full refuses writes, answers reads, tears nothing, and 
   await node.client.pauseQueue("parked");
   // Ends while the disk is full: its result has to wait for space.
   const until = join(await dataDirectory(t), "full");
-  const { job_id: running } = await node.client.submit({ task: "work", payload: { until } });
-  await node.processing(running);
+  const running = await node.begins({ task: "work", payload: { until } });
   const accepted: string[] = [];
   const big = { task: "work", queue: "parked", payload: { ms: 0, filler: "x".repeat(200_000) } };
   let refusal: Awaited<ReturnType<NodeProcess["post"]>> | null = null;
@@ -77,8 +76,7 @@ it("a node that is told to stop while its disk is full still stops in time", asy
   if (typeof disk !== "string") return t.skip(disk.missing);
   const settings = { DRAIN__TIMEOUT: "600ms", DRAIN__CLEANUP: "300ms" };
   const node = await NodeProcess.start(t, { data: join(disk, "data"), settings });
-  const { job_id: id } = await node.client.submit({ task: "hold" });
-  await node.processing(id);
+  const id = await node.begins({ task: "hold" });
   await writeFile(join(disk, "rest"), Buffer.alloc(8 * MIB)).catch(() => {});
   const { code } = await node.terminate();
   assert.equal(code, 0, `one that is not in time ends with another code: ${node.stderr}`);

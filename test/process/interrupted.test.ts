@@ -12,7 +12,7 @@ import { eventually } from "../support/wait.ts";
 function holding(node: NodeProcess, id: string, runs: number): Promise<unknown> {
   return eventually(`a line of each of ${runs} runs`, async () => {
     const { logs } = await node.client.logs(id);
-    return logs.filter(({ message }) => message === "holding").length === runs || null;
+    return logs.filter(({ message }) => message === "holding").length === runs;
   });
 }
 
@@ -94,7 +94,7 @@ it("a node that stood still for longer than its lease takes a new term; no job i
   const submitted = await node.client.submitMany(work);
   await eventually("the work to begin", async () => {
     const { queues } = await node.client.queues();
-    return queues.some(({ counts }) => counts.completed > 10) || null;
+    return queues.some(({ counts }) => counts.completed > 10);
   });
   node.signal("SIGSTOP");
   const during = node.client.submit({ task: "work", payload: { ms: 0, ledger } });
@@ -140,12 +140,12 @@ it("a blocked event loop leaves /livez unanswered, and it answers again when it 
       return null;
     }
   };
-  await eventually("an answer", async () => ((await alive()) === 200 ? true : null));
+  await eventually("an answer", async () => (await alive()) === 200);
   const answer = await fetch(`${node.url}/workz`);
   assert.equal(((await answer.json()) as { code: string }).code, "working");
   // The handler may block the loop before the submit is answered.
   const submitted = node.client.submit({ task: "block", payload: { ms: 3_000 } });
-  await eventually("silence", async () => ((await alive()) === null ? true : null));
+  await eventually("silence", async () => (await alive()) === null);
   await submitted;
-  await eventually("an answer", async () => ((await alive()) === 200 ? true : null), 20_000);
+  await eventually("an answer", async () => (await alive()) === 200, 20_000);
 });

@@ -39,10 +39,81 @@ export const LONG_LEASES: Readonly<Record<string, string>> = {
   WORKER__LEASE: "20s",
 };
 
-export class TestCluster {
+export interface RoleBody {
+  readonly role: string;
+  readonly leader_epoch: number | null;
+  readonly leader_id: string | null;
+}
+
+export interface Leading {
+  readonly name: string;
+  readonly node: NodeProcess;
+  readonly epoch: number;
+}
+
+/** Nodes by name, and who leads them. */
+export class NodeGroup {
+  readonly nodes = new Map<string, NodeProcess>();
+
+  node(name: string): NodeProcess {
+    const node = this.nodes.get(name);
+    assert.ok(node, `there is no node ${name}`);
+    return node;
+  }
+
+  others(...names: string[]): NodeProcess[] {
+    return [...this.nodes].filter(([name]) => !names.includes(name)).map(([, node]) => node);
+  }
+
+  /** With kill -9. */
+  async kill(name: string): Promise<void> {
+    const node = this.node(name);
+    this.nodes.delete(name);
+    await node.kill();
+  }
+
+  /** Whoever says of itself that it leads, with its epoch, once exactly one of them does. */
+  leader(withinMs?: number): Promise<Leading> {
+    return eventually(
+      "a leader",
+      async () => {
+        const leading = await this.#leading(1_000);
+        return leading.length === 1 && leading[0]!;
+      },
+      withinMs,
+    );
+  }
+
+  /** Another than that one, as soon as it says that it leads under a later epoch, and how long that took from now. */
+  successor(
+    { name, epoch }: Pick<Leading, "name" | "epoch">,
+    withinMs?: number,
+  ): Promise<Leading & { readonly tookMs: number }> {
+    const from = systemClock.monotonic();
+    return eventually(
+      `a leader after ${name} and its epoch ${epoch}`,
+      async () => {
+        // It may stand still, and then nobody waits for what it says.
+        const found = (await this.#leading(300, name)).find((each) => each.epoch > epoch);
+        return found && { ...found, tookMs: systemClock.monotonic() - from };
+      },
+      withinMs,
+    );
+  }
+
+  async #leading(withinMs: number, but?: string): Promise<Leading[]> {
+    const asked = [...this.nodes].map(async ([name, node]) => {
+      if (name === but) return [];
+      const role = await roleOf(node, withinMs);
+      return role?.role === "LEADER" ? [{ name, node, epoch: role.leader_epoch! }] : [];
+    });
+    return (await Promise.all(asked)).flat();
+  }
+}
+
+export class TestCluster extends NodeGroup {
   readonly url: string;
   readonly redis: RedisServer | null;
-  readonly nodes = new Map<string, NodeProcess>();
   readonly #t: Scope;
   readonly #server: SharedPostgres;
   readonly #data: string;
@@ -56,6 +127,7 @@ export class TestCluster {
     data: string,
     settings: Readonly<Record<string, string>>,
   ) {
+    super();
     this.#t = t;
     this.#server = server;
     this.url = url;
@@ -126,12 +198,6 @@ export class TestCluster {
     await this.leader();
   }
 
-  node(name: string): NodeProcess {
-    const node = this.nodes.get(name);
-    assert.ok(node, `there is no node ${name}`);
-    return node;
-  }
-
   /**
    * A job that was begun by that node and that others may take up: one of the common queue. Whoever takes a submit is the first
    * to look for work, so it rarely takes a second try.
@@ -149,44 +215,10 @@ export class TestCluster {
     this.nodes.delete(name);
   }
 
-  /** Whoever says of itself that it leads, with its epoch, once exactly one of those asked does. */
-  leader(withinMs?: number): Promise<Leading> {
-    return leaderOf(this.nodes, withinMs);
-  }
-
   /** One row of the database, asked past the nodes. */
   sql(text: string): Promise<Record<string, unknown>[]> {
     return this.#server.query(text, this.url);
   }
-}
-
-export interface RoleBody {
-  readonly role: string;
-  readonly leader_epoch: number | null;
-  readonly leader_id: string | null;
-}
-
-export interface Leading {
-  readonly name: string;
-  readonly node: NodeProcess;
-  readonly epoch: number;
-}
-
-/** Whoever says of itself that it leads, with its epoch, once exactly one of them does. */
-export async function leaderOf(nodes: ReadonlyMap<string, NodeProcess>, withinMs?: number): Promise<Leading> {
-  return eventually(
-    "a leader",
-    async () => {
-      const roles = await Promise.all(
-        [...nodes].map(async ([name, node]) => ({ name, node, role: await roleOf(node, 1_000) })),
-      );
-      const leading = roles.filter(({ role }) => role?.role === "LEADER");
-      if (leading.length !== 1) return null;
-      const { name, node, role } = leading[0]!;
-      return { name, node, epoch: role!.leader_epoch! };
-    },
-    withinMs,
-  );
 }
 
 /** Null when the node does not answer at once: dead, stopped, starting. */

@@ -5,7 +5,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { JobRequestBody, JobSummaryBody } from "../../src/client/baton-client.ts";
 import { freePorts } from "./free-port.ts";
-import { leaderOf, roleOf, type Leading } from "./cluster.ts";
+import { NodeGroup, roleOf } from "./cluster.ts";
 import type { Scope } from "./node-cleanup.ts";
 import { dataDirectory, NodeProcess, type ProcessOptions } from "./process-node.ts";
 import { eventually } from "./wait.ts";
@@ -100,9 +100,8 @@ export function ghotiFile(credentials = { user: "cluster_user", pass: "cluster_p
   };
 }
 
-export class PeerCluster {
+export class PeerCluster extends NodeGroup {
   readonly names: readonly string[];
-  readonly nodes = new Map<string, NodeProcess>();
   readonly directory: string;
   readonly #t: Scope;
   readonly #ports: ReadonlyMap<string, { readonly api: number; readonly manager: number }>;
@@ -115,6 +114,7 @@ export class PeerCluster {
     ports: readonly number[],
     options: PeerClusterOptions,
   ) {
+    super();
     this.#t = t;
     this.directory = directory;
     this.names = names;
@@ -200,21 +200,6 @@ export class PeerCluster {
     return `http://127.0.0.1:${this.#port(name).api}`;
   }
 
-  node(name: string): NodeProcess {
-    const node = this.nodes.get(name);
-    assert.ok(node, `there is no node ${name}`);
-    return node;
-  }
-
-  others(...names: string[]): NodeProcess[] {
-    return [...this.nodes].filter(([name]) => !names.includes(name)).map(([, node]) => node);
-  }
-
-  async kill(name: string): Promise<void> {
-    await this.node(name).kill();
-    this.nodes.delete(name);
-  }
-
   async terminate(name: string): Promise<void> {
     const node = this.node(name);
     this.nodes.delete(name);
@@ -229,11 +214,6 @@ export class PeerCluster {
     return node;
   }
 
-  /** Whoever says of itself that it leads, once exactly one of those that run does. */
-  leader(withinMs?: number): Promise<Leading> {
-    return leaderOf(this.nodes, withinMs);
-  }
-
   /** Everybody who runs follows the same leader and sees all the others up. */
   async gathered(withinMs?: number): Promise<void> {
     const { epoch } = await this.leader(withinMs);
@@ -244,7 +224,7 @@ export class PeerCluster {
           const role = await roleOf(node);
           if (role === null || (role.leader_epoch ?? 0) < epoch) return null;
           const seen = await statuses(node);
-          return [...this.nodes.keys()].every((each) => seen[each] === "active") || null;
+          return [...this.nodes.keys()].every((each) => seen[each] === "active");
         },
         withinMs,
       );

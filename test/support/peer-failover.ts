@@ -1,6 +1,5 @@
 /** How long a cluster of peers is without a leader, as its own nodes tell. */
 
-import { systemClock } from "../../src/platform/clock.ts";
 import { roleOf } from "./cluster.ts";
 import type { PeerCluster } from "./peer-cluster.ts";
 import type { NodeProcess } from "./process-node.ts";
@@ -21,26 +20,13 @@ export async function failover(
   strike: (node: NodeProcess) => void,
   withinMs = 15_000,
 ): Promise<Failover> {
-  const { name, node, epoch } = await cluster.leader();
-  const struckAt = systemClock.monotonic();
+  const leader = await cluster.leader();
+  const { name, node } = leader;
   strike(node);
-  return eventually(
-    `another leader than ${name}`,
-    async () => {
-      // Also those that were started meanwhile.
-      const others = [...cluster.nodes].filter(([each]) => each !== name);
-      const roles = await Promise.all(
-        others.map(async ([next, each]) => ({ next, role: await roleOf(each) })),
-      );
-      const found = roles.find(({ role }) => role?.role === "LEADER" && role.leader_epoch! > epoch);
-      if (!found) return null;
-      const tookMs = systemClock.monotonic() - struckAt;
-      return { name, node, next: found.next, epoch: found.role!.leader_epoch!, tookMs };
-    },
-    withinMs,
-  ).catch(async (error: unknown) => {
+  const next = await cluster.successor(leader, withinMs).catch(async (error: unknown) => {
     throw new Error(`${String(error)}\n${await viewsOf(cluster)}`, { cause: error });
   });
+  return { name, node, next: next.name, epoch: next.epoch, tookMs: next.tookMs };
 }
 
 /** What everybody says when nobody leads, for whoever reads why a test failed. */
@@ -70,7 +56,7 @@ export async function allVote(cluster: PeerCluster, withinMs = 20_000): Promise<
       `${name} to vote`,
       async () => {
         const { notes } = await node.client.cluster.info();
-        return notes.every((note) => !note.includes("does not vote yet")) || null;
+        return notes.every((note) => !note.includes("does not vote yet"));
       },
       withinMs,
     );

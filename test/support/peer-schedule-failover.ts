@@ -60,7 +60,7 @@ export async function killPeerLeaders(cluster: PeerCluster, options: KillsOption
     "the schedules to fire behind the last kill",
     async () => {
       const { schedules } = await node!.client.schedules();
-      return schedules.every(({ next_at }) => next_at !== null && Date.parse(next_at) > end) || null;
+      return schedules.every(({ next_at }) => next_at !== null && Date.parse(next_at) > end);
     },
     AFTERWARDS_MS + SETTLES_MS,
   );

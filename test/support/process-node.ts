@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { BatonClient } from "../../src/client/baton-client.ts";
-import type { JobBody, JobSummaryBody } from "../../src/client/baton-client.ts";
+import type { JobBody, JobRequestBody, JobSummaryBody } from "../../src/client/baton-client.ts";
 import { atEnd, type Scope } from "./node-cleanup.ts";
 import { BIN, environmentOf, TestProcess, type Exit } from "./process.ts";
 import { eventually } from "./wait.ts";
@@ -109,6 +109,19 @@ export class NodeProcess extends TestProcess {
     });
   }
 
+  /** Submits a job and waits until it is completed, by whomever. */
+  async does(job: JobRequestBody): Promise<JobBody> {
+    const { job_id } = await this.client.submit(job);
+    return this.jobWhen(job_id, ({ status }) => status === "completed");
+  }
+
+  /** Submits a job and waits until it runs. */
+  async begins(job: JobRequestBody): Promise<string> {
+    const { job_id } = await this.client.submit(job);
+    await this.processing(job_id);
+    return job_id;
+  }
+
   processing(id: string): Promise<JobBody> {
     return this.jobWhen(id, ({ status }) => status === "processing");
   }
@@ -148,7 +161,7 @@ export class NodeProcess extends TestProcess {
       async () => {
         const { queues } = await this.client.queues();
         const left = queues.map(({ counts }) => counts.queued + counts.scheduled + counts.processing);
-        return left.every((count) => count === 0) || null;
+        return left.every((count) => count === 0);
       },
       withinMs,
     );

@@ -30,8 +30,7 @@ export async function submitTo(node: NodeProcess, jobs: readonly object[]): Prom
 }
 
 export async function killLeader(cluster: TestCluster): Promise<NodeProcess> {
-  const { name, node } = await cluster.leader();
-  await node.kill();
-  cluster.forget(name);
+  const { name } = await cluster.leader();
+  await cluster.kill(name);
   return (await cluster.leader()).node;
 }

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { BatonClientError, type NamedScheduleRequest } from "../../src/client/baton-client.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { roleOf, type TestCluster } from "./cluster.ts";
+import type { TestCluster } from "./cluster.ts";
 import type { NodeProcess } from "./process-node.ts";
 import { eventually } from "./wait.ts";
 
@@ -48,13 +48,11 @@ export async function killLeaders(cluster: TestCluster, options: KillsOptions): 
     // Every fourth time the successor dies as well, while it makes up for what was missed.
     const twice = n % 4 === 0;
     if (!twice) await starting;
-    const { name, node, epoch } = await cluster.leader();
+    const leader = await cluster.leader();
+    const { name } = leader;
     if (!twice) await systemClock.sleep(moment(n, options.chance));
-    node.signal("SIGKILL");
-    const killedAt = systemClock.monotonic();
-    cluster.forget(name);
-    await node.exited;
-    leaderlessMs.push((await leads(cluster, epoch)) - killedAt);
+    await cluster.kill(name);
+    leaderlessMs.push((await cluster.successor(leader)).tookMs);
     options.onKill?.(n, leaderlessMs.at(-1)!);
     starting = Promise.all([starting, cluster.start(name)]);
     starting.catch(() => {}); // thrown where it is waited for
@@ -65,7 +63,7 @@ export async function killLeaders(cluster: TestCluster, options: KillsOptions): 
     "the schedules to fire behind the last kill",
     async () => {
       const [row] = await cluster.sql("SELECT min(next_at)::float8 AS next FROM baton.schedule");
-      return (row!["next"] as number) > end || null;
+      return (row!["next"] as number) > end;
     },
     AFTERWARDS_MS + 20_000,
   );
@@ -108,14 +106,6 @@ function unlessLeaderless(error: unknown): null {
 export function moment(n: number, chance: () => number): number {
   if (n % 2 === 0) return chance() * EVERY_MS;
   return EVERY_MS - (systemClock.now() % EVERY_MS) + chance() * 25;
-}
-
-async function leads(cluster: TestCluster, after: number): Promise<number> {
-  return eventually("another leader", async () => {
-    const roles = await Promise.all([...cluster.nodes.values()].map((node) => roleOf(node)));
-    const found = roles.some((role) => role?.role === "LEADER" && role.leader_epoch! > after);
-    return found ? systemClock.monotonic() : null;
-  });
 }
 
 /** Every instant from the first to the last once, each with one job, each job completed, epochs never backwards. */

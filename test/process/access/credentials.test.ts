@@ -22,7 +22,7 @@ describe("a node that listens beyond its machine", () => {
     const admin = readFileSync(file, "utf8").trim();
     assert.equal(statSync(file).mode & 0o777, 0o600);
     await eventually("what to do about it", async () =>
-      node.stderr.includes(`export BATON_TOKEN_FILE=${file}`) ? true : null,
+      node.stderr.includes(`export BATON_TOKEN_FILE=${file}`),
     );
     assert.equal((await ask(url, "/status")).status, 401);
     assert.equal((await ask(url, "/livez")).status, 200);
@@ -162,7 +162,7 @@ it("nodes that start together show one admin token, and share all credentials", 
   const nodes = await Promise.all([cluster.start("a"), cluster.start("b")]);
   const [a, b] = nodes.map(({ url }) => url) as [string, string];
   const tokens = (): string[] => nodes.flatMap(({ stderr }) => SHOWN.exec(stderr)?.[1] ?? []);
-  await eventually("the first token", async () => (tokens().length > 0 ? true : null));
+  await eventually("the first token", async () => tokens().length > 0);
   const shown = tokens();
   assert.equal(shown.length, 1, nodes.map(({ stderr }) => stderr).join("\n"));
   const admin = shown[0]!;
@@ -190,9 +190,7 @@ it("nodes that start together show one admin token, and share all credentials", 
     200,
   );
   assert.equal((await ask(a, "/status", { token })).status, 401, "at once where it was revoked");
-  await eventually("the other node to know", async () =>
-    (await ask(b, "/status", { token })).status === 401 ? true : null,
-  );
+  await eventually("the other node to know", async () => (await ask(b, "/status", { token })).status === 401);
 
   const ann = { name: "ann", password: "one password for all", permission: "operate" };
   assert.equal((await ask(a, "/users", { method: "POST", token: admin, body: ann })).status, 201);
@@ -202,8 +200,9 @@ it("nodes that start together show one admin token, and share all credentials", 
   assert.equal((await ask(a, "/session", { cookie })).body["principal"], "user:ann");
   assert.equal((await ask(a, "/queues/mail/pause", { method: "POST", cookie })).status, 200);
   assert.equal((await ask(a, "/session", { method: "DELETE", cookie })).status, 200);
-  await eventually("the session to end at the other node", async () =>
-    (await ask(b, "/session", { cookie })).status === 401 ? true : null,
+  await eventually(
+    "the session to end at the other node",
+    async () => (await ask(b, "/session", { cookie })).status === 401,
   );
 
   const direct = await batonCommand(["token", "create", "--name", "direct", "--permission", "admin"], {

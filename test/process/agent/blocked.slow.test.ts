@@ -30,7 +30,7 @@ describe("an agent whose handler blocks the event loop", () => {
     await systemClock.sleep(1_000); // it blocks by now, and a poll is under way
     assert.equal(controllers.polls, 1);
     const other = controllers.submit("work", { ms: 0 });
-    await eventually("it to come back", async () => (other.accepted.length > 0 ? true : null));
+    await eventually("it to come back", async () => other.accepted.length > 0);
     assert.deepEqual([other.accepted, other.attempts], [["released 1/1"], 0]);
     assert.equal(blocking.status, "processing", "the handler still blocks");
     await controllers.until(blocking, "completed");

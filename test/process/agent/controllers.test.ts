@@ -30,7 +30,7 @@ describe("an agent of two controllers", () => {
     });
     const [id] = await submitTo(node, [{ task: "hold", max_attempts: 1 }]);
     await node.processing(id!);
-    await eventually("its line", async () => ((await node.client.logs(id!)).logs.length > 0 ? true : null));
+    await eventually("its line", async () => (await node.client.logs(id!)).logs.length > 0);
     assert.equal((await first.terminate()).code, 0);
     const waiting = await node.client.job(id!);
     assert.deepEqual([waiting.status, waiting.failures, waiting.crashes], ["queued", 0, 0]);
@@ -134,8 +134,7 @@ describe("an agent of two controllers", () => {
     await proxy.freeze("down");
     const [lost] = await submitTo(leader, [{ task: "work", payload: { ms: 0 }, max_attempts: 1 }]);
     const granted = await leader.processing(lost!);
-    await leader.kill();
-    cluster.forget(name);
+    await cluster.kill(name);
     await proxy.refuse();
     await cluster.leader();
     const done = await standby.jobWhen(lost!, ({ status }) => status === "completed");

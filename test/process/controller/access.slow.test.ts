@@ -62,13 +62,11 @@ it(
     );
     assert.equal(await ask("/status"), 200);
     const { job_id: next } = await client.submit({ task: "work", payload: { ms: 0 } });
-    await eventually("the next job to be done", async () =>
-      (await client.job(next)).status === "completed" ? true : null,
-    );
+    await eventually("the next job to be done", async () => (await client.job(next)).status === "completed");
 
     standby.child.kill("SIGTERM");
     assert.deepEqual(await standby.exited, { code: 0, signal: null });
-    await eventually("its token to be refused", async () => ((await ask("/status")) === 401 ? true : null));
+    await eventually("its token to be refused", async () => (await ask("/status")) === 401);
     assert.deepEqual(
       (await client.access.tokens()).tokens.map(({ name }) => name),
       [`${leader.name}-worker`],

@@ -57,5 +57,5 @@ export async function jobWhen(
 /** Until the handler has begun, by its own word. */
 export async function holding(at: ControllerProcess, id: string): Promise<void> {
   await using client = new BatonClient({ url: at.report()!.url!, timeoutMs: 10_000 });
-  await eventually("its line", async () => ((await client.logs(id)).logs.length > 0 ? true : null));
+  await eventually("its line", async () => (await client.logs(id)).logs.length > 0);
 }

@@ -132,7 +132,7 @@ describe("two node-controllers", () => {
     await eventually("the other agent", async () => {
       const answer = await fetch(`${leader.report()!.url}/v1/agents`);
       const { agents } = (await answer.json()) as { agents: { name: string }[] };
-      return agents.some(({ name }) => name === "free") || null;
+      return agents.some(({ name }) => name === "free");
     });
 
     process.kill(leader.report()!.controller.pid!, "SIGKILL");

@@ -166,8 +166,9 @@ describe("three nodes with the files of the second seed", () => {
     t.diagnostic(`${dead.next} leads after ${dead.tookMs.toFixed(0)} ms`);
     assert.deepEqual([dead.name, dead.next, dead.epoch > epoch], ["node1", "node3", true]);
     ({ epoch } = dead);
-    await eventually("node2 to follow", async () =>
-      (await roleOf(cluster.node("node2")))?.leader_id === "node3" ? true : null,
+    await eventually(
+      "node2 to follow",
+      async () => (await roleOf(cluster.node("node2")))?.leader_id === "node3",
     );
     // With its file as it was, which has nothing to join: the seed's founds a second cluster here.
     await cluster.restart("node1");
@@ -184,9 +185,7 @@ describe("three nodes with the files of the second seed", () => {
     await cluster.node("node3").processing(held);
     const leaving = cluster.node("node3");
     leaving.signal("SIGTERM");
-    await eventually("a heartbeat of 503", async () =>
-      (await heartbeatOf(manager("node3"))) === 503 ? true : null,
-    );
+    await eventually("a heartbeat of 503", async () => (await heartbeatOf(manager("node3"))) === 503);
     cluster.nodes.delete("node3");
     const next = await cluster.leader();
     assert.deepEqual([next.name, next.epoch > epoch], ["node2", true]);
@@ -209,7 +208,7 @@ describe("three nodes with the files of the second seed", () => {
     }
     const removed = cluster.node("node3");
     await eventually("node3 to know", async () =>
-      removed.stdout.includes("this node was removed from the cluster") ? true : null,
+      removed.stdout.includes("this node was removed from the cluster"),
     );
     await askManager(manager("node3"), "/election", { body: { id: "node1" } });
     assert.notEqual((await roleOf(removed))?.role, "LEADER", "it does not lead, nor found a cluster");

@@ -170,7 +170,7 @@ describe("a cluster from LangID's own file", { timeout: 120_000 }, () => {
     const id = await cluster.jobAt("node-a", { task: "hold" });
     const [b, c] = [cluster.node("node-b"), cluster.node("node-c")];
     const { lines, ended: following } = b.follow(id);
-    await eventually("the first line while the job runs", async () => lines.includes("holding") || null);
+    await eventually("the first line while the job runs", async () => lines.includes("holding"));
     const early = await c.call(`/jobs/${id}/result`);
     assert.deepEqual([early.status, (early.body as { error: string }).error], [409, "NOT_FINISHED"]);
     const running = await c.call(`/jobs/${id}`, { method: "DELETE" });

@@ -123,17 +123,17 @@ async function epochs(nodes: Iterable<NodeProcess>): Promise<(number | null)[]> 
   return Promise.all([...nodes].map(async (node) => (await roleOf(node))?.leader_epoch ?? null));
 }
 
-async function allOf(nodes: readonly NodeProcess[], holds: (node: NodeProcess) => Promise<true | null>) {
+async function allOf(nodes: readonly NodeProcess[], holds: (node: NodeProcess) => Promise<boolean>) {
   const all = await Promise.all(nodes.map(holds));
-  return all.every(Boolean) || null;
+  return all.every(Boolean);
 }
 
-async function leadsNot(node: NodeProcess): Promise<true | null> {
+async function leadsNot(node: NodeProcess): Promise<boolean> {
   const role = await roleOf(node);
-  return role !== null && role.role !== "LEADER" ? true : null;
+  return role !== null && role.role !== "LEADER";
 }
 
-async function hasNoLeader(node: NodeProcess): Promise<true | null> {
+async function hasNoLeader(node: NodeProcess): Promise<boolean> {
   const role = await roleOf(node);
-  return role !== null && role.leader_id === null ? true : null;
+  return role !== null && role.leader_id === null;
 }

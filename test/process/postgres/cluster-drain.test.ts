@@ -22,14 +22,10 @@ describe("a node of a cluster that leaves work to the others", () => {
     await cluster.startWithQueues("ada", "bob");
   });
 
-  /** Not that one; the first of the others. */
-  function other(name: string): NodeProcess {
-    return [...cluster.nodes].find(([each]) => each !== name)![1];
-  }
-
   it("asked to drain through another node: what runs ends there, nothing new begins, leadership moves; resumed, it works again", async (t) => {
-    const { name, node, epoch } = await cluster.leader();
-    const through = other(name);
+    const leader = await cluster.leader();
+    const { name, node } = leader;
+    const [through] = cluster.others(name) as [NodeProcess];
     const until = join(await dataDirectory(t), "drained");
     const running = await cluster.begunBy(name, { task: "work", payload: { until } });
     const startedAt = systemClock.monotonic();
@@ -40,15 +36,11 @@ describe("a node of a cluster that leaves work to the others", () => {
     });
     assert.equal((refused.body as { error: string }).error, "DRAINING");
     assert.ok(refused.headers.has("retry-after"));
-    const led = await eventually("another leader", async () => {
-      const found = [...cluster.nodes].filter(([each]) => each !== name);
-      const roles = await Promise.all(found.map(([, each]) => roleOf(each)));
-      return roles.find((role) => role?.role === "LEADER" && role.leader_epoch! > epoch) ?? null;
-    });
+    const led = await cluster.successor(leader);
     t.diagnostic(
       `leadership had moved after ${(systemClock.monotonic() - startedAt).toFixed(0)} ms, with the command`,
     );
-    assert.equal(led.leader_epoch, epoch + 1);
+    assert.equal(led.epoch, leader.epoch + 1);
     assert.equal((await roleOf(node))?.role, "DRAINING");
     assert.equal((await node.call("/readyz")).status, 503);
     assert.equal((await node.call(`/jobs/${running}`)).status, 200, "it still answers");
@@ -82,9 +74,7 @@ describe("a node of a cluster that leaves work to the others", () => {
     assert.equal(resumed.code, 0, resumed.err);
     const { job } = await through.client.wait(waiting, { timeoutMs: 30_000 });
     assert.deepEqual([job.status, job.worker], ["completed", name]);
-    await eventually("it to be ready", async () =>
-      (await node.call("/readyz")).status === 200 ? true : null,
-    );
+    await eventually("it to be ready", async () => (await node.call("/readyz")).status === 200);
     assert.equal((await node.post("/jobs", { task: "work", payload: { ms: 0 } })).status, 200);
     const [row] = await cluster.sql(`SELECT status FROM baton.node WHERE name = '${name}'`);
     assert.equal(row!["status"], "active");

@@ -26,7 +26,7 @@ describe("the members of a cluster", () => {
   }
 
   function becomes(name: string, status: string, withinMs = 10_000): Promise<unknown> {
-    const look = async () => ((await rowOf(name))?.["status"] === status ? true : null);
+    const look = async () => (await rowOf(name))?.["status"] === status;
     return eventually(`${name} to be ${status}`, look, withinMs);
   }
 
@@ -34,7 +34,7 @@ describe("the members of a cluster", () => {
   function laidToRest(name: string): Promise<unknown> {
     return eventually(`${name} to be laid to rest`, async () => {
       const row = await rowOf(name);
-      return row?.["status"] === "dead" && row["recovered"] === true ? true : null;
+      return row?.["status"] === "dead" && row["recovered"] === true;
     });
   }
 
@@ -63,7 +63,7 @@ describe("the members of a cluster", () => {
     await becomes("bob", "active");
     t.diagnostic(`active again after ${(systemClock.monotonic() - resumedAt).toFixed(0)} ms`);
     const told = /a result was refused|the lease on running jobs is lost/;
-    await eventually("it to notice what it lost", async () => told.test(bob.stdout) || null);
+    await eventually("it to notice what it lost", async () => told.test(bob.stdout));
     const job = await bob.client.job(id);
     assert.deepEqual(
       [job.status, job.worker, job.job_epoch, job.attempts, job.crashes],
@@ -77,8 +77,7 @@ describe("the members of a cluster", () => {
     const id = await cluster.begunBy("cyd", { task: "hold" });
     await cluster.node("ada").client.cluster.drain("cyd");
     await becomes("cyd", "draining");
-    await cluster.node("cyd").kill();
-    cluster.forget("cyd");
+    await cluster.kill("cyd");
     const ada = cluster.node("ada");
     const job = await ada.jobWhen(id, ({ status, job_epoch }) => status === "processing" && job_epoch > 1);
     assert.deepEqual([job.crashes, job.failures, job.killed], [1, 0, ["cyd"]]);
@@ -86,7 +85,7 @@ describe("the members of a cluster", () => {
     await ada.client.cancel(id);
     await eventually("everybody to know of it", async () => {
       const { nodes } = await ada.client.cluster.nodes();
-      return nodes.find(({ name }) => name === "cyd")?.status === "dead" || null;
+      return nodes.find(({ name }) => name === "cyd")?.status === "dead";
     });
   });
 });

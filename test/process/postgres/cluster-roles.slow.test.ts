@@ -38,7 +38,7 @@ it("a gateway, a worker and a scheduler make a cluster, once all three are there
   const shownAs = (status: string) =>
     eventually(`the worker to be ${status}`, async () => {
       const { nodes } = await gate.client.cluster.nodes();
-      return nodes.find(({ name }) => name === "hand")?.status === status || null;
+      return nodes.find(({ name }) => name === "hand")?.status === status;
     });
   assert.equal((await gate.post("/cluster/nodes/hand/drain", {})).status, 202);
   await shownAs("draining");
@@ -47,9 +47,7 @@ it("a gateway, a worker and a scheduler make a cluster, once all three are there
 
   const head = await cluster.start("head", { ROLES: "scheduler" });
   const completeAt = systemClock.monotonic();
-  await eventually("the gateway to be ready", async () =>
-    (await gate.call("/readyz")).status === 200 ? true : null,
-  );
+  await eventually("the gateway to be ready", async () => (await gate.call("/readyz")).status === 200);
   t.diagnostic(`ready ${(systemClock.monotonic() - completeAt).toFixed(0)} ms after the third was up`);
   assert.equal((await gate.client.cluster.info()).formed, true);
   const [led] = await cluster.sql("SELECT leader FROM baton.leader WHERE role = 'scheduler'");
@@ -94,8 +92,7 @@ it("a gateway, a worker and a scheduler make a cluster, once all three are there
   await gate.idle();
   for (const one of many) assert.equal((await gate.client.job(one.job_id)).worker, "hand");
 
-  await hand.kill();
-  cluster.forget("hand");
+  await cluster.kill("hand");
   const after = await gate.client.submit(work);
   assert.equal(after.status, "queued", "a cluster that has formed goes on with fewer nodes");
 });

@@ -91,8 +91,7 @@ it("nodes stop, wait and start while their database is away, or was never there"
       assert.doesNotMatch(eve.stderr, /error:/);
       await cluster.server.relaunch();
       await dan.listening();
-      const { job_id } = await dan.client.submit({ task: "work", payload: { ms: 0 } });
-      assert.equal((await dan.client.wait(job_id, { timeoutMs: 30_000 })).job.status, "completed");
+      await dan.does({ task: "work", payload: { ms: 0 } });
       assert.equal((await dan.terminate()).code, 0);
     },
   );

@@ -36,8 +36,7 @@ it("a database whose disk is full takes no new jobs and half of none, and goes o
   const [node] = await cluster.startAll("ada");
   assert.ok(node);
   await node.client.pauseQueue("parked");
-  const { job_id: running } = await node.client.submit({ task: "work", payload: { ms: 2_000 } });
-  await node.processing(running);
+  const running = await node.begins({ task: "work", payload: { ms: 2_000 } });
   const ballast = join(disk, "ballast");
   await writeFile(ballast, Buffer.alloc(6 * MIB));
   const accepted: string[] = [];
@@ -122,7 +121,7 @@ it("a cluster lives through a server that rolls back, or takes no writes", async
       const ledger = join(await dataDirectory(t), "runs");
       await cluster.sql(ROLL_BACK);
       const callers = await underLoad(t, cluster, { payload: () => ({ ms: 2, ledger }) });
-      await eventually("enough to be done", async () => callers.acknowledged.size > 150 || null, 30_000);
+      await eventually("enough to be done", async () => callers.acknowledged.size > 150, 30_000);
       await callers.stop();
       await ada.idle();
       const [row] = await cluster.sql("SELECT last_value::int AS aborts FROM public.aborts");
@@ -146,8 +145,7 @@ it("a cluster lives through a server that rolls back, or takes no writes", async
     async (t) => {
       const callers = await underLoad(t, cluster);
       const { epoch } = await cluster.leader();
-      const { job_id } = await ada.client.submit({ task: "work", payload: { ms: 0 } });
-      await ada.client.wait(job_id, { timeoutMs: 10_000 });
+      const { job_id } = await ada.does({ task: "work", payload: { ms: 0 } });
 
       const [row] = await cluster.sql("SHOW data_directory");
       await cluster.server.halt("fast");

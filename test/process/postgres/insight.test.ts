@@ -38,10 +38,7 @@ it("a killed leader, a stale write and thousands of failed jobs are seen and dea
   const lease = await client.controller.lease({ ...agent, max_tasks: 1, timeout_ms: 10_000 });
   const [leased] = lease!.tasks;
   assert.equal(leased!.job_id, job);
-  await eventually(
-    "the job to be taken back",
-    async () => (await client.job(job)).status === "queued" || null,
-  );
+  await eventually("the job to be taken back", async () => (await client.job(job)).status === "queued");
   const refused = await client.controller
     .results([
       {
@@ -66,7 +63,7 @@ it("a killed leader, a stale write and thousands of failed jobs are seen and dea
   );
   const failed = async (): Promise<number> =>
     (await client.queues()).queues.find((queue) => queue.name === "bad")?.counts.failed ?? 0;
-  await eventually("all of them to fail", async () => (await failed()) === FAILED || null, 60_000);
+  await eventually("all of them to fail", async () => (await failed()) === FAILED, 60_000);
 
   // The leader dies without a word.
   node.signal("SIGKILL");

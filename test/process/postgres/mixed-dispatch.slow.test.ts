@@ -15,8 +15,7 @@ describe("nodes that push beside nodes that pull", () => {
     const ada = await cluster.start("ada", { ...PULL, ROLES: "gateway,scheduler" });
     await cluster.leader();
     const wim = await cluster.start("wim", { ...PUSH, ROLES: "gateway,worker" });
-    const { job_id } = await ada.client.submit({ task: "work", payload: { ms: 0 } });
-    const { job } = await ada.client.wait(job_id, { timeoutMs: 10_000 });
+    const job = await ada.does({ task: "work", payload: { ms: 0 } });
     assert.deepEqual([job.status, job.worker], ["completed", "wim"]);
     assert.match(wim.stdout, /no leader dispatches jobs/);
 
@@ -24,7 +23,7 @@ describe("nodes that push beside nodes that pull", () => {
     cluster.forget("ada");
     await cluster.start("bob", { ...PUSH, ROLES: "gateway,scheduler" });
     await cluster.leader();
-    await eventually("jobs to be dispatched", async () => wim.stdout.includes("dispatched again") || null);
+    await eventually("jobs to be dispatched", async () => wim.stdout.includes("dispatched again"));
     const held = await wim.client.submit({ task: "hold" });
     const owned = await wim.jobWhen(
       held.job_id,
@@ -47,9 +46,7 @@ describe("nodes that push beside nodes that pull", () => {
         cluster.forget(name);
         assert.equal((await old.terminate()).code, 0, old.stderr);
         const node = await cluster.start(name, mode);
-        const { job_id } = await node.client.submit({ task: "work", payload: { ms: 0 } });
-        const { job } = await node.client.wait(job_id, { timeoutMs: 5_000 });
-        assert.equal(job.status, "completed");
+        await node.does({ task: "work", payload: { ms: 0 } });
       }
     }
     await callers.stop();

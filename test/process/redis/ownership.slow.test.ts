@@ -127,8 +127,7 @@ describe("jobs that run on one node and are owned by another", () => {
     const jobs = await running();
     const { name, other, mine } = owners(jobs);
     const killedAt = systemClock.monotonic();
-    await cluster.node(name).kill();
-    cluster.forget(name);
+    await cluster.kill(name);
     for (const job of mine) assertUndisturbed(job, await owned(job.job_id, other), other);
     const tookMs = systemClock.monotonic() - killedAt;
     t.diagnostic(`${mine.length} jobs had another owner after ${tookMs.toFixed(0)} ms`);
@@ -159,8 +158,7 @@ describe("jobs that run on one node and are owned by another", () => {
       Array.from({ length: 20 }, () => ({ task: "work", payload: { ms: 1_500 } })),
     );
     for (const { job_id } of submitted) await owned(job_id);
-    await cluster.node("eve").kill();
-    cluster.forget("eve");
+    await cluster.kill("eve");
     await systemClock.sleep(2_000); // they end meanwhile
     await cluster.start("fay", COORDINATOR);
     for (const { job_id } of submitted) {

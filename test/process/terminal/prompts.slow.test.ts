@@ -85,8 +85,7 @@ describe("the command line on a terminal", { skip: NO_PTY }, () => {
 
   it("shows a bar while a node drains, and takes it away", async (t) => {
     for (const ms of [4_500, 3_000]) {
-      const { job_id: id } = await node.client.submit({ task: "work", payload: { ms } });
-      await node.processing(id);
+      await node.begins({ task: "work", payload: { ms } });
     }
     const draining = baton(t, "node", "drain", "solo");
     await draining.shows(/Yes/);
@@ -96,8 +95,9 @@ describe("the command line on a terminal", { skip: NO_PTY }, () => {
     assert.match(draining.screen.text, /\nsolo is drained: nothing runs there$/);
     assert.doesNotMatch(draining.screen.text, /\[=/, "the bar is taken away");
     await node.client.cluster.resume("solo");
-    await eventually("the node to work again", async () =>
-      (await node.client.cluster.node("solo")).status === "active" ? true : null,
+    await eventually(
+      "the node to work again",
+      async () => (await node.client.cluster.node("solo")).status === "active",
     );
   });
 

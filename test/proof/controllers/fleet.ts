@@ -150,7 +150,7 @@ export class Fleet {
         const helps = reports.filter(
           (report) => report?.role === "STANDBY" && "pid" in report.agent && report.agent.state === "running",
         ).length;
-        return (leads === 1 && helps === 1) || null;
+        return leads === 1 && helps === 1;
       },
       withinMs,
     );

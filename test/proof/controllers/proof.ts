@@ -97,7 +97,7 @@ export async function proveControllers(scope: Scope, options: ProofOptions): Pro
       "all jobs to end",
       async () => {
         const { waiting, running } = await witness.counts();
-        return waiting + running === 0 || null;
+        return waiting + running === 0;
       },
       CALM_MS,
     );

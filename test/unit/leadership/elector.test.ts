@@ -69,7 +69,7 @@ describe("an elector", () => {
   test("takes over from a dead leader when its lease has run out, and not before", async () => {
     await using contest = await Election.contested();
     const { election, ada, bob } = contest;
-    ada.clock.stop();
+    ada.clock.pause();
     await election.pass(leaseMs - 1);
     assert.equal(bob.elector.held(), null);
     await election.pass(1 + 1.25 * retryMs);
