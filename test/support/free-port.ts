@@ -5,7 +5,7 @@
  */
 
 import { randomInt } from "node:crypto";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,7 +15,14 @@ const HIGHEST = 32_000;
 /** A file for each port that was given out, with the pid of its owner. */
 const OWNERS = join(tmpdir(), "baton-test-ports");
 const ours: string[] = [];
-process.once("exit", () => ours.forEach((path) => rmSync(path, { force: true })));
+process.once("exit", () => {
+  for (const path of ours) rmSync(path, { force: true });
+  try {
+    rmdirSync(OWNERS);
+  } catch {
+    // Others have ports, or there was none.
+  }
+});
 
 export async function freePort(): Promise<number> {
   const [port] = await freePorts(1);
@@ -33,8 +40,8 @@ export async function freePorts(count: number): Promise<number[]> {
 
 function isNobodys(port: number): boolean {
   const path = join(OWNERS, String(port));
-  mkdirSync(OWNERS, { recursive: true });
   try {
+    mkdirSync(OWNERS, { recursive: true });
     writeFileSync(path, String(process.pid), { flag: "wx" });
     ours.push(path);
     return true;

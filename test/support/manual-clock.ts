@@ -56,7 +56,12 @@ export class ManualClock implements Clock {
   }
 
   afterTurn(callback: () => void): void {
-    void systemClock.turn().then(callback);
+    void this.#callAfterTurn(callback);
+  }
+
+  async #callAfterTurn(callback: () => void): Promise<void> {
+    await systemClock.turn();
+    callback();
   }
 
   /** How many timers wait: a test can tell that a service has gone to sleep. */
