@@ -1,6 +1,7 @@
 /** Reads and judges an etcd that elects the leader: a majority of its members must be available. */
 
-import { Deadline } from "../../platform/loop.ts";
+import type { BatonClientError } from "../../client/client-error.ts";
+import { HttpConnection } from "../../client/connection/connection.ts";
 import { parseEtcdUrl } from "../../platform/drivers/server-url.ts";
 import { failed, isAtLeast, judged, type Judgement, type Question, warning } from "./findings.ts";
 
@@ -46,11 +47,10 @@ export function askEtcd(question: Question): Promise<EtcdMember[]> {
 }
 
 async function askMember(endpoint: string, { clock, deadlineMs }: Question): Promise<EtcdMember> {
-  using late = new Deadline(clock, deadlineMs);
-  const get = async (path: string): Promise<unknown> => {
-    const reply = await fetch(`${endpoint}${path}`, { signal: late.signal });
-    return reply.json();
-  };
+  // Not with fetch, which refuses some ports.
+  const connection = new HttpConnection(endpoint, clock);
+  const get = async (path: string): Promise<unknown> =>
+    JSON.parse((await connection.call({ method: "GET", path }, deadlineMs)).body);
   try {
     const [version, health] = await Promise.all([get("/version"), get("/health")]);
     const { etcdserver } = version as { etcdserver?: string };
@@ -62,8 +62,10 @@ async function askMember(endpoint: string, { clock, deadlineMs }: Question): Pro
       reason: well === "true" ? null : `is not healthy${reason ? `: ${reason}` : ""}`,
     };
   } catch (error) {
-    const { code, message } = ((error as Error).cause ?? error) as NodeJS.ErrnoException;
-    const why = late.expired ? "not in time" : (code ?? message);
+    const { code, systemCode, message } = error as BatonClientError;
+    const why = code === "TIMEOUT" ? "not in time" : (systemCode ?? message);
     return { endpoint, version: null, healthy: false, reason: `does not answer (${why})` };
+  } finally {
+    await connection.close();
   }
 }
