@@ -38,18 +38,7 @@ export function judgeOpenFiles(limit: number | "unlimited" | null): readonly Jud
   return [limit < OPEN_FILES_NEEDED ? failed(message, remedy) : warning(message, remedy)];
 }
 
-export interface DirectoryFacts {
-  readonly path: string;
-  readonly exists: boolean;
-  /** Whether this user may write there, or make it. */
-  readonly writable: boolean;
-  /** Permission bits; null where there are none. */
-  readonly mode: number | null;
-  readonly freeBytes: number | null;
-  readonly totalBytes: number | null;
-  /** As "nfs"; null for one that is not known as troublesome. */
-  readonly network: string | null;
-}
+export type DirectoryFacts = Awaited<ReturnType<typeof directoryFacts>>;
 
 const FREE_NEEDED = 256 * 2 ** 20;
 const FREE_WISHED = 2 * 2 ** 30;
@@ -111,17 +100,20 @@ const NETWORK: ReadonlyMap<number, string> = new Map([
   [0x65735546, "FUSE"],
 ]);
 
-export async function directoryFacts(path: string): Promise<DirectoryFacts> {
+export async function directoryFacts(path: string) {
   const exists = existsSync(path);
   const near = nearestExisting(path);
   const space = await statfs(near).catch(() => null);
   return {
     path,
     exists,
+    /** Whether this user may write there, or make it. */
     writable: isWritable(near),
+    /** Permission bits; null where there are none. */
     mode: exists ? modeOf(path) : null,
     freeBytes: space && space.bavail * space.bsize,
     totalBytes: space && space.blocks * space.bsize,
+    /** As "NFS"; null for one that is not known as troublesome. */
     network: (space && process.platform === "linux" && NETWORK.get(space.type >>> 0)) || null,
   };
 }

@@ -46,7 +46,8 @@ function readOurs(document: YamlDocument, top: readonly Entry[]): void {
     if (SECTIONS.has(name)) {
       if (entry.value === null || entry.value === undefined) continue;
       if (entry.entries === null) {
-        const names = sectionNames(name).join(", ");
+        const inside = SETTINGS.filter(({ path }) => path.startsWith(`${name}.`));
+        const names = inside.map(({ path }) => path.slice(name.length + 1)).join(", ");
         document.mistake(entry.valueAt, `${name} is a section; write its settings (${names}) below it`);
         continue;
       }
@@ -74,10 +75,4 @@ function unknownSetting(path: string): string {
 function whereverNamed(path: string): string | null {
   const last = path.split(".").at(-1)!;
   return SETTINGS.find((row) => row.path.endsWith(`.${last}`))?.path ?? null;
-}
-
-function sectionNames(section: string): string[] {
-  return SETTINGS.filter((row) => row.path.startsWith(`${section}.`)).map((row) =>
-    row.path.slice(section.length + 1),
-  );
 }
