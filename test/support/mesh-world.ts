@@ -6,20 +6,14 @@ import type { AddressInfo, Socket } from "node:net";
 import type { NodeName } from "../../src/core/ids.ts";
 import type { NodeIdentity } from "../../src/core/node.ts";
 import { systemClock, type Clock } from "../../src/platform/clock.ts";
-import type { Log, LogFields } from "../../src/platform/log.ts";
 import { systemRandom } from "../../src/platform/random.ts";
 import { MeshTransport, type MeshSettings } from "../../src/transport/mesh/mesh-transport.ts";
 import type { PeerHandler, Transport } from "../../src/transport/transport.ts";
 import { replyOf, type OpenTransport, type Peer, type Received } from "./peer-world.ts";
+import { recordingLog, type RecordingLog } from "./node-log.ts";
 import { eventually } from "./wait.ts";
 
 export const SECRET = "a secret of the tests, long enough to be one";
-
-export interface LogLine {
-  readonly level: "debug" | "info" | "warn" | "error";
-  readonly fields: LogFields;
-  readonly message: string;
-}
 
 export interface MeshNodeOptions extends MeshSettings {
   readonly secrets?: readonly string[];
@@ -35,7 +29,7 @@ export class MeshNode {
   readonly url: string;
   readonly mesh: MeshTransport;
   readonly server: Server;
-  readonly log: readonly LogLine[];
+  readonly log: RecordingLog["lines"];
   readonly detach: () => Promise<void>;
   readonly #sockets: ReadonlySet<Socket>;
 
@@ -55,8 +49,8 @@ export class MeshNode {
   static async start(name: string, handler: PeerHandler, options: MeshNodeOptions = {}): Promise<MeshNode> {
     const { secrets = [SECRET], clock = systemClock, port = 0, mesh: attached = true } = options;
     const identity = { name: name as NodeName, incarnation: options.incarnation ?? systemRandom.uuid() };
-    const log: LogLine[] = [];
-    const platform = { identity, clock, random: systemRandom, log: logTo(log) };
+    const log = recordingLog();
+    const platform = { identity, clock, random: systemRandom, log };
     const mesh = new MeshTransport(platform, secrets, options);
     mesh.serve(handler);
     const server = createServer((_request, response) => void response.writeHead(404).end());
@@ -70,7 +64,7 @@ export class MeshNode {
     const detach = attached ? mesh.attach(server) : async () => {};
     await mesh.start();
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    return new MeshNode({ identity, url, mesh, server, log, detach }, sockets);
+    return new MeshNode({ identity, url, mesh, server, log: log.lines, detach }, sockets);
   }
 
   get name(): NodeName {
@@ -85,12 +79,6 @@ export class MeshNode {
     await closing;
     await this.mesh.stop();
   }
-}
-
-function logTo(lines: LogLine[]): Log {
-  const level = (name: LogLine["level"]) => (fields: LogFields, message: string) =>
-    void lines.push({ level: name, fields, message });
-  return { debug: level("debug"), info: level("info"), warn: level("warn"), error: level("error") };
 }
 
 /** For the contract. */

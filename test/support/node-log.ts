@@ -4,6 +4,8 @@ export interface RecordingLog extends Log {
   readonly lines: { readonly level: string; readonly fields: LogFields; readonly message: string }[];
   /** Lines whose message contains the text. */
   about(text: string): number;
+  /** The fields of lines with such a message. */
+  matching(message: RegExp): LogFields[];
 }
 
 export function recordingLog(): RecordingLog {
@@ -13,6 +15,7 @@ export function recordingLog(): RecordingLog {
   return {
     lines,
     about: (text) => lines.filter(({ message }) => message.includes(text)).length,
+    matching: (text) => lines.filter(({ message }) => text.test(message)).map(({ fields }) => fields),
     debug: at("debug"),
     info: at("info"),
     warn: at("warn"),

@@ -7,7 +7,8 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { candidate, OWN_INFO } from "../../support/lock-candidates.ts";
 import type { Promises } from "../promises.ts";
-import { CALM, leader, listeningLog, QUICK, type NodesWorld } from "./nodes-world.ts";
+import { recordingLog } from "../../support/node-log.ts";
+import { CALM, leader, QUICK, type NodesWorld } from "./nodes-world.ts";
 import { eventually } from "../../support/wait.ts";
 
 export const namePromises: Promises<NodesWorld> = {
@@ -17,11 +18,11 @@ export const namePromises: Promises<NodesWorld> = {
     remove,
     entry,
   }) => {
-    const { warned, log } = listeningLog();
+    const log = recordingLog();
     const identity = candidate("bob", systemRandom.uuid());
     await cluster.start("bob", { identity, settings: QUICK, log });
     await displace(identity);
-    await eventually("a warning", () => warned.some((message) => /bob.*restart it under/.test(message)));
+    await eventually("a warning", () => log.matching(/bob.*restart it under/).length > 0);
     await remove(identity);
     await systemClock.sleep(4 * QUICK.heartbeatMs);
     assert.equal(await entry(identity), null);
@@ -45,7 +46,7 @@ export const namePromises: Promises<NodesWorld> = {
   }) => {
     const info = () => ({ ...OWN_INFO, startedAt: 1_767_225_600_000 });
     await cluster.start("bob", { settings: QUICK, info });
-    const { warned, log } = listeningLog();
+    const log = recordingLog();
     const startedAt = systemClock.monotonic();
     await assert.rejects(cluster.start("bob", { settings: QUICK, log }), (error: unknown) => {
       assert.ok(hasCode(error, "NAME_IN_USE"));
@@ -54,7 +55,7 @@ export const namePromises: Promises<NodesWorld> = {
       return true;
     });
     assert.ok(systemClock.monotonic() - startedAt >= 2 * QUICK.deadAfterMs, "gave up early");
-    assert.equal(warned.filter((message) => /bob.*waiting/.test(message)).length, 1);
+    assert.equal(log.matching(/bob.*waiting/).length, 1);
     assert.equal(await count(), 1);
   },
 

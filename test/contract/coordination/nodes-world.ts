@@ -114,9 +114,3 @@ export async function goOn({ membership }: Member, term: Term, bob: Member): Pro
 export function sees(membership: PostgresMembership, who: string, as: string): boolean {
   return membership.nodes().some(({ name, status }) => name === who && status === as);
 }
-
-export function listeningLog() {
-  const warned: string[] = [];
-  const note = (_: object, message: string): void => void warned.push(message);
-  return { warned, log: { debug: note, info: note, warn: note, error: note } };
-}

@@ -12,6 +12,7 @@ import { scheduleDuty } from "../../../../src/jobs/schedules/schedule-duty.ts";
 import { fakePlatform } from "../../../support/fake-platform.ts";
 import { claimRequest } from "../../../support/job-builders.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
+import { recordingLog } from "../../../support/node-log.ts";
 import { seededRandom } from "../../../support/seeded-random.ts";
 import { memoryStore } from "../../../support/memory-store.ts";
 import type { ScheduleStore } from "../../../../src/store/store.ts";
@@ -25,7 +26,7 @@ export const minuteMs = 60_000;
 const AUTHOR = { node: NODE, ownerEpoch: 1, leaderEpoch: 0 };
 
 export class ScheduleWorld {
-  readonly log = new Recorder();
+  readonly log = recordingLog();
   readonly random = seededRandom(7);
   readonly platform = fakePlatform({ clock: new ManualClock(START), random: this.random, log: this.log });
   readonly clock = this.platform.clock;
@@ -172,21 +173,5 @@ export class Leader {
   async stop(): Promise<void> {
     this.#ending.abort();
     await this.done;
-  }
-}
-
-export class Recorder {
-  readonly lines: { level: string; fields: Record<string, unknown>; message: string }[] = [];
-  debug = (): void => {};
-  info = (fields: object, message: string): void => this.#add("info", fields, message);
-  warn = (fields: object, message: string): void => this.#add("warn", fields, message);
-  error = (fields: object, message: string): void => this.#add("error", fields, message);
-
-  matching(message: RegExp): Record<string, unknown>[] {
-    return this.lines.filter((line) => message.test(line.message)).map((line) => line.fields);
-  }
-
-  #add(level: string, fields: object, message: string): void {
-    this.lines.push({ level, fields: fields as Record<string, unknown>, message });
   }
 }
