@@ -115,22 +115,16 @@ export function hasCapability(node: Pick<NodeInfo, "capabilities">, capability: 
   return node.capabilities.includes(capability);
 }
 
-export interface NodeCounts {
-  readonly joining: number;
-  readonly active: number;
-  readonly draining: number;
-  readonly dead: number;
-  /** Also those in a status that only a newer version knows. */
-  readonly total: number;
-}
+export type NodeCounts = ReturnType<typeof countNodes>;
 
-export function countNodes(nodes: readonly Pick<NodeInfo, "status">[]): NodeCounts {
+export function countNodes(nodes: readonly Pick<NodeInfo, "status">[]) {
   const count = (status: NodeStatus): number => nodes.filter((node) => node.status === status).length;
   return {
     joining: count("joining"),
     active: count("active"),
     draining: count("draining"),
     dead: count("dead"),
+    /** Also those in a status that only a newer version knows. */
     total: nodes.length,
   };
 }

@@ -58,26 +58,16 @@ export function groupFailures(jobs: readonly FailedJob[]): FailureGroup[] {
 
 /** Also those of several nodes, which have grouped each for itself. */
 export function mergeGroups(groups: readonly FailureGroup[]): FailureGroup[] {
-  const merged = new Map<string, FailureGroup & { queues: string[] }>();
-  for (const group of groups) {
-    const key = JSON.stringify([group.task, group.code, group.message]);
-    const known = merged.get(key);
-    if (!known) {
-      merged.set(key, { ...group, queues: [...group.queues] });
-      continue;
-    }
-    const later = group.lastAt > known.lastAt;
-    merged.set(key, {
-      ...known,
-      count: known.count + group.count,
-      firstAt: Math.min(known.firstAt, group.firstAt),
-      lastAt: Math.max(known.lastAt, group.lastAt),
-      example: later ? group.example : known.example,
-      queues: known.queues,
-    });
-    for (const queue of group.queues) if (!known.queues.includes(queue)) known.queues.push(queue);
-  }
-  return [...merged.values()]
-    .map((group) => ({ ...group, queues: group.queues.sort() }))
-    .sort((a, b) => b.count - a.count || b.lastAt - a.lastAt);
+  const alike = Map.groupBy(groups, ({ task, code, message }) => JSON.stringify([task, code, message]));
+  return [...alike.values()].map(merged).sort((a, b) => b.count - a.count || b.lastAt - a.lastAt);
+}
+
+function merged(parts: readonly FailureGroup[]): FailureGroup {
+  const latest = parts.reduce((one, other) => (other.lastAt > one.lastAt ? other : one));
+  return {
+    ...latest,
+    count: parts.reduce((sum, { count }) => sum + count, 0),
+    firstAt: parts.reduce((at, part) => Math.min(at, part.firstAt), latest.firstAt),
+    queues: [...new Set(parts.flatMap(({ queues }) => queues))].sort(),
+  };
 }
