@@ -11,9 +11,8 @@ import type { NodeIdentity } from "../core/node.ts";
 import { sameTerm, type LeaderRole, type Term, termFields } from "../core/leadership/term.ts";
 import type { Platform } from "../platform/platform.ts";
 import type { TermStore } from "../store/store.ts";
-import { requireRunning, type LeaseLock, type Tenure } from "./coordination.ts";
-import { Mutex } from "../platform/loop.ts";
-import { Feed } from "../platform/feed.ts";
+import { BaseLock } from "./base-lock.ts";
+import type { Tenure } from "./coordination.ts";
 
 export interface AdmittedLockOptions extends Pick<Platform, "clock" | "log"> {
   readonly role: LeaderRole;
@@ -34,17 +33,16 @@ const ADMIT_TRIES = 3;
 /** Timers may fire a little early. */
 const TIMER_SLACK_MS = 5;
 
-export abstract class AdmittedLock<Grant extends { readonly term: Term }> implements LeaseLock {
+export abstract class AdmittedLock<Grant extends { readonly term: Term }> extends BaseLock {
   readonly #o: AdmittedLockOptions;
-  readonly #hints = new Feed<void>();
   /** The highest epoch that was seen here; what the store remembers is asked for once. */
   #floor: number | null = null;
   /** A term of ours that the store has a successor of. */
   #superseded: Term | null = null;
-  readonly #turn = new Mutex();
   #callOffLapse = (): void => {};
 
   constructor(options: AdmittedLockOptions) {
+    super(options.owner);
     this.#o = options;
   }
 
@@ -56,53 +54,23 @@ export abstract class AdmittedLock<Grant extends { readonly term: Term }> implem
   protected abstract onAdmitted(grant: Grant): void;
   protected abstract giveBack(grant: Grant): Promise<void>;
   protected abstract tryRenew(term: Term, ttlMs: number): Promise<boolean>;
-  protected abstract giveUp(term: Term): Promise<void>;
-  protected abstract readTenure(): Promise<Tenure | null>;
   protected abstract onStop(): void;
 
-  acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
-    // One at a time: of two terms of one candidate, the store would admit the later one first.
-    return this.#turn.run(() => this.#acquire(candidate, ttlMs));
-  }
-
-  async renew(term: Term, ttlMs: number): Promise<boolean> {
-    requireRunning(this.#o.owner);
+  protected async extend(term: Term, ttlMs: number): Promise<boolean> {
     if (this.#isSuperseded(term)) return false;
     const asked = this.tryRenew(term, ttlMs);
     void this.#compare(term);
     return (await asked) && !this.#isSuperseded(term);
   }
 
-  async release(term: Term): Promise<void> {
-    requireRunning(this.#o.owner);
-    await this.giveUp(term);
-    this.hint();
-  }
-
-  async read(): Promise<Term | null> {
-    const tenure = await this.tenure();
-    if (!tenure) return null;
-    const { role, leader, incarnation, epoch } = tenure;
-    return { role, leader, incarnation, epoch };
-  }
-
-  async tenure(): Promise<Tenure | null> {
-    requireRunning(this.#o.owner);
-    const tenure = await this.readTenure();
+  override async tenure(): Promise<Tenure | null> {
+    const tenure = await super.tenure();
     if (tenure) this.note(tenure.epoch);
     return tenure;
   }
 
-  released(signal: AbortSignal): AsyncIterable<void> {
-    return this.#hints.follow(signal);
-  }
-
-  hint(): void {
-    this.#hints.push();
-  }
-
   async stop(): Promise<void> {
-    await this.#turn.idle();
+    await this.turn.idle();
     this.#callOffLapse();
     this.#superseded = null;
     this.onStop();
@@ -122,8 +90,8 @@ export abstract class AdmittedLock<Grant extends { readonly term: Term }> implem
     if (this.#floor !== null) this.#floor = Math.max(this.#floor, epoch);
   }
 
-  async #acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
-    requireRunning(this.#o.owner);
+  /** Of two terms of one candidate at the same time, the store would admit the later one first. */
+  protected async attempt(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
     this.#callOffLapse();
     const { role, terms } = this.#o;
     this.#floor ??= (await terms.read(role))?.epoch ?? 0;

@@ -9,7 +9,6 @@
  * store.ts); the trust window (core/leadership/trust-window.ts) only makes it rare.
  */
 
-import { BatonError } from "../core/errors.ts";
 import type { NodeName } from "../core/ids.ts";
 import type { NodeIdentity, NodeInfo, NodeStatus } from "../core/node.ts";
 import type { LeaderRole, Term } from "../core/leadership/term.ts";
@@ -27,11 +26,6 @@ export interface LeaderLocks extends Service {
   lock(role: LeaderRole): LeaseLock;
   /** What operators should know about how it works here, for `baton status`; empty when nothing is wrong. */
   notes(): readonly string[];
-}
-
-/** Locks may be called after their coordination has stopped: then they throw. */
-export function requireRunning(coordination: { readonly running: boolean }): void {
-  if (!coordination.running) throw new BatonError("STOPPED", "the coordination is not running");
 }
 
 /** All that a backend owes to elections. Every call has a deadline of its own and rejects when it is exceeded. */

@@ -14,9 +14,8 @@ import { sameTerm, type LeaderRole, type Term } from "../../core/leadership/term
 import { isNotPermitted } from "../../platform/drivers/postgres/errors.ts";
 import { applicationPrefix } from "../../platform/drivers/postgres/session.ts";
 import type { Platform } from "../../platform/platform.ts";
-import { requireRunning, type LeaseLock, type Tenure } from "../coordination.ts";
-import { Mutex } from "../../platform/loop.ts";
-import { Feed } from "../../platform/feed.ts";
+import { BaseLock } from "../base-lock.ts";
+import type { Tenure } from "../coordination.ts";
 import { leaderLock, type AdvisoryLock, type AdvisoryLocks } from "./advisory-lock.ts";
 import type { ControlSession } from "./control-session.ts";
 import { EVICT_AFTER_MS, LeaderRecord, type LeaseRecord } from "./leader-record.ts";
@@ -42,22 +41,21 @@ const QUIET_MS = 2_000;
 /** Timers may fire a little early. */
 const TIMER_SLACK_MS = 5;
 
-export class PostgresLock implements LeaseLock {
+export class PostgresLock extends BaseLock {
   readonly #o: PostgresLockOptions;
   readonly #rows: LeaderRecord;
   readonly #key: bigint;
-  readonly #hints = new Feed<void>();
   #followers = 0;
   #advisory: AdvisoryLock | null = null;
   /** The term of ours that stands on the advisory lock: over in the moment in which the session breaks. */
   #standing: Term | null = null;
   #broken: Term | null = null;
   #evictionRefused = false;
-  readonly #turn = new Mutex();
   #callOffLapse = (): void => {};
   #callOffUnused = (): void => {};
 
   constructor(options: PostgresLockOptions) {
+    super(options.owner);
     this.#o = options;
     this.#rows = new LeaderRecord(options.control, options.role);
     this.#key = leaderLock(options.role, options.control.schema);
@@ -67,13 +65,7 @@ export class PostgresLock implements LeaseLock {
     return this.#evictionRefused;
   }
 
-  acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
-    // One at a time: what the advisory lock proves to one candidate is used up by its grant.
-    return this.#turn.run(() => this.#acquire(candidate, ttlMs));
-  }
-
-  async renew(term: Term, ttlMs: number): Promise<boolean> {
-    requireRunning(this.#o.owner);
+  protected async extend(term: Term, ttlMs: number): Promise<boolean> {
     if (this.#broken && sameTerm(this.#broken, term)) return false;
     const advisory = this.#advisory;
     const stands = this.#standing !== null && sameTerm(this.#standing, term);
@@ -86,8 +78,7 @@ export class PostgresLock implements LeaseLock {
     return renewed && !(this.#broken && sameTerm(this.#broken, term));
   }
 
-  async release(term: Term): Promise<void> {
-    requireRunning(this.#o.owner);
+  protected async giveUp(term: Term): Promise<void> {
     const advisory = this.#advisory;
     if (advisory && this.#standing && sameTerm(this.#standing, term)) {
       this.#standing = null;
@@ -96,31 +87,18 @@ export class PostgresLock implements LeaseLock {
     } else {
       await this.#rows.release(this.#o.control, term);
     }
-    this.hint();
   }
 
-  async read(): Promise<Term | null> {
-    const tenure = await this.tenure();
-    if (!tenure) return null;
-    const { role, leader, incarnation, epoch } = tenure;
-    return { role, leader, incarnation, epoch };
-  }
-
-  async tenure(): Promise<Tenure | null> {
-    requireRunning(this.#o.owner);
+  protected readTenure(): Promise<Tenure | null> {
     return this.#rows.tenure();
   }
 
-  released(signal: AbortSignal): AsyncIterable<void> {
+  override released(signal: AbortSignal): AsyncIterable<void> {
     if (!signal.aborted) {
       this.#followers += 1;
       signal.addEventListener("abort", () => this.#unfollowed(), { once: true });
     }
-    return this.#hints.follow(signal);
-  }
-
-  hint(): void {
-    this.#hints.push();
+    return super.released(signal);
   }
 
   /** Grants and releases are notified, the end of a leader frees its lock, and a timer watches the lease. */
@@ -134,13 +112,13 @@ export class PostgresLock implements LeaseLock {
     this.#callOffUnused();
     // In this order: what is asked of a silent server ends with its session, and not with its deadline.
     await this.#o.advisoryLocks.stop();
-    await this.#turn.idle();
+    await this.turn.idle();
     this.#standing = null;
     this.#broken = null;
   }
 
-  async #acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
-    requireRunning(this.#o.owner);
+  /** What the advisory lock proves to one attempt is used up by its grant. */
+  protected async attempt(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
     this.#callOffLapse();
     this.#callOffUnused();
     const advisory = this.#standInLine();
@@ -260,7 +238,7 @@ export class PostgresLock implements LeaseLock {
 
   /** This node is no candidate any more: others must not wait behind us. */
   #stepBack(): void {
-    void this.#turn
+    void this.turn
       .run(async () => {
         if (!this.#standing) await this.#advisory?.leave();
       })

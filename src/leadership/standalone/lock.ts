@@ -7,8 +7,8 @@ import type { NodeIdentity } from "../../core/node.ts";
 import { sameTerm, type LeaderRole, type Term } from "../../core/leadership/term.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { TermStore } from "../../store/store.ts";
-import { requireRunning, type LeaseLock, type Tenure } from "../coordination.ts";
-import { Feed } from "../../platform/feed.ts";
+import { BaseLock } from "../base-lock.ts";
+import type { Tenure } from "../coordination.ts";
 
 interface StandaloneLockOptions extends Pick<Platform, "clock"> {
   readonly role: LeaderRole;
@@ -24,54 +24,45 @@ interface Lease {
   readonly tenure: Pick<Tenure, "acquiredAt" | "leaseUntil">;
 }
 
-export class StandaloneLock implements LeaseLock {
+export class StandaloneLock extends BaseLock {
   readonly #options: StandaloneLockOptions;
-  readonly #hints = new Feed<void>();
   #lease: Lease | null = null;
 
   constructor(options: StandaloneLockOptions) {
+    super(options.owner);
     this.#options = options;
   }
 
-  async acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term> {
-    const { role, terms } = this.#options;
-    requireRunning(this.#options.owner);
+  /** Does not wait for an earlier attempt, which a store that hangs may keep for ever. */
+  override async acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term> {
+    this.requireRunning();
+    return this.attempt(candidate, ttlMs);
+  }
+
+  protected async attempt(candidate: NodeIdentity, ttlMs: number): Promise<Term> {
+    const { role, terms, clock } = this.#options;
     const term = await terms.grant(role, candidate);
     // Two grants under way at once may answer in either order: the higher epoch stands.
     if (!this.#lease || term.epoch > this.#lease.term.epoch)
-      this.#lease = this.#leased(term, ttlMs, this.#options.clock.now());
+      this.#lease = this.#leased(term, ttlMs, clock.now());
     return term;
   }
 
-  async renew(term: Term, ttlMs: number): Promise<boolean> {
-    requireRunning(this.#options.owner);
+  protected async extend(term: Term, ttlMs: number): Promise<boolean> {
     const valid = this.#valid();
     if (!valid || !sameTerm(valid.term, term)) return false;
     this.#lease = this.#leased(term, ttlMs, valid.tenure.acquiredAt);
     return true;
   }
 
-  async release(term: Term): Promise<void> {
-    requireRunning(this.#options.owner);
-    if (!this.#lease || !sameTerm(this.#lease.term, term)) return;
+  protected async giveUp(term: Term): Promise<void> {
     // The epoch stays: an earlier grant that answers late must not take the place.
-    this.#lease = { ...this.#lease, until: -Infinity };
-    this.#hints.push();
+    if (this.#lease && sameTerm(this.#lease.term, term)) this.#lease = { ...this.#lease, until: -Infinity };
   }
 
-  async read(): Promise<Term | null> {
-    requireRunning(this.#options.owner);
-    return this.#valid()?.term ?? null;
-  }
-
-  async tenure(): Promise<Tenure | null> {
-    requireRunning(this.#options.owner);
+  protected async readTenure(): Promise<Tenure | null> {
     const valid = this.#valid();
     return valid && { ...valid.term, ...valid.tenure };
-  }
-
-  released(signal: AbortSignal): AsyncIterable<void> {
-    return this.#hints.follow(signal);
   }
 
   #leased(term: Term, ttlMs: number, acquiredAt: number): Lease {

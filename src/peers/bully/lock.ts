@@ -24,9 +24,8 @@ import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity } from "../../core/node.ts";
 import { termFields, type Term } from "../../core/leadership/term.ts";
-import { requireRunning, type LeaseLock, type Tenure } from "../../leadership/coordination.ts";
-import { Feed } from "../../platform/feed.ts";
-import { Mutex } from "../../platform/loop.ts";
+import { BaseLock } from "../../leadership/base-lock.ts";
+import type { Tenure } from "../../leadership/coordination.ts";
 import type { ElectionAnswer, VoteAnswer, VoteAsked } from "../rpc/bully-messages.ts";
 import { mapAnswer, type PeerAnswer } from "../rpc/peer-rpc.ts";
 import { quorumRound } from "../rpc/quorum-round.ts";
@@ -42,11 +41,9 @@ const ATTEMPTS = 4;
 /** How many election timeouts the first election of a cluster waits for all voters. Fewer, and nodes that start a moment later miss it. */
 const GATHER_ROUNDS = 2;
 
-export class BullyLock implements LeaseLock {
+export class BullyLock extends BaseLock {
   readonly #state: PeerState;
   readonly #calls: PeerCalls;
-  /** An attempt is useful: an election may be due. */
-  readonly #hints = new Feed<void>();
   #followers = 0;
   /** It has just released its term, to let others go first. */
   #resting = false;
@@ -54,9 +51,9 @@ export class BullyLock implements LeaseLock {
   readonly #backSince = new Map<NodeName, number>();
   /** The newest term that a majority has granted through this lock; no other can be valid. */
   #granted: { readonly term: HeldTerm; readonly acquiredAt: number } | null = null;
-  readonly #turn = new Mutex();
 
   constructor(state: PeerState, calls: PeerCalls) {
+    super(state);
     this.#state = state;
     this.#calls = calls;
     const { events, leader, voter } = state;
@@ -76,15 +73,6 @@ export class BullyLock implements LeaseLock {
     return this.#followers > 0 && !this.#resting;
   }
 
-  hint(): void {
-    this.#hints.push();
-  }
-
-  /** One attempt at a time: two of this node would only take votes from each other. */
-  acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
-    return this.#turn.run(() => this.#attempt(candidate, ttlMs));
-  }
-
   /** The answer of this node's voter. `set`: the number of the peer set that the one who asks knows. */
   async vote(request: VoteRequest, set = this.#state.peers.number): Promise<VoteAnswer> {
     const { voter, leader } = this.#state;
@@ -102,9 +90,8 @@ export class BullyLock implements LeaseLock {
     }
   }
 
-  async renew(term: Term, ttlMs: number): Promise<boolean> {
+  protected async extend(term: Term, ttlMs: number): Promise<boolean> {
     const { clock, settings, leader, identity, peers } = this.#state;
-    requireRunning(this.#state);
     const held = heldTerm(term);
     const voters = peers.names();
     if (!voters.includes(identity.name)) {
@@ -137,39 +124,31 @@ export class BullyLock implements LeaseLock {
     return verdict && !outgrown;
   }
 
-  async release(term: Term): Promise<void> {
+  protected async giveUp(term: Term): Promise<void> {
     const { leader, identity } = this.#state;
-    requireRunning(this.#state);
     const held = heldTerm(term);
     if (term.leader === identity.name) this.#resting = true;
     leader.end(held);
     await this.vote({ op: "release", term: held });
     await this.#giveBack(held);
-    this.hint();
   }
 
-  async read(): Promise<Term | null> {
-    requireRunning(this.#state);
-    return this.#state.leader.current();
-  }
-
-  async tenure(): Promise<Tenure | null> {
-    requireRunning(this.#state);
+  protected async readTenure(): Promise<Tenure | null> {
     return this.#state.leader.tenure();
   }
 
-  async *released(signal: AbortSignal): AsyncGenerator<void> {
+  override async *released(signal: AbortSignal): AsyncGenerator<void> {
     this.#followers += 1;
     try {
-      yield* this.#hints.follow(signal);
+      yield* super.released(signal);
     } finally {
       this.#followers -= 1;
     }
   }
 
-  async #attempt(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
+  /** Two attempts of this node at the same time would only take votes from each other. */
+  protected async attempt(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
     const { identity, leader, voter, clock, peers } = this.#state;
-    requireRunning(this.#state);
     const own = sameIncarnation(candidate, identity);
     if (own) this.#resting = false;
     const voters = peers.names();

@@ -1,0 +1,71 @@
+/**
+ * What the leader locks of all backends share: they work only while their coordination runs, they make one attempt at a
+ * time, and they pass on hints. A backend supplies the steps; `LeaseLock` says what each of them promises.
+ */
+
+import { BatonError } from "../core/errors.ts";
+import type { Term } from "../core/leadership/term.ts";
+import type { NodeIdentity } from "../core/node.ts";
+import { Feed } from "../platform/feed.ts";
+import { Mutex } from "../platform/loop.ts";
+import type { LeaseLock, Tenure } from "./coordination.ts";
+
+export abstract class BaseLock implements LeaseLock {
+  readonly #owner: { readonly running: boolean };
+  readonly #hints = new Feed<void>();
+  protected readonly turn = new Mutex();
+
+  /** `owner`: the coordination that this lock belongs to. */
+  constructor(owner: { readonly running: boolean }) {
+    this.#owner = owner;
+  }
+
+  protected abstract attempt(candidate: NodeIdentity, ttlMs: number): Promise<Term | null>;
+  protected abstract extend(term: Term, ttlMs: number): Promise<boolean>;
+  protected abstract giveUp(term: Term): Promise<void>;
+  protected abstract readTenure(): Promise<Tenure | null>;
+
+  /** One attempt at a time: two of one candidate would be in each other's way. */
+  acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
+    return this.turn.run(async () => {
+      this.requireRunning();
+      return this.attempt(candidate, ttlMs);
+    });
+  }
+
+  async renew(term: Term, ttlMs: number): Promise<boolean> {
+    this.requireRunning();
+    return this.extend(term, ttlMs);
+  }
+
+  async release(term: Term): Promise<void> {
+    this.requireRunning();
+    await this.giveUp(term);
+    this.hint();
+  }
+
+  async read(): Promise<Term | null> {
+    const tenure = await this.tenure();
+    if (!tenure) return null;
+    const { role, leader, incarnation, epoch } = tenure;
+    return { role, leader, incarnation, epoch };
+  }
+
+  async tenure(): Promise<Tenure | null> {
+    this.requireRunning();
+    return this.readTenure();
+  }
+
+  released(signal: AbortSignal): AsyncIterable<void> {
+    return this.#hints.follow(signal);
+  }
+
+  hint(): void {
+    this.#hints.push();
+  }
+
+  /** A lock may be called after its coordination has stopped. */
+  protected requireRunning(): void {
+    if (!this.#owner.running) throw new BatonError("STOPPED", "the coordination is not running");
+  }
+}
