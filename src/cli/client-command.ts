@@ -1,7 +1,4 @@
-/**
- * Commands that make one call to a node and print its answer, as rows: usage, call, text. Also default commands of
- * groups. A command that does more than that has an action of its own.
- */
+/** Commands that make one call to a node and print its answer, as rows. A command that does more has an action of its own. */
 
 import type { Command } from "commander";
 import type { BatonClient } from "../client/baton-client.ts";
@@ -27,7 +24,6 @@ export interface ClientCommand<Answer, Options> {
   readonly watch?: true;
   /** Adds options, arguments and aliases. */
   readonly setUp?: (command: Command) => unknown;
-  /** Asked before the call. */
   readonly question?: (name: string) => string;
   readonly call: (client: BatonClient, call: ClientCall<Options>) => Promise<Answer>;
   readonly text: (answer: Answer, call: ClientCall<Options>) => string;

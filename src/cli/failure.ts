@@ -21,7 +21,6 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 export class CliFailure extends Error {
   readonly exitCode: ExitCode;
-  /** What to do about it. */
   readonly hint: string | null;
 
   constructor(exitCode: ExitCode, message: string, hint: string | null = null) {
@@ -32,7 +31,6 @@ export class CliFailure extends Error {
   }
 }
 
-/** Prints what went wrong and returns the exit code. */
 export function report(terminal: Terminal, error: unknown): ExitCode {
   const failure = asFailure(error);
   const [first, ...rest] = failure.message.split("\n");
@@ -62,7 +60,6 @@ const HINTS: Partial<Record<ErrorCode, string>> = {
   STORE_UNAVAILABLE: "does the database run, and can this machine reach it? see --store",
 };
 
-/** The mistakes of a configuration, one by one. */
 export function mistakesOf({ message, details }: BatonError): readonly string[] {
   const { mistakes } = details as { readonly mistakes?: readonly string[] };
   return mistakes ?? [message];

@@ -1,7 +1,4 @@
-/**
- * The command line: the table of commands, and the exit code for every way to end. Only the module of the given command
- * is loaded; help and completion load all of them.
- */
+/** The command line: the table of commands, and the exit code for every way to end. Only needed modules are loaded. */
 
 import { Command, CommanderError } from "commander";
 import { stopAsSignal } from "../supervisor/messages.ts";
@@ -16,10 +13,8 @@ const EPILOGUE = [
 ];
 
 type AddCommands = (program: Command, terminal: Terminal) => void;
-/** The names and aliases of the commands that a module adds, and how to load it. */
 type CommandModule = readonly [names: readonly string[], load: () => Promise<AddCommands>];
 
-/** By what people want. */
 const GROUPS: Readonly<Record<string, readonly CommandModule[]>> = {
   Starting: [
     [["demo"], async () => (await import("./demo/demo.ts")).addDemoCommand],
@@ -52,7 +47,7 @@ const GROUPS: Readonly<Record<string, readonly CommandModule[]>> = {
   ],
 };
 
-/** Whether a module is needed for these arguments. All are, unless the first argument names a command or asks for the version. */
+/** All modules are needed, unless the first argument names a command or asks for the version. */
 function isNeeded([names]: CommandModule, [first = "", second, , line = ""]: readonly string[]): boolean {
   if (first === "-V" || first === "--version") return false;
   if (first === "completion") {
@@ -64,7 +59,6 @@ function isNeeded([names]: CommandModule, [first = "", second, , line = ""]: rea
   return names.includes(first) || !modules.some(([all]) => all.includes(first));
 }
 
-/** Resolves with the exit code. */
 export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
   const program = new Command("baton")
     .description("A highly available job cluster for TypeScript and Node.js")
@@ -100,7 +94,6 @@ function helpCommand(): Command {
   return new Command("help").argument("[command]").description("show the help of a command");
 }
 
-/** Called by bin/baton.mjs. */
 export async function run(): Promise<void> {
   stopAsSignal();
   // `baton jobs list | head` closes the pipe early, which is no failure.

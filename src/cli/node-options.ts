@@ -32,7 +32,6 @@ export function withNodeOptions(command: Command): Command {
     );
 }
 
-/** For what asks before it changes something. */
 export function withYes(command: Command): Command {
   return command.option("-y, --yes", "do not ask");
 }
@@ -40,10 +39,7 @@ export function withYes(command: Command): Command {
 /** The token is null for whoever wants to know what is answered without one. */
 type Target = Partial<Pick<NodeOptions, "url" | "timeout">> & { readonly token?: string | null | undefined };
 
-/**
- * Without `how` only the named nodes are called, because a command ends before it could learn of others. A command that
- * runs for long discovers: if the named node dies, another node of its cluster is asked.
- */
+/** Only the named nodes are called, unless the command runs for long: then it discovers others, in case the named one dies. */
 export async function connect(
   terminal: Terminal,
   options: Target,
@@ -62,7 +58,6 @@ export async function connect(
   });
 }
 
-/** At least one; the first that answers is asked. */
 export function nodeUrls(terminal: Terminal, options: Pick<NodeOptions, "url">): readonly string[] {
   const text = options.url ?? (terminal.environment["BATON_URL"] || DEFAULT_URL);
   const urls = text.split(",").map((url) => url.trim());
@@ -105,7 +100,6 @@ export function instant(text: string): string {
   return new Date(at).toISOString();
 }
 
-/** A time, or how long ago. */
 export function timeOrAge({ clock }: Terminal): (text: string) => string {
   return (text) => {
     if (text.includes("T")) return instant(text);
@@ -118,7 +112,6 @@ export function timeOrAge({ clock }: Terminal): (text: string) => string {
   };
 }
 
-/** For an option that may be given several times. */
 export function repeated(text: string, before: readonly string[] | undefined): readonly string[] {
   return [...(before ?? []), text];
 }
@@ -136,10 +129,7 @@ export interface ConfirmOptions {
   readonly yes?: boolean;
 }
 
-/**
- * Resolves if the answer is yes. Without a terminal, jobs and nodes that were named one by one need no answer, so that
- * scripts need no option; what only a filter selects (`many`) needs `--yes`.
- */
+/** Without a terminal, jobs and nodes named one by one need no answer, for scripts; what a filter selects (`many`) needs `--yes`. */
 export async function confirm(
   terminal: Terminal,
   { yes }: ConfirmOptions,

@@ -80,7 +80,6 @@ export function loadForStart(terminal: Terminal, options: Readonly<Record<string
 
 /** For a command that prints the warnings in another way. */
 export function loadQuietly(terminal: Terminal, options: Readonly<Record<string, unknown>>): Loaded {
-  // Settings are read from text.
   const flags = givenFlags(options).map(({ path, value }) => [path, value === true ? "true" : value]);
   return loadSettings({
     cwd: terminal.cwd,

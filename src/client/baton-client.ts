@@ -1,8 +1,4 @@
-/**
- * The typed client of a cluster. It calls any node and switches to another when one fails. Bodies are those of the API,
- * in snake_case. Routes and types are checked against the operation table at compile time; at run time no code of the
- * server is loaded.
- */
+/** The typed client of a cluster: it calls any node and switches to another when one fails. It loads no code of the server. */
 
 import type { LogsBody } from "../api/operations/jobs/job-logs.ts";
 import type { JobRequestBody, SubmittedBody } from "../api/operations/jobs/submit-jobs.ts";
@@ -124,10 +120,7 @@ export class BatonClient implements AsyncDisposable {
     return (await this.request("POST /jobs", { body: this.#keyed(jobs) })) as SubmittedBody[];
   }
 
-  /**
-   * Runs a task and waits for its result. Rejects with FUNCTION_FAILED, or with TIMEOUT when it takes longer: then the job
-   * goes on, and the error's body has its id.
-   */
+  /** Rejects with FUNCTION_FAILED, or with TIMEOUT when it takes longer: then the job goes on, and the error's body has its id. */
   async call(task: string, payload?: unknown, options: CallOptions = {}) {
     const timeoutMs = options.timeoutMs ?? this.#timeoutMs;
     const parts = { params: { task }, query: { timeout_ms: timeoutMs }, body: payload ?? null };
@@ -145,10 +138,7 @@ export class BatonClient implements AsyncDisposable {
   /** Rejects with NOT_FINISHED, or with NO_RESULT for a job that failed or was cancelled. */
   readonly result = (id: string) => this.request("GET /jobs/{id}/result", { params: { id } });
 
-  /**
-   * Until the job is finished, however it ends and whichever node dies meanwhile. Rejects with TIMEOUT; the job is not touched by
-   * that.
-   */
+  /** Until the job is finished, however it ends and whichever node dies. Rejects with TIMEOUT, which does not touch the job. */
   async wait(id: string, options: WaitOptions = {}): Promise<Finished> {
     const { timeoutMs, signal } = options;
     const until = this.#clock.monotonic() + (timeoutMs ?? Infinity);
@@ -187,10 +177,7 @@ export class BatonClient implements AsyncDisposable {
     return this.#resumed(jobStream(open, options.after ?? 0), options);
   }
 
-  /**
-   * What happens in the cluster, from any node: `hello` first and after each new connection, `gap` where events are missing. A
-   * hint to look, never the only copy of a fact.
-   */
+  /** From any node: `hello` after each connection, `gap` where events are missing. A hint to look, never the only copy of a fact. */
   events(options: WatchEventsOptions = {}): AsyncIterable<ClusterEvent> {
     const open = (after: string | null, signal: AbortSignal) =>
       this.#open("GET /v1/events", { query: after === null ? {} : { since: after } }, signal);
@@ -202,10 +189,8 @@ export class BatonClient implements AsyncDisposable {
   readonly retry = (id: string) => this.request("POST /jobs/{id}/retry", { params: { id } });
   readonly remove = (id: string) => this.request("DELETE /jobs/{id}", { params: { id } });
 
-  /** What happened to a job: its runs with worker and epochs, refused writes, changes of its owner. */
   readonly timeline = (id: string) => this.request("GET /jobs/{id}/timeline", { params: { id } });
 
-  /** The settings of the node with their sources. */
   readonly settings = () => this.request("GET /node/settings");
 
   readonly jobs = (filter: QueryOf<"GET /admin/jobs"> = {}) =>

@@ -69,7 +69,6 @@ export function jsonOf({ status, body }: Answer): unknown {
   }
 }
 
-/** What a refusal may say, each taken as it comes. */
 export type Refusal = Partial<Record<"error" | "message" | "outcome" | "leader_url" | "gateways", unknown>>;
 
 /** `maybeDone`: what is known from elsewhere; the answer itself may say so as well. */

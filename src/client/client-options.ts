@@ -7,10 +7,7 @@ import type { BatonClientError } from "./client-error.ts";
 import type { Connection } from "./connection/connection.ts";
 
 export interface BatonClientOptions {
-  /**
-   * Some nodes, also as one text with commas between them; one that is up is enough. `BATON_URL` unless told otherwise, and
-   * without that a node on this machine.
-   */
+  /** Some nodes, also as one text with commas; one that is up is enough. `BATON_URL`, or this machine, unless told otherwise. */
   readonly urls?: string | readonly string[];
   /** The same, for one. */
   readonly url?: string;

@@ -1,7 +1,4 @@
-/**
- * Client calls about the cluster as a whole (overview, nodes, leaders, journal, metrics, the jobs of all nodes) and about
- * access to it.
- */
+/** Client calls about the cluster as a whole, and about access to it. */
 
 import type { AnswerOf, BodyOf, Parts, QueryOf, Route } from "../api/operation-table.ts";
 import type { JournalEntryBody } from "../api/operations/cluster/journal.ts";
@@ -23,12 +20,8 @@ export type LiveEvent =
 /** An answer shows the cluster as the answering node sees it. */
 export function clusterCalls(call: Call, live: Live) {
   return {
-    /** All at a glance: nodes, leader, jobs, rates, times, backlog and alerts. */
     overview: () => call("GET /cluster/overview"),
-    /**
-     * The overview whenever it has changed, and what is written into the journal, across broken connections. Each new connection begins
-     * with the overview.
-     */
+    /** The overview whenever it has changed, and the journal, across broken connections. Each connection begins with the overview. */
     live: (options: StreamOptions = {}): AsyncIterable<LiveEvent> => live(readLive, options),
     info: () => call("GET /cluster"),
     nodes: () => call("GET /cluster/nodes"),
@@ -36,7 +29,6 @@ export function clusterCalls(call: Call, live: Live) {
     /** Only asks: look at the node to see it follow. */
     drain: (name: string) => call("POST /cluster/nodes/{name}/drain", { params: { name } }),
     resume: (name: string) => call("POST /cluster/nodes/{name}/resume", { params: { name } }),
-    /** Takes a node out of a cluster of peers. */
     remove: (name: string) => call("DELETE /cluster/nodes/{name}", { params: { name } }),
     leaders: () => call("GET /cluster/leaders"),
     /** Newest first. */
@@ -44,7 +36,6 @@ export function clusterCalls(call: Call, live: Live) {
     /** Terms with the reason of their end, newest first, and writes that were refused. */
     leaderHistory: (filter: QueryOf<"GET /cluster/leaders/history"> = {}) =>
       call("GET /cluster/leaders/history", { query: filter }),
-    /** Failed jobs grouped by their error. */
     failures: (filter: QueryOf<"GET /cluster/failures"> = {}) =>
       call("GET /cluster/failures", { query: filter }),
     /** One page: call again with `next_cursor` as the cursor until it is null. */

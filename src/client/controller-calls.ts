@@ -1,7 +1,4 @@
-/**
- * Client calls to the controller API under `/v1`. Writes go to the leader, which any node can name. While there is no
- * leader, a write waits for one until the call times out.
- */
+/** Client calls to the controller API under `/v1`. Without a leader, a write waits for one until the call times out. */
 
 import type { AnswerOf, BodyOf, Parts, QueryOf, Route } from "../api/operation-table.ts";
 
@@ -26,7 +23,6 @@ export function controllerCalls(call: Call, keyed: (jobs: Jobs) => Jobs) {
     /** Rejects with STALE_EPOCH when the job, or the leader, is another by now. */
     result: (result: ResultRequest) =>
       call("POST /v1/results", { body: result }) as Promise<ResultAnswerBody>,
-    /** Each has an answer of its own. */
     results: (results: readonly ResultRequest[]) =>
       call("POST /v1/results", { body: [...results] }) as Promise<ResultAnswerBody[]>,
     logs: (request: LogsRequest) => call("POST /v1/logs", { body: request }),
@@ -37,7 +33,6 @@ export function controllerCalls(call: Call, keyed: (jobs: Jobs) => Jobs) {
 }
 
 export type LeaseRequest = BodyOf<"POST /v1/leases">;
-/** One lease for all tasks of the batch. */
 export type LeaseBody = NonNullable<AnswerOf<"POST /v1/leases">>;
 export type LeasedTaskBody = LeaseBody["tasks"][number];
 export type RenewRequest = BodyOf<"POST /v1/leases/renew">;

@@ -1,7 +1,4 @@
-/**
- * A route of the operation table as a request: its method, its path with the parts filled in, and whether it may be
- * sent twice. The dashboard uses it too, so it knows nothing of Node.
- */
+/** A route of the operation table as a request, and whether it may be sent twice. The dashboard uses it, so it knows nothing of Node. */
 
 import type { Method } from "../api/operation.ts";
 import type { Route } from "../api/operation-table.ts";
@@ -12,7 +9,6 @@ interface Filled {
   readonly query?: unknown;
 }
 
-/** `"GET /jobs/{id}"` with its parts filled in. */
 export function routePath(route: string, parts: Filled): { method: Method; path: string } {
   const [method, pattern] = route.split(" ") as [Method, string];
   const params = (parts.params ?? {}) as Record<string, string>;
@@ -26,10 +22,7 @@ export function routePath(route: string, parts: Filled): { method: Method; path:
   return { method, path: query.size === 0 ? path : `${path}?${query.toString()}` };
 }
 
-/**
- * Changes whose second time changes nothing more. What is not here counts as unsafe: a job that is retried, a schedule that is
- * triggered, a task that is called, a lease, lines of a log.
- */
+/** Repeating these changes nothing more. All others count as unsafe, such as a retry, a trigger, a call or a lease. */
 const HARMLESS: ReadonlySet<string> = new Set<Route>([
   "POST /jobs/{id}/cancel",
   "DELETE /jobs/{id}",

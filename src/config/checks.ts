@@ -1,7 +1,4 @@
-/**
- * Validates settings in combination: relations between durations, what the store allows, a cluster of peers, and
- * access. The values themselves have been read before, each for itself (values/).
- */
+/** Validates settings in combination. Each value for itself has been read before (values/). */
 
 import { isLoopback } from "../core/access/permissions.ts";
 import { describeMistake, isChosen, type Source } from "./mistake.ts";
@@ -34,15 +31,11 @@ export function asksCallers({ access, http }: Pick<Settings, "access" | "http">)
   return access.required === "always" || isEverywhere(http.host) || !isLoopback(http.host);
 }
 
-// ---------------------------------------------------------------- relations between durations
-
 interface Relation {
   readonly longer: SettingPath;
   readonly than: readonly SettingPath[];
   readonly times: number;
-  /** Just as long will do. */
   readonly orEqual?: true;
-  /** Asked only in a cluster where it matters. */
   readonly onlyIf?: (values: Values) => boolean;
   readonly because: string;
 }
@@ -101,9 +94,6 @@ function checkRelation(relation: Relation, values: Values, sources: Sources, rep
   report(culprit, `(${formatDuration(ms(culprit))}) ${mistake}`);
 }
 
-// ---------------------------------------------------------------- what the store allows
-
-/** What a node with a store of its own cannot be, and what excludes each other. */
 function checkFabric(values: Values, report: Report): void {
   const store = values.get("store");
   if (values.get("etcd.url") && values.get("redis.url"))
@@ -128,12 +118,9 @@ function checkFabric(values: Values, report: Report): void {
     report("cluster.minimum_nodes", `must be 1 ${alone("nobody can join", "")}`);
 }
 
-// ---------------------------------------------------------------- a cluster of peers
-
 const MEMBERSHIP = ["nodes", "join", "discover"] as const;
 const PEERS = [...MEMBERSHIP, "manager.addr"] as const;
 
-/** Whether any of the values makes the node one of several that know each other. */
 function hasPeers(values: Values): boolean {
   return PEERS.some((path) => isGiven(values.get(path)));
 }
@@ -231,8 +218,6 @@ function ownAddresses(values: Values): { readonly manager: Address | null; reado
     http: typeof host === "string" && typeof port === "number" && port !== 0 ? { host, port } : null,
   };
 }
-
-// ---------------------------------------------------------------- access
 
 function checkAccess(values: Values, report: Report): void {
   const token = values.get("access.token");

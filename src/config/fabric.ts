@@ -5,10 +5,7 @@ import { isPostgresUrl } from "./values/secret-url.ts";
 import type { PostgresOptions } from "../platform/drivers/postgres/postgres.ts";
 import type { StoreOptions } from "../store/open-store.ts";
 
-/**
- * `alone`: one node with its own store. `peers`: nodes with a store each, which know each other. `postgres`: nodes on
- * one database.
- */
+/** `alone`: one node with its own store. `peers`: nodes with a store each. `postgres`: nodes on one database. */
 export type Fabric = "alone" | "peers" | "postgres";
 
 export function fabricOf(

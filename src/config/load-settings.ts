@@ -1,7 +1,4 @@
-/**
- * Combines the settings: defaults < profile < file < environment < flags. All errors are reported at once, each with
- * its place, because otherwise a person would need one start per error.
- */
+/** Combines the settings: defaults < profile < file < environment < flags. All errors are reported at once, each with its place. */
 
 import { existsSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -39,7 +36,6 @@ export const FILE_NAMES = ["baton.yaml", "baton.yml", "baton.json", "cluster_con
 export interface LoadOptions {
   readonly cwd?: string;
   readonly environment?: Environment;
-  /** `--config`. */
   readonly configFile?: string;
   /** Values of flags as they were typed, by the setting's path. */
   readonly flags?: Readonly<Partial<Record<SettingPath, string | readonly string[] | undefined>>>;

@@ -1,11 +1,6 @@
-/**
- * Mistakes in settings, and the sources of values, so that a mistake can name its place.
- */
+/** Mistakes in settings, and the sources of values, so that a mistake can name its place. */
 
-/**
- * An invalid value in a setting. The message continues after the name of the setting: "must be a whole number, not
- * 1.5".
- */
+/** An invalid value. The message continues after the name of the setting: "must be a whole number, not 1.5". */
 export class Mistake extends Error {
   override readonly name = "Mistake";
 }
@@ -20,7 +15,6 @@ export function adviceText({ message, remedy }: Advice): string {
   return remedy === null ? message : `${message}; ${remedy}`;
 }
 
-/** Why a file could not be read, for people. */
 export function whyUnreadable(error: unknown): string {
   const { code } = error as NodeJS.ErrnoException;
   if (code === "ENOENT") return "there is no such file";
@@ -44,10 +38,8 @@ export interface Found {
   readonly source: Source;
 }
 
-/** What a source has brought. */
 export interface SourceContent {
   readonly found: readonly Found[];
-  /** Each with its place: `file:line:col: message`, `BATON_X …`. */
   readonly mistakes: readonly string[];
   readonly warnings: readonly Advice[];
 }
@@ -66,7 +58,6 @@ export function describeMistake(source: Source, path: string, mistake: string): 
   return `${isChosen(source) ? sourceText(source) : path} ${mistake}`;
 }
 
-/** Whether a person set this very value. */
 export function isChosen(source: Source): boolean {
   return source.from !== "default" && source.from !== "profile" && source.from !== "start";
 }

@@ -11,7 +11,6 @@ import { formatDuration, formatSize, parseDuration, parseSize } from "./values/u
 
 export type Value = string | number | boolean | readonly string[] | NodeMap;
 
-/** What is done with a value of one kind. */
 interface KindRules {
   /** What a value that came as text (environment, flag) would be in a file; without it, that text. */
   readonly fromText?: (found: unknown) => unknown;
@@ -62,10 +61,7 @@ const KINDS: Readonly<Record<Kind, KindRules>> = {
   },
 };
 
-/**
- * The value that was meant, or a `Mistake`. `text` says that it came as text (environment, flag) and still has to
- * be read; a file brings typed values, and there a quoted number is a mistake like any other.
- */
+/** `text`: from the environment or a flag, and still to be read. A file has typed values: a quoted number is a mistake there. */
 export function readValue(setting: Definition, found: unknown, text: boolean, directory: string): Value {
   if (setting.secret) checkSecret(found);
   const { fromText, read } = KINDS[setting.kind];

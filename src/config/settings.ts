@@ -1,7 +1,4 @@
-/**
- * All settings, each declared once, in the tables of definitions/. The type of the settings, the names of environment
- * variables and flags, the validation and docs/configuration.md are derived from them.
- */
+/** All settings, each declared once in definitions/. Type, variables, flags, validation and docs/configuration.md derive from them. */
 
 import { CLUSTER_SECTIONS } from "./definitions/cluster-settings.ts";
 import { NODE_SECTIONS, TOP_SETTINGS } from "./definitions/node-settings.ts";
@@ -38,8 +35,6 @@ export function settingKey({ path, kind }: Setting): {
   const key = (second ?? first).replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()) + unit;
   return { section: second === undefined ? null : first, key };
 }
-
-// The same once more, for the compiler.
 
 type Camel<Text extends string> = Text extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<Camel<Tail>>}`

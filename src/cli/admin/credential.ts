@@ -1,7 +1,4 @@
-/**
- * The credential that a command sends to a node: a token from a flag, a variable or a file. Also reads passwords, from
- * a person or a pipe.
- */
+/** The token that a command shows to a node, from a flag, a variable or a file; and passwords, from a person or a pipe. */
 
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";

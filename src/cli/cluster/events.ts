@@ -21,7 +21,6 @@ interface EventsOptions extends NodeOptions {
   readonly after?: string;
 }
 
-/** What is said of an event of either stream. */
 interface Told {
   readonly at: string;
   readonly kind: string;
@@ -104,7 +103,6 @@ function line({ out }: Terminal, { at, kind }: Told, text: string, style: Style 
   return `${styled(out, "dim", at)} ${style === null ? shown : styled(out, style, shown)} ${plain(text)}`;
 }
 
-/** `job_id=… task=…` */
 function dataText(data: Extract<ClusterEvent, { id: string | null; data: { ts: string } }>["data"]): string {
   return Object.entries(data)
     .filter(([name]) => name !== "ts")
@@ -116,10 +114,7 @@ const PAGE = 500;
 /** Enough to know again what a page brings a second time. */
 const SEEN_MAX = 5_000;
 
-/**
- * The journal as one stream that resumes after each loss: oldest first, each entry once. It begins with so many entries
- * before now, or with those since an instant. Ends when the signal fires; rejects with what will not pass.
- */
+/** The journal as one stream that resumes after each loss: oldest first, each entry once. Rejects with what will not pass. */
 async function* journalFeed(
   terminal: Terminal,
   client: BatonClient,

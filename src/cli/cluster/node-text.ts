@@ -1,7 +1,4 @@
-/**
- * Nodes for people: the columns of their lists, the facts about one node, its drain, the nodes that it does not reach,
- * and the processes of its supervisor. The command line and the live screen share them.
- */
+/** Nodes for people: columns, facts, drains, nodes that cannot be reached, and supervised processes. Lists and `baton top` share them. */
 
 import type { NodeBody } from "../../api/operations/cluster/nodes.ts";
 import { NODE_ROLES } from "../../core/node.ts";
@@ -25,7 +22,6 @@ const LAG_MS_BAD = 200;
 export interface NodesContext {
   readonly now: number;
   readonly nodes: readonly NodeBody[];
-  /** On the live screen: who leads. */
   readonly live?: { readonly leader: string | null };
 }
 
@@ -103,7 +99,6 @@ export function reachFacts(node: NodeBody): Facts {
   ]);
 }
 
-/** Everything about one node. */
 export function nodeText(terminal: Terminal, node: NodeBody): string {
   const now = terminal.clock.now();
   const report = reportOf(node);
@@ -141,7 +136,6 @@ function childColumns(now: number): readonly Column<ChildRow>[] {
   ];
 }
 
-/** The two processes of a supervisor. */
 export function childTable(terminal: Terminal, report: SupervisorReport): string {
   return table(terminal, childColumns(terminal.clock.now()), childRows(report.node, report));
 }
@@ -164,7 +158,6 @@ function reportOf({ supervised }: NodeBody): SupervisorReport | null {
   return report?.controller && report.agent ? (report as SupervisorReport) : null;
 }
 
-/** The sections below a list of nodes, each with its title: nodes that do not reach others, and supervised processes. */
 export function nodeSections(terminal: Terminal, nodes: readonly NodeBody[]): readonly string[] {
   const cut = unreached(nodes).map(({ from, to, reason }) => {
     const line = styled(terminal.out, "red", `  ${from.join(", ")} → ${to}`);

@@ -105,7 +105,6 @@ async function drain(terminal: Terminal, name: string, options: DrainOptions): P
   }
 }
 
-/** With what it means for the others. */
 export function drainQuestion(name: string, nodes: readonly NodeBody[]): string {
   const jobs = nodes.find((node) => node.name === name)?.load.jobs ?? 0;
   const working = nodes.filter((node) => node.status === "active" && node.roles.includes("worker"));

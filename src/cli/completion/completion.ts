@@ -1,7 +1,4 @@
-/**
- * `baton completion`: prints small scripts for shells. The script knows the names of the commands; for everything else
- * the shell calls `baton completion words SHELL LINE`, which loads only the command that was typed.
- */
+/** `baton completion`: scripts for shells, which know the commands and ask `baton completion words SHELL LINE` for the rest. */
 
 import { Argument, type Command, type Option } from "commander";
 import { connect } from "../node-options.ts";
@@ -102,14 +99,12 @@ function isValued({ required, optional, short, long }: Option, flag: string): bo
   return (required || optional) && (flag === short || flag === long);
 }
 
-/** By the name of an argument, or of the value of an option. */
 async function valuesOf(
   terminal: Terminal,
   name: string,
   choices: readonly string[] | undefined,
 ): Promise<readonly Named[] | "files"> {
   if (/^(?:file|dir|path)$/.test(name)) return "files";
-  // `auto|json|pretty`
   const listed = choices ?? (/^[\w-]+(?:\|[\w-]+)+$/.test(name) ? name.split("|") : null);
   if (listed) return listed.map((each) => ({ name: each, about: "" }));
   await using client = await connect(terminal, { timeout: CALL_TIMEOUT_MS });

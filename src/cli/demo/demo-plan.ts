@@ -1,7 +1,4 @@
-/**
- * The plan of the three nodes of `baton demo`: names, ports, directories, a configuration file for each, and the first
- * jobs and schedules.
- */
+/** The plan of the three nodes of `baton demo`: ports, files, processes, and the first jobs and schedules. */
 
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { silentLog } from "../../platform/log.ts";
@@ -23,7 +20,6 @@ export const DEMO_RESTART_MS = 5_000;
 export interface DemoNodePlan {
   readonly name: string;
   readonly url: string;
-  /** What `baton start --config` is given. */
   readonly config: string;
   readonly log: string;
 }
@@ -35,7 +31,6 @@ interface DemoFiles {
   readonly secret: string;
 }
 
-/** One free port for each node, from `first` upwards. */
 export async function demoPorts(first: number, explicit: boolean): Promise<number[]> {
   const ports: number[] = [];
   for (const _ of DEMO_NODES) {
@@ -67,11 +62,7 @@ export function writeDemoFiles({ directory, ports, tasks, secret }: DemoFiles): 
   });
 }
 
-/**
- * A node: a real process in its own group, so that Ctrl-C reaches the demo and not the nodes. It ends with the demo even
- * when that is killed with -9: the launcher watches the channel between the two. `args` is what to run after the runtime.
- * `onEnd` is told "SIGKILL" or "code 1" when it ended and we had not asked it to; it is started again after a pause.
- */
+/** A node, in a process group of its own so that Ctrl-C reaches only the demo. The launcher ends it with the demo, also after kill -9. */
 export function demoChild(
   { name, log: logFile }: Pick<DemoNodePlan, "name" | "log">,
   args: readonly string[],
@@ -101,9 +92,7 @@ export function demoChild(
 
 export interface DemoTasks {
   readonly folders: readonly string[];
-  /** One of them with a payload, to show how a job is submitted. */
   readonly example: { readonly task: string; readonly payload: string };
-  /** What to begin with; null for nothing. */
   readonly seed: DemoSeed | null;
 }
 

@@ -216,7 +216,6 @@ function note(terminal: Terminal, line: string): void {
   say(terminal, `  ${styled(terminal.err, "dim", time)} ${line}`);
 }
 
-/** A new leader is shown with the command that kills it. */
 function withKill({ text, leader }: Change, seen: readonly Seen[]): string {
   const pid = seen.find(({ name }) => name === leader)?.pid;
   return pid ? `${text}    ${killCommand(pid)}` : text;
@@ -234,7 +233,7 @@ function logTail(plan: DemoNodePlan): string {
   }
 }
 
-/** The output of `baton demo`: the state of each node, the leader that most of them report, and the changes. */
+/** What the nodes report, the leader that most of them agree on, and the changes. */
 
 export interface Seen {
   readonly name: string;
@@ -257,11 +256,9 @@ export function agreedLeader(
 
 export interface Change {
   readonly text: string;
-  /** The node that leads now, if that is the change. */
   readonly leader?: string;
 }
 
-/** One for each thing that is not as it was. */
 export function changes(before: readonly Seen[], now: readonly Seen[]): Change[] {
   const lines = now.flatMap((node) => {
     const was = before.find(({ name }) => name === node.name);

@@ -1,7 +1,4 @@
-/**
- * The checks of `baton doctor`: the facts that each one gathers, and the function that judges them. They run
- * concurrently, each with its own deadline; a check waits for another one only through facts that both need.
- */
+/** The checks of `baton doctor`: what each gathers and who judges it. They run concurrently, each with its own deadline. */
 
 import { resolve } from "node:path";
 import type { Loaded } from "../../config/load-settings.ts";
@@ -38,9 +35,7 @@ import { judgeRedis, type RedisFacts } from "./redis.ts";
 
 export interface DoctorContext {
   readonly terminal: Terminal;
-  /** Null when the configuration is wrong, or there is none to check. */
   readonly loaded: Loaded | null;
-  /** What is wrong with it; null if nothing is. */
   readonly mistakes: BatonError | null;
   readonly nodes: () => Promise<NodesAnswer | NoNode | null>;
   readonly database: () => Promise<Answer<PostgresFacts> | null>;
@@ -64,7 +59,6 @@ function ofSettings(judge: (loaded: Loaded, context: DoctorContext) => Judgement
   };
 }
 
-/** A check of the nodes, which is skipped where none answers. */
 function ofNodes(judge: (answer: NodesAnswer) => readonly Judgement[]): Check["run"] {
   return async ({ nodes }) => {
     const answer = await nodes();
@@ -218,7 +212,6 @@ async function clocks({ nodes, ...context }: DoctorContext): Promise<readonly Ju
 interface RunChecksOptions {
   readonly clock: Clock;
   readonly deadlineMs: number;
-  /** Told of the checks that are still under way. */
   readonly onProgress: (under: readonly string[], done: number) => void;
 }
 

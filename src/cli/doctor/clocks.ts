@@ -1,7 +1,4 @@
-/**
- * Judges the differences between clocks. An answer gives the other clock to within half of its round trip, because the
- * clock was read at some moment in between. Of several answers, the fastest is the most precise.
- */
+/** Judges clocks. An answer gives the other clock to within half of its round trip; of several, the fastest is the most precise. */
 
 import { span } from "../../core/format-figures.ts";
 import type { Clock } from "../../platform/clock.ts";
@@ -30,7 +27,6 @@ const REMEDY =
 
 const HERE: ClockReading = { name: "this machine", offsetMs: 0, uncertainMs: 0 };
 
-/** Null without a sample. */
 export function readingOf(name: string, samples: readonly ClockSample[]): ClockReading | null {
   const readings = samples.map(({ sentAt, receivedAt, theirs }) => {
     const uncertainMs = Math.max(1, (receivedAt - sentAt) / 2);
@@ -77,7 +73,6 @@ function median(values: readonly number[]): number {
 /** The first call opens a connection and is slow; of some more, one is quick. */
 const SAMPLES = 3;
 
-/** Their clock, read a few times. */
 export async function readClock(
   name: string,
   clock: Clock,

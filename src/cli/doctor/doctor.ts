@@ -100,7 +100,6 @@ function contextOf(
   // Settings that are nothing but defaults say nothing about a node that was named by its address.
   const isTold = found !== null && (found.file !== null || flagsOf(options, []).length > 0 || !named);
   const loaded = isTold ? found : null;
-  /** Null where the settings name no such server. */
   const server = <Answer>(
     name: string,
     urlIn: (settings: Settings) => string,

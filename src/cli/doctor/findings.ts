@@ -38,20 +38,17 @@ export function judged(rules: readonly Rule[], fine: string): readonly Judgement
   return problems.length > 0 ? problems : [ok(fine)];
 }
 
-/** A server to read, with one connection that changes nothing. */
 export interface Question {
   readonly url: string;
   readonly clock: Clock;
   readonly deadlineMs: number;
 }
 
-/** What was read of it, and its clock. */
 export interface Answer<Facts> {
   readonly facts: Facts;
   readonly clock: ClockReading;
 }
 
-/** Whether a version such as `24.16.0` is at least the one that is needed. */
 export function isAtLeast(version: string, [major, minor]: readonly [number, number]): boolean {
   const [first = 0, second = 0] = version.replace(/^v/, "").split(".").map(Number);
   return first > major || (first === major && second >= minor);

@@ -77,7 +77,6 @@ export function judgeDirectory(facts: DirectoryFacts): readonly Judgement[] {
   );
 }
 
-/** Null where the platform does not tell. */
 export function openFilesLimit(): number | "unlimited" | null {
   // A report is the only way to ask without starting a program; without the network it takes some milliseconds.
   (process.report as { excludeNetwork?: boolean }).excludeNetwork = true;
@@ -107,13 +106,10 @@ export async function directoryFacts(path: string) {
   return {
     path,
     exists,
-    /** Whether this user may write there, or make it. */
     writable: isWritable(near),
-    /** Permission bits; null where there are none. */
     mode: exists ? modeOf(path) : null,
     freeBytes: space && space.bavail * space.bsize,
     totalBytes: space && space.blocks * space.bsize,
-    /** As "NFS"; null for one that is not known as troublesome. */
     network: (space && process.platform === "linux" && NETWORK.get(space.type >>> 0)) || null,
   };
 }
@@ -141,9 +137,7 @@ function isWritable(path: string): boolean {
 
 export interface SecretFile {
   readonly path: string;
-  /** What is in it, as "cluster.secret". */
   readonly holds: string;
-  /** Permission bits; null where there are none. */
   readonly mode: number | null;
 }
 
@@ -174,7 +168,6 @@ export interface PortQuestion {
   readonly host: string;
   readonly port: number;
   readonly name: string;
-  /** Where the node of this name was found to answer; null if it was not. */
   readonly ownUrl: string | null;
 }
 

@@ -1,7 +1,4 @@
-/**
- * Reads and judges the nodes: through the given addresses first, and then each node itself. Which of them reach each
- * other, whether their versions, settings and views agree, and the leader.
- */
+/** Reads and judges the nodes: who reaches whom, who leads, and whether versions, settings and views agree. */
 
 import type { AlertBody, BatonClient, ClusterBody, NodeBody } from "../../client/baton-client.ts";
 import { BatonClientError } from "../../client/client-error.ts";
@@ -15,11 +12,8 @@ export type Reach = NodeBody["reach"][number];
 
 export interface NodeFacts extends Pick<NodeBody, "name" | "alive" | "version" | "url"> {
   readonly status: string;
-  /** Asked from here; null if it has no address. */
   readonly fromHere: { readonly ok: boolean; readonly reason: string | null } | null;
-  /** Whether it answers without a token; null if it was not asked. */
   readonly answersAnybody: boolean | null;
-  /** What it says of the others. */
   readonly reach: readonly Reach[];
 }
 
@@ -148,22 +142,18 @@ export function judgeSettings(all: readonly NodeSettings[]): readonly Judgement[
   return judged(rules, `the settings of ${all.map(({ node }) => node).join(", ")} agree where they must`);
 }
 
-/** Without a token for `anybody`. */
 type Connect = (url: string, as?: "anybody") => Promise<BatonClient>;
 
 export interface NodesQuestion {
-  /** Asked in turn until one answers. */
   readonly urls: readonly string[];
   readonly connect: Connect;
   readonly clock: Clock;
 }
 
-/** With the address that answered. */
 export type NodesAnswer = Awaited<ReturnType<typeof askThrough>>;
 
 export interface NoNode {
   readonly url: null;
-  /** Why, address by address. */
   readonly reasons: readonly { readonly url: string; readonly reason: string; readonly refused: boolean }[];
 }
 

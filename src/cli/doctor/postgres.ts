@@ -1,7 +1,4 @@
-/**
- * Reads and judges the database, on one connection that changes nothing: its durability, its connection limits for the
- * nodes, its rights, and whether anything blocks vacuum.
- */
+/** Reads and judges the database on one connection that changes nothing: durability, connections, rights, and what blocks vacuum. */
 
 import { count, several, span } from "../../core/format-figures.ts";
 import { readClock } from "./clocks.ts";
@@ -29,17 +26,13 @@ export interface PostgresFacts {
   readonly roleLimit: number | null;
   readonly databaseLimit: number | null;
   readonly pooled: boolean;
-  /** Open for longer than some minutes. */
   readonly longTransactions: readonly LongTransaction[];
-  /** Null: the schema is not there yet. */
   readonly schemaOwner: string | null;
   readonly mayCreate: boolean;
-  /** Tables of ours that are mostly dead rows. */
   readonly bloated: readonly { readonly table: string; readonly dead: number; readonly live: number }[];
 }
 
 export interface LongTransaction {
-  /** As "pid 4711 (psql, idle in transaction)". */
   readonly who: string;
   readonly ageMs: number;
   readonly remedy: string;
@@ -47,7 +40,6 @@ export interface LongTransaction {
 
 export interface PostgresNeeds {
   readonly nodes: number;
-  /** The setting `postgres.connections`. */
   readonly connections: number;
   readonly schema: string;
 }
@@ -74,7 +66,6 @@ export function judgePostgres(facts: PostgresFacts, needs: PostgresNeeds): reado
   );
 }
 
-/** Whether what is written is there, and stays there. */
 function durability({ inRecovery, pooled, settings }: PostgresFacts): Rule[] {
   const off = (name: string, effect: string, more = ""): Rule =>
     settings[name] === "off" && failed(`${name} is off: ${effect}`, `${switchOn(name)}${more}`);

@@ -1,7 +1,4 @@
-/**
- * Reads and judges a Redis that is used in addition to the database, on one connection that changes nothing. Losing all
- * its data costs an election; it must not lose single keys.
- */
+/** Reads and judges a Redis, on one connection that changes nothing. Losing all data costs an election; single keys must not go. */
 
 import { bytes } from "../../core/format-figures.ts";
 import { systemRandom } from "../../platform/random.ts";
@@ -17,7 +14,6 @@ import {
 } from "./findings.ts";
 
 export interface RedisFacts {
-  /** The fields of INFO. */
   readonly info: Readonly<Record<string, string>>;
   /** Of CONFIG GET; null where that is not allowed. */
   readonly idleTimeoutSeconds: number | null;

@@ -19,7 +19,6 @@ export interface BulkRequest {
   readonly action: BulkAction;
   /** Each is gone through by itself; the sets do not overlap. */
   readonly filters: readonly NonNullable<BulkBody["filter"]>[];
-  /** "failed jobs of task resize", for the question. */
   readonly what: string;
   readonly reason?: string | undefined;
 }
@@ -71,7 +70,6 @@ export async function changeMany(
   if (partial) say(terminal, missing);
 }
 
-/** `Retry 3 jobs?` */
 export function questionOf(action: BulkAction, what: string): string {
   return `${action[0]!.toUpperCase()}${action.slice(1)} ${what}?`;
 }

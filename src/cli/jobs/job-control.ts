@@ -142,7 +142,6 @@ interface FailuresOptions extends BulkOptions {
   readonly queue?: string;
   readonly task?: string;
   readonly limit: number;
-  /** All, or the numbers of some. */
   readonly retry?: true | readonly number[];
 }
 

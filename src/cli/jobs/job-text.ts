@@ -17,7 +17,6 @@ import {
 import { ago, since, span, timeAndAge } from "../../core/format-figures.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
-/** The runs of a job, what happened to it, and which nodes had its events. */
 export type Timeline = AnswerOf<"GET /jobs/{id}/timeline">;
 
 const JOB_ID_WIDTH = 20;

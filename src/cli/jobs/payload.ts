@@ -7,7 +7,6 @@ import { whyUnreadable } from "../../config/mistake.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
-/** Undefined when there is none. */
 export async function readPayload(
   terminal: Terminal,
   argument: string | undefined,
@@ -30,7 +29,6 @@ async function readText(path: string, shown: string): Promise<string> {
   }
 }
 
-/** `what` names it in the message: "the payload". */
 export function parseTypedJson(text: string, what: string): unknown {
   try {
     return JSON.parse(text);
@@ -49,10 +47,7 @@ export function parseTypedJson(text: string, what: string): unknown {
   }
 }
 
-/**
- * The length of the longest beginning that could still become JSON, found by halving, because V8 does not always tell.
- * The price of a second look is paid only for text that is wrong anyway.
- */
+/** The length of the longest beginning that could still become JSON, found by halving, because V8 does not always tell. */
 export function mistakePosition(text: string): number {
   let good = 0;
   let bad = text.length + 1;

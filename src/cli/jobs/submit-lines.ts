@@ -1,7 +1,4 @@
-/**
- * `baton submit TASK --each-line FILE`: submits a job for each line, in batches, and prints the submitted jobs to
- * stdout.
- */
+/** `baton submit TASK --each-line FILE`: submits a job for each line, in batches, and prints their ids. */
 
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";

@@ -56,7 +56,6 @@ export function withJobOptions(command: Command, of: "job" | "schedule"): Comman
   return command.option("--payload-file <file>", "read the payload from a file, or from stdin with -");
 }
 
-/** The options of a job, as they travel. */
 export function jobFields(options: JobOptions, payload: unknown): Partial<Omit<JobRequestBody, "task">> {
   const given = (flag: string): unknown => (options as Fields)[new Option(flag).attributeName()];
   const fields = FLAG_FIELDS.map(({ wire, flag }) => [wire, given(flag.text)]);

@@ -16,11 +16,8 @@ export interface Started {
   readonly url: string;
   readonly tasks: readonly Pick<TaskInfo, "name" | "hasSchema">[];
   readonly guarantees: Guarantees;
-  /** Whom a node among peers looks for; null for any other. */
   readonly peers: string | null;
-  /** What callers must know; null where nobody is asked anything. */
   readonly access: string | null;
-  /** What must not be overlooked. */
   readonly warnings: readonly string[];
 }
 

@@ -1,7 +1,4 @@
-/**
- * `baton controller`: runs a controller and an agent as two processes, restarts them, and switches the agent by the
- * role of the controller.
- */
+/** `baton controller`: runs a controller and an agent as two processes, and switches the agent by the role of the controller. */
 
 import { resolve } from "node:path";
 import { type Command, Option } from "commander";

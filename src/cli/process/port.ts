@@ -9,7 +9,6 @@ const PORTS_TRIED = 100;
 export interface PortRequest {
   readonly host: string;
   readonly port: number;
-  /** Set by the user, so another one will not do. */
   readonly explicit: boolean;
 }
 

@@ -19,10 +19,7 @@ import { say, type Terminal } from "../terminal/terminal.ts";
 /** SIGBREAK is Ctrl-Break on Windows, where it is all that a process in another group can be sent. */
 export const STOP_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK"] as const;
 
-/**
- * A terminal sends Ctrl-C to the whole process group, and npm and our launcher pass it on too: one key press arrives up
- * to three times. Smaller, and an echo on a busy machine passes for a second signal that stops running jobs.
- */
+/** Ctrl-C arrives up to three times, also through npm and our launcher. Smaller, and an echo counts as a second signal on a busy machine. */
 const ECHO_MS = 250;
 /** What closing listeners and files may take after the drain. Smaller, and a slow disk looks like a hang. */
 const SLACK_MS = 7_000;
@@ -33,7 +30,6 @@ const HURRY_MS = 5_000;
 
 export interface ShutdownOptions {
   readonly stop: (options: { hurry: boolean }) => Promise<void>;
-  /** Whether a stop left jobs without a new owner. */
   readonly released?: () => boolean;
   /** How far the drain is, in words; null if there is nothing to tell. */
   readonly progress?: () => string | null;
@@ -45,7 +41,6 @@ export interface ShutdownOptions {
   readonly say: (text: string) => void;
 }
 
-/** Resolves with the exit code once a signal has come and the node has stopped, or will not. */
 export function untilSignalled(options: ShutdownOptions): Promise<number> {
   const { clock, say } = options;
   return new Promise((resolve) => {
@@ -111,7 +106,6 @@ export function untilSignalled(options: ShutdownOptions): Promise<number> {
   });
 }
 
-/** The same for a command: by signals of this process, with messages on the terminal. */
 export function untilStopped(
   terminal: Terminal,
   options: Omit<ShutdownOptions, "clock" | "signals" | "say">,
@@ -122,7 +116,6 @@ export function untilStopped(
 
 type Running = readonly { readonly id: string; readonly task: string }[];
 
-/** The jobs that a process leaves behind, in words; null if there are none. */
 export function leftoverText(running: Running): string | null {
   if (running.length === 0) return null;
   const shown = running.slice(0, 5).map((job) => `${job.id} (${job.task})`);
@@ -130,10 +123,7 @@ export function leftoverText(running: Running): string | null {
   return `${running.length} running ${running.length === 1 ? "job" : "jobs"}, which will be run again: ${shown.join(", ")}${more}`;
 }
 
-/**
- * A promise that some handler forgot says nothing about the others: it is logged and the process goes on. An exception
- * that was not caught leaves the process in an unknown state: it ends, and the jobs that ran are counted as crashed.
- */
+/** After a forgotten rejection the process goes on. After an uncaught exception its state is unknown: it ends, and its jobs count as crashed. */
 export function reportUncaught(log: Log, running: () => Running): void {
   process.on("unhandledRejection", (reason) => {
     const fields = { err: reason, running: running() };

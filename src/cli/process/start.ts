@@ -98,7 +98,6 @@ async function withFreePort(
   return { settings: withPort(settings, chosen, `free, while ${port} was in use`), explicitPort };
 }
 
-/** What a drain has done with the jobs that this node owned; null if it owned none. */
 function handoverText(drain: DrainProgress | null): string | null {
   if (!drain || drain.owned === 0) return null;
   return drainText({ ...drain, handed_over: drain.handedOver });
@@ -119,7 +118,6 @@ function accessText(
   return `callers show a token (baton token create)${where}`;
 }
 
-/** Who this node looks for, in words. */
 function peersText({ name, nodes, join, discover, manager }: Settings): string {
   const others = Object.keys(nodes).filter((each) => each !== name);
   if (others.length > 0) return `with ${others.join(", ")}`;
@@ -130,17 +128,13 @@ function peersText({ name, nodes, join, discover, manager }: Settings): string {
 
 /** How often a node checks whether it is idle. Shorter, and a quiet moment between two bursts counts as idle. */
 const IDLE_CHECK_MS = 5_000;
-/** A process that uses less of one core than this is idle. */
 const IDLE_SHARE = 0.1;
 /** Less than this is not worth a pause of about a tenth of a second. */
 const GAIN_BYTES_MIN = 24 * 2 ** 20;
 
 type Collect = (options: { type: "major"; execution: "sync"; flavor: "last-resort" }) => void;
 
-/**
- * Returns memory that the start, or a burst of work, has left behind: the runtime keeps it for the next burst, which for an idle node
- * may be tomorrow. Once after each burst.
- */
+/** The runtime keeps memory of the start, or of a burst, for the next burst. An idle node gives it back, once after each. */
 function trimMemoryWhenIdle(clock: Clock): void {
   // Not by a flag of the process: it would be one for people to set, and for every child.
   setFlagsFromString("--expose-gc");

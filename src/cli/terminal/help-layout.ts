@@ -1,7 +1,4 @@
-/**
- * The layout of help: names on the left, descriptions on the right; a long name has a line of its own. Works on narrow
- * terminals.
- */
+/** The layout of help: names on the left, descriptions on the right; a long name has a line of its own. */
 
 import type { Command, Help } from "commander";
 import { wrapped } from "./plain-text.ts";

@@ -1,8 +1,4 @@
-/**
- * Writes data to stdout: a table for people, JSON or YAML for programs. Lists that are printed once and the live screen of
- * `baton top` have the same columns. A line consists of pieces of text with a style each, so that its width is known
- * before colours are added.
- */
+/** Writes data to stdout: a table for people, JSON or YAML for programs. `baton top` has the columns of the lists. Widths are known before colours are added. */
 import type * as Yaml from "yaml";
 import { type Tone, toneOf } from "../../core/status-tones.ts";
 import { loadPackage } from "../../platform/load-package.ts";
@@ -48,7 +44,6 @@ function written(out: Output, line: Line): string {
 /** What is known about one thing. A value of null is left out. */
 export type Facts = readonly (readonly [name: string, value: Shown])[];
 
-/** Names on the left, values on the right. */
 export function facts({ out }: Pick<Terminal, "out">, pairs: Facts): string {
   const width = out.isTTY ? (out.columns ?? 80) : Infinity;
   return factLines(pairs, width)
@@ -70,7 +65,6 @@ export function factLines(pairs: Facts, width: number): readonly Line[] {
   });
 }
 
-/** A title with a text below it; nothing where there is no text. */
 export function section({ out }: Pick<Terminal, "out">, title: string, text: string | null): string[] {
   return text === null || text === "" ? [] : [`${styled(out, "bold", title)}\n${text}`];
 }
@@ -82,7 +76,6 @@ export function hanging({ out }: Terminal, mark: string, text: string): string {
   return mark + lines.join(`\n${" ".repeat(mark.length)}`);
 }
 
-/** A title with sentences below it, each behind a dash. */
 export function listSection(terminal: Terminal, title: string, lines: readonly string[]): string[] {
   return section(terminal, title, lines.map((line) => hanging(terminal, "  - ", line)).join("\n"));
 }
@@ -138,7 +131,6 @@ export function piece(text: string, style: Style | null = null): Piece {
   return { text, style };
 }
 
-/** The text without colours. */
 export function textOf(line: Line): string {
   return line.map(({ text }) => text).join("");
 }
@@ -164,7 +156,6 @@ export interface ColumnOptions {
 }
 
 export interface ColumnsRoom {
-  /** Null where there is no limit. */
   readonly width: number | null;
   readonly live: boolean;
   readonly head: Style;
@@ -174,7 +165,6 @@ const GAP = 2;
 /** A sentence of fewer columns says nothing. */
 const FLEXIBLE_MIN = 16;
 
-/** The lines of the columns that have room: the titles first. */
 export function columnLines<Row>(
   columns: readonly Column<Row>[],
   rows: readonly Row[],
@@ -218,10 +208,7 @@ export function columnLines<Row>(
   ];
 }
 
-/**
- * What is written to the terminal: never wider than `width`, and the rest of the line cleared, or filled if `fill` is a
- * style for all of it. A full line is not cleared behind its end: the cursor still stands on its last character then.
- */
+/** Never wider than `width`, and the rest of the line cleared or filled. A full line is not cleared: the cursor stands on its last character. */
 export function painted(line: Line, width: number, paint: Painter, fill: Style | null = null): string {
   let left = width;
   let out = "";

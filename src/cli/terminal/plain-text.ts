@@ -1,8 +1,4 @@
-/**
- * Makes foreign text safe for the terminal. The errors and logs of a task may contain anything, also sequences that
- * move the cursor, rename the window or hide text; and on a screen of fixed width every character must be counted.
- * The libraries that count are loaded with the first text that is not plain ASCII or too long.
- */
+/** Makes foreign text safe for the terminal and measures it. Text of a task may move the cursor, rename the window or hide text. */
 
 import type stringWidth from "fast-string-width";
 import type { wrapAnsi } from "fast-wrap-ansi";
@@ -57,7 +53,6 @@ export function fit(text: string, width: number, align: "left" | "right" = "left
   return align === "left" ? cut + space : space + cut;
 }
 
-/** At most so many columns. */
 export function shorten(text: string, width: number): string {
   if (columnsOf(text) <= width) return text;
   if (width <= 1) return width <= 0 ? "" : "…";

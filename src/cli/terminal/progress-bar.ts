@@ -23,7 +23,6 @@ const REDRAW_MS = 100;
 /** A log that has a line each second is full of nothing else. */
 const LINE_MS = 5_000;
 
-/** One line of at most `width` columns. */
 export function progressLine({ label, done, total, elapsedMs, note }: Progress, width: number): string {
   const share = total === null || total === 0 ? null : Math.min(1, done / total);
   const speed = elapsedMs >= 500 && done > 0 ? (done * 1_000) / elapsedMs : null;
@@ -60,7 +59,6 @@ export class ProgressBar {
     this.#drawnAt = terminal.err.isTTY ? -Infinity : this.#startedAt;
   }
 
-  /** A bar, redrawn at most ten times a second. */
   show(done: number, total: number | null, note?: string): void {
     const { err, clock } = this.#terminal;
     const now = clock.monotonic();
@@ -79,7 +77,6 @@ export class ProgressBar {
     err.write(BACK_AND_CLEAR + shorten(text, (err.columns ?? 80) - 1));
   }
 
-  /** Takes the line away, so that what follows begins on a clean one. */
   clear(): void {
     if (this.#terminal.err.isTTY && this.#shown !== "") this.#terminal.err.write(BACK_AND_CLEAR);
     this.#shown = "";

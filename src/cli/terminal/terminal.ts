@@ -43,7 +43,6 @@ export function questionStreams({ input, err }: Pick<Terminal, "input" | "err">)
   return { input: input as unknown as Readable, output: err as unknown as Writable };
 }
 
-/** Whether there is a person who can be asked. */
 export function isAttended({ input, err }: Pick<Terminal, "input" | "err">): boolean {
   return input.isTTY === true && err.isTTY === true;
 }

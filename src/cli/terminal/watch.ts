@@ -25,7 +25,6 @@ export function withWatch(command: Command): Command {
   );
 }
 
-/** Looks once, or until the signal fires or the process is ended. */
 export async function watched(
   terminal: Terminal,
   { watch, output }: WatchOptions,

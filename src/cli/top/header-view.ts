@@ -1,7 +1,4 @@
-/**
- * The overview of the cluster: the first lines of the screen (the leader, the rates of jobs, the alerts), and one line
- * where there is no terminal.
- */
+/** The first lines of the screen: the leader, the rates of jobs, the alerts. And one line of all that where there is no terminal. */
 
 import { count, perSecond, several, short, since, span } from "../../core/format-figures.ts";
 import { plain, shorten } from "../terminal/plain-text.ts";
@@ -13,7 +10,6 @@ import type { Model } from "./top-model.ts";
 export interface ScreenSize {
   readonly width: number;
   readonly height: number;
-  /** Wall time in ms. */
   readonly now: number;
 }
 
@@ -64,7 +60,6 @@ function leadPieces({ node_id: name, epoch, acquired_at: at }: Leader, now: numb
   ];
 }
 
-/** How many jobs come, end and fail; how long they wait and run. */
 function flowLine({ rates, times }: OverviewBody, { rates: history }: Model, width: number): Line {
   const curve = (of: "in" | "out"): Piece[] =>
     width < 110 ? [] : [piece(`${sparkline(history.map((each) => each[of]).slice(-12))} `, "cyan")];
@@ -119,7 +114,6 @@ function alertLines({ alerts }: OverviewBody, { width, height }: ScreenSize): Li
   return lines;
 }
 
-/** For pipes and logs. */
 export function overviewLine(overview: OverviewBody): string {
   const { at, leader, cluster, rates, backlog, workers, jobs, alerts } = overview;
   const lead = leader === null ? "no leader" : `${leader.node_id} leads (epoch ${leader.epoch})`;
@@ -139,7 +133,6 @@ export function overviewLine(overview: OverviewBody): string {
 
 const BARS = "▁▂▃▄▅▆▇█";
 
-/** As high as the highest of them. */
 export function sparkline(values: readonly number[]): string {
   const most = Math.max(...values, Number.EPSILON);
   return values.map((value) => BARS[Math.min(7, Math.floor((value / most) * 7.999))]!).join("");

@@ -23,9 +23,7 @@ export interface PaneView {
   readonly pane: Pane;
   readonly head: Line;
   readonly rows: readonly Line[];
-  /** The index of the selected row. */
   readonly selected: number;
-  /** Shown where there are no rows. */
   readonly empty: string;
 }
 

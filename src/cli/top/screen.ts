@@ -43,7 +43,6 @@ function body(model: Model, size: ScreenSize, room: number): ScreenLine[] {
   return views.flatMap((view, at) => paneLines(view, given[at]!, view.pane === model.pane));
 }
 
-/** Its head, and the rows around the one that is selected. */
 function paneLines({ head, rows, selected, empty }: PaneView, height: number, active: boolean): ScreenLine[] {
   if (height === 0) return [];
   if (rows.length === 0) {
@@ -98,8 +97,6 @@ export function heights(
 function sum(values: readonly number[]): number {
   return values.reduce((all, value) => all + value, 0);
 }
-
-// ---------------------------------------------------------------- below and in place of the lists
 
 const KEYS: Readonly<Record<Pane, string>> = {
   nodes: "d drain  r resume",

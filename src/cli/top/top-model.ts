@@ -30,7 +30,6 @@ export interface Model extends Lists {
   readonly overview: OverviewBody | null;
   /** Newest first. */
   readonly events: readonly JournalEntryBody[];
-  /** Jobs that came and went per second, oldest first. */
   readonly rates: readonly { readonly in: number; readonly out: number }[];
   readonly pane: Pane;
   /** The selected row of each pane, by its key: rows come and go. */
@@ -110,8 +109,6 @@ function still(model: Model): Step {
   return { model, todo: null };
 }
 
-// ---------------------------------------------------------------- keys
-
 function pressed(model: Model, key: Key, page: number): Step {
   if (key === "interrupt") return { model, todo: "quit" };
   if (key === "suspend" || key === "redraw") return { model, todo: key };
@@ -170,7 +167,6 @@ function typed(model: Model, char: string): Step {
   }
 }
 
-/** The question before an action on the row that is selected, or why there is none. */
 function asking(model: Model, char: string): Step {
   const at = selectedIndex(model);
   const { pane } = model;
@@ -206,8 +202,6 @@ function asking(model: Model, char: string): Step {
   }
 }
 
-// ---------------------------------------------------------------- where we are
-
 function inPane(model: Model, by: number): Model {
   const at = (PANES.indexOf(model.pane) + by + PANES.length) % PANES.length;
   return { ...model, pane: PANES[at]! };
@@ -220,7 +214,6 @@ function selecting(model: Model, by: number): Model {
   return { ...model, selected: { ...model.selected, [model.pane]: keys[at]! }, message: null };
 }
 
-/** The keys of the rows of a pane, in their order. */
 export function keysOf(model: Model, pane: Pane = model.pane): readonly string[] {
   switch (pane) {
     case "nodes":

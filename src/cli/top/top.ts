@@ -36,7 +36,6 @@ async function top(terminal: Terminal, options: NodeOptions): Promise<void> {
   else await lines(terminal, client, options);
 }
 
-/** For pipes, logs and programs. */
 async function lines(terminal: Terminal, client: BatonClient, { output }: NodeOptions): Promise<void> {
   // One call that fails at once where no node is; the stream would go on trying.
   await client.health();
@@ -138,7 +137,6 @@ class Top {
   }
 }
 
-/** Does it and returns what to show. */
 async function done(client: BatonClient, action: Action): Promise<string> {
   switch (action.do) {
     case "drain":

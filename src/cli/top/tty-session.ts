@@ -1,7 +1,4 @@
-/**
- * Exclusive use of the terminal: the alternate screen, no cursor, raw keys. However the program ends, by a key, a
- * signal or a crash, the terminal is restored, and an error is printed where it can be read.
- */
+/** Exclusive use of the terminal: the alternate screen, no cursor, raw keys. However the program ends, the terminal is restored. */
 
 import type { ReadStream } from "node:tty";
 import type { Output } from "../terminal/terminal.ts";
@@ -10,7 +7,6 @@ export interface TtySessionOptions {
   readonly input: ReadStream;
   readonly output: Output;
   readonly onKey: (key: Key) => void;
-  /** The size has changed, or another program has written to the screen. */
   readonly onDirty: () => void;
 }
 
@@ -122,8 +118,6 @@ export class Frame {
     return out === "" ? "" : `\u001b[?2026h${out}\u001b[?2026l`;
   }
 }
-
-/** Decodes the keys that a terminal in raw mode sends. */
 
 type MoveKey = "up" | "down" | "left" | "right" | "page-up" | "page-down" | "home" | "end";
 type NamedKey = MoveKey | "tab" | "back-tab" | "enter" | "escape" | "interrupt" | "suspend" | "redraw";

@@ -60,10 +60,7 @@ export function judgeAnswer(answer: Answer): Verdict {
   return { ...NEXT, maybeDone, passes: PASSES.has(error), afterMs };
 }
 
-/**
- * `wasThere`: some node has answered before, so that there is something to wait for. In a round over all nodes one that is not a
- * Baton node is passed over as well.
- */
+/** `wasThere`: some node has answered before. In a round over all nodes one that is not a Baton node is passed over as well. */
 export function judgeFailure(error: BatonClientError, wasThere: boolean, inRound = false): Verdict {
   const { code } = error;
   const lost = code === "UNREACHABLE" || code === "TIMEOUT" || (inRound && code === "BAD_REPLY");
@@ -83,7 +80,6 @@ function texts(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
 }
 
-/** Of a call that was tried in vain. */
 export function unanswered(tried: {
   readonly call: { readonly timeoutMs: number };
   readonly error: BatonClientError | null;

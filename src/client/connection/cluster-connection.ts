@@ -33,17 +33,13 @@ export interface ClusterConnectionOptions extends KnownNodesOptions {
   readonly retry: boolean;
 }
 
-/**
- * Whether a request may be made again when its answer was lost. `keyed`: its jobs have idempotency keys, so that a store knows them
- * again; where every node has a store of its own, another node would not.
- */
+/** `keyed`: a store knows the jobs again by their idempotency keys; where every node has its own store, another node does not. */
 export type Repeat = "always" | "keyed" | "never";
 
 export interface ClusterCall extends Call {
   /** For all tries together. */
   readonly timeoutMs: number;
   readonly repeat: Repeat;
-  /** Only the leader does it. */
   readonly leader: boolean;
 }
 
@@ -54,7 +50,6 @@ export interface ClusterAnswer extends Answer {
 }
 
 export interface LeaderCallOptions {
-  /** For each node that is asked. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
   /** Left and made again elsewhere as soon as another call finds that another node leads: for calls that wait long, or may be repeated. */
@@ -63,31 +58,24 @@ export interface LeaderCallOptions {
 
 /** One try, as long as there are other nodes to ask; the next one has twice as long. Shorter, and a slow store is asked twice. */
 const TRY_MS = 5_000;
-/**
- * Between two rounds. The first ones come soon, because an election takes about a second. A smaller limit, and some hundred
- * callers keep the standbys busy with refusals.
- */
+/** Between two rounds. An election takes about a second. With a smaller limit, hundreds of callers keep the standbys busy. */
 const FIRST_WAIT_MS = 100;
 const WAIT_MS_MAX = 2_000;
 /** Callers who were told the same second do not all come back in it. */
 const SPREAD = 0.5;
 
-/** What is known of a call while it is tried. */
 interface Trying {
   readonly call: ClusterCall;
   readonly round: LeaderRound | null;
   readonly until: number;
-  /** In this round. */
   readonly asked: Set<string>;
   readonly waits: Backoff;
   tries: number;
   maybeDone: boolean;
-  /** The last one that was not an answer for the caller, and why. */
   verdict: Verdict | null;
   error: BatonClientError | null;
 }
 
-/** A call that is made in one round, and what each node said in it. */
 interface LeaderRound extends LeaderCallOptions {
   readonly body: (maybeDone: boolean) => string;
   readonly reasons: Map<string, BatonClientError>;
@@ -123,7 +111,6 @@ export class ClusterConnection {
     return this.#nodes;
   }
 
-  /** The highest epoch of a leader that was heard of. */
   get epoch(): number {
     return this.#epoch;
   }

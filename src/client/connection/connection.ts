@@ -1,8 +1,4 @@
-/**
- * How the client reaches a node: one call and its answer, or a body that is read as it arrives. The client depends only
- * on the interface, so that another transport can replace this one. HTTP is that of Node itself: a client that is
- * loaded for one call should not load a library for it.
- */
+/** How the client reaches a node. HTTP is that of Node itself: a client that is loaded for one call should not load a library for it. */
 
 import type * as Http from "node:http";
 import type { Socket } from "node:net";
@@ -13,7 +9,6 @@ import { BatonClientError } from "../client-error.ts";
 
 export interface Call {
   readonly method: Method;
-  /** With its query. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
@@ -32,10 +27,7 @@ export interface OpenAnswer {
 }
 
 export interface Connection {
-  /**
-   * Rejects with UNREACHABLE or TIMEOUT, or ABORTED by the signal; every answer of the node is a reply, whatever its
-   * status.
-   */
+  /** Rejects with UNREACHABLE or TIMEOUT, or ABORTED by the signal; every answer is a reply, whatever its status. */
   call(call: Call, timeoutMs: number, signal?: AbortSignal): Promise<Answer>;
   /** The time-out ends with the headers; after that only silence (see SILENCE_MS) counts as a failure. */
   open(call: Call, timeoutMs: number, signal: AbortSignal): Promise<OpenAnswer>;
@@ -62,7 +54,6 @@ export class HttpConnection implements Connection {
   readonly #underWay = new Set<Exchange>();
   #closed = false;
 
-  /** The token is sent as `Authorization: Bearer`. */
   constructor(url: string, clock: Clock, token?: string) {
     if (!isAddress(url)) {
       throw new BatonClientError(
@@ -179,7 +170,6 @@ export class HttpConnection implements Connection {
   }
 }
 
-/** A request under way: what ends it early, and whether any of it may have been sent. */
 class Exchange {
   readonly response: Promise<Http.IncomingMessage>;
   givenUp: GivenUp | null = null;

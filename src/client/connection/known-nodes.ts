@@ -56,7 +56,6 @@ export class KnownNodes {
     return this.#list;
   }
 
-  /** Whether any of them has ever answered. */
   get answered(): boolean {
     return this.#answered;
   }

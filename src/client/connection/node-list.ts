@@ -1,8 +1,4 @@
-/**
- * Decides which node is called next: pure functions of the known nodes, the last one that answered, the leader, and the
- * order of the others. Also parses the addresses that a caller gives, and selects the usable ones among those that a
- * cluster reports.
- */
+/** Decides which node is called next, by pure functions; and which addresses can be used. */
 
 import { isLoopback } from "../../core/access/permissions.ts";
 import { BatonClientError } from "../client-error.ts";
@@ -29,11 +25,8 @@ export function nodeList(urls: readonly string[]): NodeList {
 }
 
 export interface NodeChoice {
-  /** Those that were asked in this round. */
   readonly asked: Pick<ReadonlySet<string>, "has">;
-  /** Only the leader does it. */
   readonly leader?: boolean;
-  /** Whom a node has named, best first. */
   readonly hints?: readonly string[];
 }
 
@@ -92,10 +85,7 @@ export function addressesOf(given: string | readonly string[]): string[] {
   return unique(urls);
 }
 
-/**
- * Those that may be used out of what a cluster told. A loopback address is the cluster's own machine, which is ours only if we were
- * given one as well; and whoever was given nothing but https does not send its token over http.
- */
+/** A loopback address is the cluster's own machine; ours only if we were given one. Given only https, the token does not go over http. */
 export function usableOf(listed: readonly string[], seeds: readonly string[]): string[] {
   const near = seeds.some((url) => isLoopback(new URL(url).hostname));
   const secured = seeds.every((url) => url.startsWith("https:"));

@@ -1,12 +1,7 @@
-/**
- * Reads server-sent events out of a text that comes in pieces, as the HTML standard has it. The client reads its streams
- * with it, and so does the dashboard.
- */
+/** Reads server-sent events out of a text that comes in pieces, as the HTML standard has it. The dashboard uses it too. */
 
 export interface EventSourceMessage {
-  /** Undefined where the message names no type. */
   readonly event: string | undefined;
-  /** Undefined where the message has no id. */
   readonly id: string | undefined;
   readonly data: string;
 }
@@ -15,7 +10,6 @@ export interface EventSourceMessage {
 const LINE_END = /\r\n|\n|\r(?!$)/g;
 
 export class EventParser {
-  /** Behind the last line end that has come. */
   #rest = "";
   #isFirst = true;
   #event: string | undefined;

@@ -18,7 +18,6 @@ interface EndEvent {
 
 export type FollowEvent = { readonly event: "log"; readonly line: LogLineBody } | ProgressEvent | EndEvent;
 
-/** Opens the stream behind a sequence number; rejects with what the node said. */
 type Open = (after: number, signal: AbortSignal) => Promise<AsyncIterable<string>>;
 
 /** Each log line once and in order; ends with `end`. */

@@ -1,8 +1,4 @@
-/**
- * Reads a stream of server-sent events across broken connections, and resumes it each time after the last event. A
- * refusal such as 401 ends it; a node that is dead, stops or has trouble means another try, at another node if there is
- * one. Client and command line read all their streams with it. It knows nothing of Node.
- */
+/** Reads a stream of server-sent events, and resumes it after a broken connection. It knows nothing of Node. */
 
 import type { Clock } from "../../platform/clock.ts";
 import { Backoff } from "../../platform/loop.ts";
@@ -17,7 +13,6 @@ export interface Resumable<Event> {
   readonly open: (signal: AbortSignal) => Promise<AsyncIterable<string>>;
   /** What a message says, and none if it was read before. It is for the reader to remember how far it is. */
   readonly read: (message: EventSourceMessage) => readonly Event[];
-  /** Whether nothing follows. */
   readonly isEnd?: (event: Event) => boolean;
   /** In words, for a stream that ended and should not have. */
   readonly endedEarly: string;

@@ -1,7 +1,4 @@
-/**
- * The settings of nodes that work together: the cluster and its leader, the servers that they share, push dispatch,
- * clusters of peers, agents, and the node-controller.
- */
+/** The settings of nodes that work together: leader, shared servers, push dispatch, peers, agents, node-controller. */
 
 import { NODE_NAME } from "../../core/ids.ts";
 import {

@@ -1,7 +1,4 @@
-/**
- * The settings of any node: where it keeps jobs, how it listens and whom it lets in, how it runs jobs, stops and logs.
- * Those of several nodes together are in cluster-settings.ts.
- */
+/** The settings of any node. Those of several nodes together are in cluster-settings.ts. */
 
 import { NODE_NAME, THING_NAME } from "../../core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../core/jobs/job.ts";
@@ -27,7 +24,6 @@ import {
   text,
 } from "./setting-definition.ts";
 
-/** At the top of a file, outside of any section. */
 export const TOP_SETTINGS = {
   name: text(null, {
     defaultIs: "the host name",

@@ -3,7 +3,6 @@
 export const PROFILE_NAMES = ["lan", "forge", "langid", "ghoti", "orchestrix"] as const;
 export type ProfileName = (typeof PROFILE_NAMES)[number];
 
-/** By the setting's path, written as in a file. */
 export const PROFILES: Readonly<Record<ProfileName, Readonly<Record<string, string>>>> = {
   lan: {},
   // For many nodes on a small database: an idle node writes a fifth as often, a silent death is noticed later.

@@ -1,7 +1,4 @@
-/**
- * The declaration of a setting: its kind, its default and what it is for. One function for each kind. The path of a
- * setting follows from its place in the tables, see ../settings.ts.
- */
+/** The declaration of a setting, one function for each kind. Its path follows from its place in the tables, see ../settings.ts. */
 
 import type { NodeMap } from "../values/node-map.ts";
 import type { StoreSetting } from "../values/secret-url.ts";
@@ -33,7 +30,6 @@ export interface Definition extends TextAbout {
   readonly default: string | number | boolean | readonly string[] | NodeMap | null;
   /** What an enum may be; for a list, what its entries may be, and then it must have one. */
   readonly values?: readonly string[];
-  /** Written like the value itself. */
   readonly min?: string | number;
   readonly max?: string | number;
   /** Never shown: not in what is printed, not in mistakes. Its variable with `_FILE` behind it names a file that has it. */
@@ -65,7 +61,6 @@ export const secret = (about: TextAbout & Pick<Definition, "ownerOnly">) =>
 export const path = (value: string, about: About) => declare<string>("path", value, about);
 export const paths = (about: About) => declare<readonly string[]>("paths", [], about);
 export const list = (about: TextAbout) => declare<readonly string[]>("list", [], about);
-/** All of them unless some are named. */
 export const someOf = <Choice extends string>(values: readonly Choice[], about: About) =>
   declare<readonly Choice[]>("list", values, { values, ...about });
 export const oneOf = <const Choice extends string>(value: Choice, values: readonly Choice[], about: About) =>
@@ -74,7 +69,6 @@ export const map = (about: About) => declare<NodeMap>("map", {}, about);
 export const address = (about: About) => declare<string>("address", "", { defaultIs: "empty", ...about });
 export const addresses = (about: About) => declare<readonly string[]>("addresses", [], about);
 export const store = (value: StoreSetting, about: About) => declare<StoreSetting>("store", value, about);
-/** A server that need not be there. */
 export const server = (kind: Exclude<ServerKind, "store">, about: About) =>
   declare<string>(kind, "", { defaultIs: "none", ...about });
 export const integer = (value: number, [min, max]: Range<number>, about: About) =>

@@ -82,10 +82,7 @@ export function secretAdvice(settings: SecretSettings): Advice[] {
     : weaknesses(settings).map((message) => ({ message, remedy: REMEDY }));
 }
 
-/**
- * Throws BAD_CONFIG for what `checkSecret` finds, and when the machine's own secret cannot be read or kept. Null in a
- * cluster that needs none, or of a node alone.
- */
+/** Throws BAD_CONFIG as `checkSecret` does, or without access to the machine's own secret. Null where none is needed. */
 export function openClusterSecret(
   settings: SecretSettings,
   environment: Environment = process.env,
@@ -129,7 +126,6 @@ function weaknesses(settings: SecretSettings): string[] {
   return why === null ? [] : [`there is no cluster.secret, manager.pass ${why}, ${where}`];
 }
 
-/** The listeners that others can reach, in words. */
 function exposures({ http, manager }: SecretSettings): string[] {
   const host = manager.addr === "" ? null : (parseAddress(manager.addr)?.host ?? "");
   return [
@@ -165,11 +161,7 @@ export function machineSecretFile(environment: Environment): string {
   return join(state, "baton", "secret");
 }
 
-/**
- * The secret of nodes that listen only on their own machine: generated once, stored in the user's own directory,
- * readable by that user only. It keeps out other users of the machine; the loopback address keeps out other machines.
- * Throws BAD_CONFIG with the remedy when it cannot be kept, or others could have read or written it.
- */
+/** Keeps out other users of the machine; the loopback address keeps out other machines. Throws BAD_CONFIG with the remedy. */
 function machineSecret(environment: Environment): string {
   const file = machineSecretFile(environment);
   try {

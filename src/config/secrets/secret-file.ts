@@ -1,7 +1,4 @@
-/**
- * Files that contain a secret: created with access for their owner only, and read only if no other user could have
- * written them.
- */
+/** Files that contain a secret: for their owner only, and read only if no other user could have written them. */
 
 import {
   closeSync,
@@ -59,10 +56,7 @@ export function readOwnSecret(file: string): string | null {
   }
 }
 
-/**
- * What is in the file afterwards. Written elsewhere and linked into place: of processes that do it at the same time one wins, and
- * nobody reads half of it.
- */
+/** Linked into place: of processes that do it at the same time one wins, and nobody reads half of it. Returns what is there then. */
 export function createOwnSecret(file: string, secret: string): string {
   const made = writtenBeside(file, secret);
   try {

@@ -1,8 +1,4 @@
-/**
- * Settings from environment variables. An empty variable counts as not set, because that is the result of `${PORT:-}`.
- * A setting that may contain a password can also be in a file: `BATON_SECRET_FILE`, `BATON_STORE_FILE`, as for secrets
- * of containers.
- */
+/** Settings from environment variables. An empty one counts as not set (`${PORT:-}`). A secret can be in a file: `BATON_SECRET_FILE`. */
 
 import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
@@ -36,7 +32,6 @@ export function mayBeFile(row: Setting): boolean {
   return row.secret === true || row.kind === "store" || row.kind === "redis" || row.kind === "etcd";
 }
 
-/** Files are looked for from `cwd`. */
 export function readEnvironment(environment: Environment, cwd: string): SourceContent {
   const found: Found[] = [];
   const mistakes: string[] = [];

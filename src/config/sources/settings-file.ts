@@ -24,7 +24,6 @@ const TOP_NAMES = new Set([
   ...SECTIONS,
 ]);
 
-/** `file` is only the name to show. */
 export function readSettingsFile(file: string, text: string): SourceContent {
   const document = new YamlDocument(file, text);
   const top = document.top();

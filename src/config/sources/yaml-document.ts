@@ -9,7 +9,6 @@ const yaml = (): typeof Yaml => loadPackage("yaml");
 
 export interface Entry {
   readonly key: string;
-  /** Where the key stands. */
   readonly at: number;
   /** Where the value stands; where the key does if there is none. */
   readonly valueAt: number;
@@ -28,7 +27,6 @@ export class YamlDocument implements SourceContent {
   readonly #lines: LineCounter = new (yaml().LineCounter)();
   readonly #document: Document;
 
-  /** `file` is only the name to show. */
   constructor(file: string, text: string) {
     this.#file = file;
     this.#document = yaml().parseDocument(text, { lineCounter: this.#lines, prettyErrors: false });

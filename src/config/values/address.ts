@@ -12,7 +12,6 @@ export interface Address {
 
 const ADDRESS = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?):(\d{1,5})$/;
 
-/** Null for text that is no address. */
 export function parseAddress(text: string): Address | null {
   const match = ADDRESS.exec(text);
   const port = Number(match?.[3]);
@@ -43,7 +42,6 @@ export function isAddressRange(text: string): boolean {
   return bits === undefined || (/^[1-9]\d{0,2}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
 }
 
-/** All addresses of the machine. */
 export function isEverywhere(host: string): boolean {
   return host === "" || host === "0.0.0.0" || host === "::";
 }
@@ -56,10 +54,7 @@ export function reaches(target: Address, own: Address): boolean {
   return isLoopback(target.host) && (isLoopback(own.host) || isEverywhere(own.host));
 }
 
-/**
- * Where to listen for an address that others were given. A name is not looked up: many a machine has its own name at
- * 127.0.1.1 in its hosts file, and would then listen where nobody else can reach it.
- */
+/** A name is not looked up: many a machine has its own at 127.0.1.1, and nobody else could reach it there. */
 export function listeningHost(host: string): string {
   const bare = host.replace(/^\[|\]$/g, "");
   if (/^localhost$/i.test(bare)) return "127.0.0.1";

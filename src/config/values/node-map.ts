@@ -81,7 +81,6 @@ export interface Discovery {
   readonly port: number | null;
 }
 
-/** What is asked of DNS. */
 export interface Resolver {
   /** As programs look up names: with the hosts file and the search domains, so that short names of Kubernetes work. */
   addresses(name: string): Promise<readonly string[]>;
@@ -93,7 +92,6 @@ export const systemResolver: Resolver = {
   srv: (name) => resolveSrv(name),
 };
 
-/** Null for text that is none. */
 export function parseDiscovery(text: string): Discovery | null {
   const match = /^(srv:)?([A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?\.?)(?::(\d{1,5}))?$/.exec(text);
   if (!match) return null;

@@ -1,7 +1,4 @@
-/**
- * Settings that are URLs with a password in them: `store`, `redis.url` and `etcd.url`. A mistake repeats nothing of such
- * a URL but its scheme, and a password is never shown.
- */
+/** Settings that are URLs with a password. A mistake repeats only the scheme of such a URL, and a password is never shown. */
 
 import { BatonError, nearest } from "../../core/errors.ts";
 import { parseEtcdUrl, parseRedisUrl } from "../../platform/drivers/server-url.ts";
@@ -12,7 +9,6 @@ export type EmbeddedStore = (typeof EMBEDDED_STORES)[number];
 export type PostgresUrl = `postgres://${string}` | `postgresql://${string}`;
 export type StoreSetting = EmbeddedStore | PostgresUrl;
 
-/** What is shown in place of a password. */
 export const MASK = "***";
 /** For a password that was copied from what is shown. */
 const MASKED = `has ${MASK} in place of its password, as \`baton config print\` shows it; write the real one`;
@@ -69,10 +65,7 @@ export function readServerUrl(kind: keyof typeof SERVERS, found: unknown): strin
   throw new Mistake(MASKED);
 }
 
-/**
- * For people, logs and errors: a store, one URL, or several with commas between them. Only the passwords are replaced,
- * so that the rest is as it was written.
- */
+/** For people, logs and errors. Only passwords are replaced, so that the rest is as it was written. */
 export function maskedUrl(text: string): string {
   // The end of the password is only known of a URL that can be read.
   if (isPostgresUrl(text) && parsed(text) === null) return `${text.split(":", 1)[0]}://${MASK}`;

@@ -1,7 +1,4 @@
-/**
- * Reads the `cluster:` section of a Ghoti file: node, bind, user, pass and manager. The other sections of such a file
- * (slots, users, logs) concern that system's own data and are ignored.
- */
+/** Reads the section `cluster` of a Ghoti file. Its other sections concern that system's own data and are ignored. */
 
 import { listeningHost, parseAddress } from "../../values/address.ts";
 import type { Entry, YamlDocument } from "../yaml-document.ts";

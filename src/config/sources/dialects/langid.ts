@@ -1,7 +1,4 @@
-/**
- * Reads `cluster_config.json` of LangID: `self_name`, `nodes`, and its settings for rotation and times. Unknown keys
- * are ignored, as in LangID. The address to listen on follows from the node's own URL, as it does for `nodes`.
- */
+/** Reads `cluster_config.json` of LangID. Unknown keys are ignored, as there. The node listens on the port of its own URL. */
 
 import type { Entry, YamlDocument } from "../yaml-document.ts";
 import type { Dialect } from "../settings-file.ts";
