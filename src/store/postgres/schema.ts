@@ -25,9 +25,8 @@
  * adds them up.
  */
 
-import { PAST_RUNS_SCHEMA } from "./jobs/past-runs.ts";
 import { ID_AT, RANGE_MAX } from "./jobs/ranges.ts";
-import { SUBMIT_FUNCTIONS, SUBMIT_RANGED, SUBMIT_TRACED, TAGS } from "./jobs/submit-function.ts";
+import { SUBMIT_FUNCTIONS } from "./jobs/submit-function.ts";
 
 interface Migration {
   readonly up: readonly string[];
@@ -38,8 +37,182 @@ interface Migration {
   readonly compatibleFrom: number;
 }
 
-const MESSAGES_BY_ID =
-  "ALTER TABLE baton.message DROP COLUMN taken_key, DROP CONSTRAINT message_pkey, ADD PRIMARY KEY (queue, id)";
+const JOBS: readonly string[] = [
+  `CREATE SEQUENCE baton.job_seq INCREMENT BY ${RANGE_MAX}`,
+  `CREATE TABLE baton.job (
+    seq bigint NOT NULL,
+    id uuid PRIMARY KEY,
+    created_at bigint NOT NULL,
+    run_at bigint,
+    timeout_ms bigint,
+    birthplace int NOT NULL,
+    kind int NOT NULL,
+    author int NOT NULL,
+    max_attempts int NOT NULL,
+    priority smallint NOT NULL,
+    payload text NOT NULL,
+    idempotency_key text,
+    schedule text,
+    trace text,
+    tags text[]
+  )`,
+  "CREATE UNIQUE INDEX job_idempotency ON baton.job (idempotency_key) WHERE idempotency_key IS NOT NULL",
+  // The fill factor leaves room in a page for three versions of each row: those of a submit, a mark and a claim.
+  `CREATE TABLE baton.live (
+    seq bigint PRIMARY KEY,
+    id uuid NOT NULL,
+    run_at bigint NOT NULL,
+    updated_at bigint NOT NULL,
+    started_at bigint,
+    assignment bigint,
+    kind int NOT NULL,
+    author int NOT NULL,
+    worker int,
+    lease int,
+    job_epoch int NOT NULL DEFAULT 0,
+    attempts int NOT NULL DEFAULT 0,
+    n smallint NOT NULL DEFAULT 1,
+    failures smallint NOT NULL DEFAULT 0,
+    interruptions smallint NOT NULL DEFAULT 0,
+    crashes smallint NOT NULL DEFAULT 0,
+    logs smallint NOT NULL DEFAULT 0,
+    priority smallint NOT NULL,
+    later boolean NOT NULL,
+    suspect boolean NOT NULL DEFAULT false,
+    cancel_requested boolean NOT NULL DEFAULT false,
+    progress float8,
+    progress_message text,
+    cancel_reason text,
+    error text,
+    killed text
+  ) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)`,
+  "CREATE INDEX live_line ON baton.live (kind, priority DESC, run_at, seq) WHERE NOT later AND NOT suspect",
+  "CREATE INDEX live_suspect ON baton.live (kind, priority DESC, run_at, seq) WHERE suspect AND NOT later",
+  "CREATE INDEX live_later ON baton.live (run_at, seq) WHERE later",
+  "CREATE INDEX live_unwanted ON baton.live (seq) WHERE cancel_requested",
+  // `kind` is for lists, which would otherwise read `job` for every row that they skip. `owner`: of the job when it ended;
+  // null if its worker wrote the result itself.
+  `CREATE TABLE baton.done (
+    seq bigint PRIMARY KEY,
+    id uuid NOT NULL,
+    finished_at bigint NOT NULL,
+    run_at bigint NOT NULL,
+    started_at bigint,
+    assignment bigint,
+    kind int NOT NULL,
+    author int NOT NULL,
+    worker int,
+    lease int,
+    owner int,
+    owner_epoch int,
+    job_epoch int NOT NULL,
+    attempts int NOT NULL,
+    n smallint NOT NULL DEFAULT 1,
+    failures smallint NOT NULL,
+    interruptions smallint NOT NULL,
+    crashes smallint NOT NULL,
+    logs smallint NOT NULL,
+    status smallint NOT NULL,
+    cancel_requested boolean NOT NULL,
+    progress float8,
+    progress_message text,
+    error text,
+    killed text,
+    result text
+  )`,
+  "CREATE INDEX done_unusual ON baton.done (status, seq) WHERE status <> 3",
+  "CREATE TABLE baton.tally (kind int NOT NULL, status smallint NOT NULL, n bigint NOT NULL)",
+  `CREATE TABLE baton.log (
+    seq bigint NOT NULL,
+    at bigint NOT NULL,
+    n int NOT NULL,
+    job_epoch int NOT NULL,
+    level text NOT NULL,
+    message text NOT NULL,
+    PRIMARY KEY (seq, n)
+  )`,
+  // A separate table, so that `live` stays narrow and a job that succeeds at once pays nothing.
+  `CREATE TABLE baton.past_run (
+    seq bigint NOT NULL,
+    job_epoch int NOT NULL,
+    started_at bigint NOT NULL,
+    ended_at bigint NOT NULL,
+    worker int,
+    author int NOT NULL,
+    assignment bigint,
+    outcome text NOT NULL,
+    error text,
+    PRIMARY KEY (seq, job_epoch)
+  )`,
+  `CREATE TABLE baton.kind (
+    id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, queue text NOT NULL, task text NOT NULL, UNIQUE (task, queue)
+  )`,
+  "CREATE TABLE baton.name (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE)",
+  `CREATE TABLE baton.author (
+    id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    node text NOT NULL,
+    owner_epoch bigint NOT NULL,
+    leader_epoch bigint NOT NULL,
+    UNIQUE (node, owner_epoch, leader_epoch)
+  )`,
+  `CREATE TABLE baton.lease (
+    id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE, expires_at bigint NOT NULL
+  ) WITH (fillfactor = 50)`,
+  // By incarnation, to find the leases of one that has ended.
+  "CREATE INDEX lease_life ON baton.lease (split_part(name, '/', 2))",
+  "CREATE TABLE baton.queue (name text PRIMARY KEY, paused boolean NOT NULL)",
+  ID_AT,
+  "REVOKE ALL ON FUNCTION baton.id_at(uuid, int) FROM PUBLIC",
+];
+
+/**
+ * A list of jobs with a tag walks `job_tag` in the order of their numbers, which an index over arrays does not have.
+ * Triggers write it, for every way to submit and to remove: a job without tags costs one look at a null.
+ */
+const TAGS: readonly string[] = [
+  `CREATE TABLE baton.job_tag (
+    value text COLLATE "C" NOT NULL, seq bigint NOT NULL, id uuid NOT NULL, PRIMARY KEY (value, seq)
+  )`,
+  `CREATE FUNCTION baton.job_tagged() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    IF TG_OP = 'INSERT' THEN
+      INSERT INTO baton.job_tag (value, seq, id) SELECT tag, NEW.seq, NEW.id FROM unnest(NEW.tags) AS t (tag);
+    ELSE
+      DELETE FROM baton.job_tag WHERE value = ANY (OLD.tags) AND seq = OLD.seq;
+    END IF;
+    RETURN NULL;
+  END $$`,
+  "REVOKE ALL ON FUNCTION baton.job_tagged() FROM PUBLIC",
+  `CREATE TRIGGER job_tagged AFTER INSERT ON baton.job
+     FOR EACH ROW WHEN (NEW.tags IS NOT NULL) EXECUTE FUNCTION baton.job_tagged()`,
+  `CREATE TRIGGER job_untagged AFTER DELETE ON baton.job
+     FOR EACH ROW WHEN (OLD.tags IS NOT NULL) EXECUTE FUNCTION baton.job_tagged()`,
+];
+
+const SCHEDULES: readonly string[] = [
+  `CREATE TABLE baton.schedule (
+    name text PRIMARY KEY,
+    definition text NOT NULL,
+    paused boolean NOT NULL DEFAULT false,
+    created_at bigint NOT NULL,
+    updated_at bigint NOT NULL,
+    next_at bigint,
+    last_fired_at bigint,
+    last_job text,
+    leader_epoch bigint NOT NULL DEFAULT 0
+  )`,
+  `CREATE TABLE baton.occurrence (
+    schedule text NOT NULL,
+    at bigint NOT NULL,
+    noted_at bigint NOT NULL,
+    leader_epoch bigint NOT NULL,
+    fired boolean NOT NULL,
+    reason text,
+    job text,
+    PRIMARY KEY (schedule, at)
+  )`,
+  "CREATE INDEX occurrence_noted ON baton.occurrence (noted_at)",
+];
 
 /**
  * For sessions that wait for the lock of a leader role: the first of these locks that is free, or the first of all if it becomes
@@ -62,300 +235,120 @@ const TAKE_LOCK = `
   END $$`;
 
 /**
- * A row may stand for several jobs (jobs/ranges.ts). What runs has a `started_at`, so `running` said nothing more; without
- * the column, every statement of a version that takes a range for a single job fails, on nodes that still run too.
+ * `leader` has the lease of each term: apart from `term`, which a leader's writes lock against a grant, so that a renewal
+ * never waits for one of them. `locked`: the term depends on an advisory lock.
  */
-const RANGES = [
-  `ALTER SEQUENCE baton.job_seq INCREMENT BY ${RANGE_MAX}`,
-  // The wider row would leave a page too small for three versions of each row: those of a submit, a mark and a claim.
-  "ALTER TABLE baton.live ADD COLUMN n smallint NOT NULL DEFAULT 1, DROP COLUMN running, SET (fillfactor = 40)",
-  "ALTER TABLE baton.done ADD COLUMN n smallint NOT NULL DEFAULT 1",
-  ID_AT,
-  "REVOKE ALL ON FUNCTION baton.id_at(uuid, int) FROM PUBLIC",
-  SUBMIT_RANGED,
+const CLUSTER: readonly string[] = [
+  `CREATE TABLE baton.term (
+    role text PRIMARY KEY, leader text NOT NULL, incarnation text NOT NULL, epoch bigint NOT NULL
+  )`,
+  `CREATE TABLE baton.leader (
+    role text PRIMARY KEY,
+    leader text NOT NULL,
+    incarnation text NOT NULL,
+    epoch bigint NOT NULL,
+    acquired_at bigint NOT NULL,
+    lease_until bigint NOT NULL,
+    locked boolean NOT NULL
+  ) WITH (fillfactor = 50)`,
+  TAKE_LOCK,
+  `CREATE TABLE baton.node (
+    incarnation text PRIMARY KEY,
+    name text NOT NULL,
+    hostname text NOT NULL,
+    url text,
+    roles text[] NOT NULL,
+    capabilities text[] NOT NULL,
+    version text NOT NULL,
+    status text NOT NULL,
+    started_at bigint NOT NULL,
+    last_heartbeat bigint NOT NULL,
+    load jsonb NOT NULL,
+    info jsonb NOT NULL,
+    locked boolean NOT NULL,
+    wish text,
+    recovered boolean NOT NULL DEFAULT false
+  ) WITH (fillfactor = 50)`,
+  "CREATE UNIQUE INDEX node_name ON baton.node (name) WHERE status <> 'dead'",
+  `CREATE TABLE baton.message (
+    id bigint GENERATED ALWAYS AS IDENTITY,
+    queue text COLLATE "C" NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    body text NOT NULL,
+    deliveries int NOT NULL DEFAULT 0,
+    consumer text,
+    taken_until bigint,
+    PRIMARY KEY (queue, id)
+  ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)`,
+  // Hints too large for a notification. A crash may lose them.
+  "CREATE UNLOGGED TABLE baton.hint (id uuid PRIMARY KEY, at bigint NOT NULL, body text NOT NULL)",
+  "CREATE SEQUENCE baton.assignment_seq",
+  // `assignment` in `live` has no index, like every column that a claim changes. Instead, an assignment has the numbers of
+  // its jobs, which saves a search among a million waiting jobs (0.3 s each time). It is removed with its last job, so that
+  // there are few. 250 numbers fit into the row: outside of it, each change would cost two more writes.
+  `CREATE TABLE baton.assignment (
+    id bigint PRIMARY KEY,
+    leader_epoch bigint NOT NULL,
+    created_at bigint NOT NULL,
+    unowned_since bigint,
+    offered_at bigint,
+    owner text,
+    owner_name text,
+    owner_epoch int NOT NULL DEFAULT 0,
+    state text NOT NULL,
+    jobs bigint[] NOT NULL
+  ) WITH (fillfactor = 50, toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)`,
+  // Updated often, and only the name has an index: every update is a HOT update.
+  `CREATE TABLE baton.agent (
+    name text PRIMARY KEY,
+    capabilities text NOT NULL,
+    version text,
+    labels text NOT NULL,
+    running int NOT NULL,
+    first_seen_at bigint NOT NULL,
+    last_seen_at bigint NOT NULL,
+    removed_at bigint,
+    leader_epoch bigint NOT NULL
+  ) WITH (fillfactor = 50)`,
+  `CREATE TABLE baton.sample (
+    n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at bigint NOT NULL,
+    leader_epoch bigint NOT NULL,
+    sample text NOT NULL
+  )`,
+  `CREATE TABLE baton.journal (
+    n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at bigint NOT NULL,
+    kind text NOT NULL,
+    node text NOT NULL,
+    actor text,
+    subject text,
+    detail text NOT NULL
+  )`,
+  "CREATE INDEX journal_kind ON baton.journal (kind, n)",
+  "CREATE INDEX journal_subject ON baton.journal (subject, n) WHERE subject IS NOT NULL",
+  `CREATE TABLE baton.credential (
+    id text PRIMARY KEY,
+    kind text NOT NULL,
+    name text NOT NULL,
+    permission text NOT NULL,
+    secret text,
+    owner text,
+    created_at bigint NOT NULL,
+    created_by text NOT NULL,
+    expires_at bigint,
+    last_used_at bigint,
+    removed_at bigint,
+    version bigint NOT NULL,
+    node text NOT NULL,
+    revision bigint NOT NULL
+  )`,
+  "CREATE INDEX credential_revision_of ON baton.credential (revision)",
+  "CREATE TABLE baton.credential_revision (n bigint NOT NULL)",
+  "INSERT INTO baton.credential_revision (n) VALUES (0)",
 ];
 
 /** Numbered from 1; each runs in its own transaction together with the record that it ran. Never edit one that was released. */
 export const MIGRATIONS: readonly Migration[] = [
-  {
-    compatibleFrom: 1,
-    up: [
-      "CREATE SEQUENCE baton.job_seq",
-      `CREATE TABLE baton.job (
-        seq bigint NOT NULL,
-        id uuid PRIMARY KEY,
-        created_at bigint NOT NULL,
-        run_at bigint,
-        timeout_ms bigint,
-        birthplace int NOT NULL,
-        kind int NOT NULL,
-        author int NOT NULL,
-        max_attempts int NOT NULL,
-        priority smallint NOT NULL,
-        payload text NOT NULL,
-        idempotency_key text,
-        schedule text
-      )`,
-      "CREATE UNIQUE INDEX job_idempotency ON baton.job (idempotency_key) WHERE idempotency_key IS NOT NULL",
-      `CREATE TABLE baton.live (
-        seq bigint PRIMARY KEY,
-        id uuid NOT NULL,
-        run_at bigint NOT NULL,
-        updated_at bigint NOT NULL,
-        started_at bigint,
-        kind int NOT NULL,
-        author int NOT NULL,
-        worker int,
-        lease int,
-        job_epoch int NOT NULL DEFAULT 0,
-        attempts int NOT NULL DEFAULT 0,
-        failures smallint NOT NULL DEFAULT 0,
-        interruptions smallint NOT NULL DEFAULT 0,
-        crashes smallint NOT NULL DEFAULT 0,
-        logs smallint NOT NULL DEFAULT 0,
-        priority smallint NOT NULL,
-        later boolean NOT NULL,
-        suspect boolean NOT NULL DEFAULT false,
-        running boolean NOT NULL DEFAULT false,
-        cancel_requested boolean NOT NULL DEFAULT false,
-        progress float8,
-        progress_message text,
-        cancel_reason text,
-        error text,
-        killed text
-      ) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)`,
-      "CREATE INDEX live_line ON baton.live (kind, priority DESC, run_at, seq) WHERE NOT later AND NOT suspect",
-      "CREATE INDEX live_suspect ON baton.live (kind, priority DESC, run_at, seq) WHERE suspect AND NOT later",
-      "CREATE INDEX live_later ON baton.live (run_at, seq) WHERE later",
-      "CREATE INDEX live_unwanted ON baton.live (seq) WHERE cancel_requested",
-      `CREATE TABLE baton.done (
-        seq bigint PRIMARY KEY,
-        id uuid NOT NULL,
-        finished_at bigint NOT NULL,
-        run_at bigint NOT NULL,
-        started_at bigint,
-        author int NOT NULL,
-        worker int,
-        lease int,
-        job_epoch int NOT NULL,
-        attempts int NOT NULL,
-        failures smallint NOT NULL,
-        interruptions smallint NOT NULL,
-        crashes smallint NOT NULL,
-        logs smallint NOT NULL,
-        status smallint NOT NULL,
-        cancel_requested boolean NOT NULL,
-        progress float8,
-        progress_message text,
-        error text,
-        killed text,
-        result text
-      )`,
-      "CREATE INDEX done_unusual ON baton.done (status, seq) WHERE status <> 3",
-      "CREATE TABLE baton.tally (kind int NOT NULL, status smallint NOT NULL, n bigint NOT NULL)",
-      `CREATE TABLE baton.log (
-        seq bigint NOT NULL,
-        at bigint NOT NULL,
-        n int NOT NULL,
-        job_epoch int NOT NULL,
-        level text NOT NULL,
-        message text NOT NULL,
-        PRIMARY KEY (seq, n)
-      )`,
-      `CREATE TABLE baton.kind (
-        id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, queue text NOT NULL, task text NOT NULL, UNIQUE (task, queue)
-      )`,
-      "CREATE TABLE baton.name (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE)",
-      `CREATE TABLE baton.author (
-        id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-        node text NOT NULL,
-        owner_epoch bigint NOT NULL,
-        leader_epoch bigint NOT NULL,
-        UNIQUE (node, owner_epoch, leader_epoch)
-      )`,
-      `CREATE TABLE baton.lease (
-        id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE, expires_at bigint NOT NULL
-      ) WITH (fillfactor = 50)`,
-      // By incarnation, to find the leases of one that has ended.
-      "CREATE INDEX lease_life ON baton.lease (split_part(name, '/', 2))",
-      "CREATE TABLE baton.queue (name text PRIMARY KEY, paused boolean NOT NULL)",
-      `CREATE TABLE baton.schedule (
-        name text PRIMARY KEY,
-        definition text NOT NULL,
-        paused boolean NOT NULL DEFAULT false,
-        created_at bigint NOT NULL,
-        updated_at bigint NOT NULL,
-        next_at bigint,
-        last_fired_at bigint,
-        last_job text,
-        leader_epoch bigint NOT NULL DEFAULT 0
-      )`,
-      `CREATE TABLE baton.occurrence (
-        schedule text NOT NULL,
-        at bigint NOT NULL,
-        noted_at bigint NOT NULL,
-        leader_epoch bigint NOT NULL,
-        fired boolean NOT NULL,
-        reason text,
-        job text,
-        PRIMARY KEY (schedule, at)
-      )`,
-      "CREATE INDEX occurrence_noted ON baton.occurrence (noted_at)",
-      `CREATE TABLE baton.term (
-        role text PRIMARY KEY, leader text NOT NULL, incarnation text NOT NULL, epoch bigint NOT NULL
-      )`,
-    ],
-  },
-  {
-    // The cluster. `leader` has the lease of each term: apart from `term`, which a leader's writes lock against a grant, so
-    // that a renewal never waits for one of them. `locked`: the term depends on an advisory lock.
-    compatibleFrom: 1,
-    up: [
-      `CREATE TABLE baton.leader (
-        role text PRIMARY KEY,
-        leader text NOT NULL,
-        incarnation text NOT NULL,
-        epoch bigint NOT NULL,
-        acquired_at bigint NOT NULL,
-        lease_until bigint NOT NULL,
-        locked boolean NOT NULL
-      ) WITH (fillfactor = 50)`,
-      `CREATE TABLE baton.node (
-        incarnation text PRIMARY KEY,
-        name text NOT NULL,
-        hostname text NOT NULL,
-        url text,
-        roles text[] NOT NULL,
-        capabilities text[] NOT NULL,
-        version text NOT NULL,
-        status text NOT NULL,
-        started_at bigint NOT NULL,
-        last_heartbeat bigint NOT NULL,
-        load jsonb NOT NULL,
-        info jsonb NOT NULL,
-        locked boolean NOT NULL,
-        wish text,
-        recovered boolean NOT NULL DEFAULT false
-      ) WITH (fillfactor = 50)`,
-      "CREATE UNIQUE INDEX node_name ON baton.node (name) WHERE status <> 'dead'",
-      // Walked lane by lane, so that a queue of one long lane and one of a million short ones cost the same. The second index
-      // holds what is being handled; a take is no HOT update because of it, and needs no look at the rest of a lane.
-      `CREATE TABLE baton.message (
-        id bigint GENERATED ALWAYS AS IDENTITY,
-        queue text COLLATE "C" NOT NULL,
-        key text COLLATE "C" NOT NULL,
-        body text NOT NULL,
-        deliveries int NOT NULL DEFAULT 0,
-        consumer text,
-        taken_key text COLLATE "C",
-        taken_until bigint,
-        PRIMARY KEY (queue, key, id)
-      ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)`,
-      "CREATE INDEX message_taken ON baton.message (queue, taken_key) WHERE taken_key IS NOT NULL",
-      // Hints too large for a notification. A crash may lose them.
-      "CREATE UNLOGGED TABLE baton.hint (id uuid PRIMARY KEY, at bigint NOT NULL, body text NOT NULL)",
-      `CREATE TABLE baton.sample (
-        n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-        at bigint NOT NULL,
-        leader_epoch bigint NOT NULL,
-        sample text NOT NULL
-      )`,
-    ],
-  },
-  {
-    compatibleFrom: 1,
-    up: SUBMIT_FUNCTIONS,
-  },
-  {
-    // Push dispatch. `assignment` in `live` has no index, like every column that a claim changes. Instead, an assignment has
-    // the numbers of its jobs, which saves a search among a million waiting jobs (0.3 s each time). It is removed with its
-    // last job, so that there are few. A version that does not know the column leaves a mark in place until it times out.
-    // 250 numbers fit into the row: outside of it, each change would cost two more writes.
-    compatibleFrom: 1,
-    up: [
-      "CREATE SEQUENCE baton.assignment_seq",
-      `CREATE TABLE baton.assignment (
-        id bigint PRIMARY KEY,
-        leader_epoch bigint NOT NULL,
-        created_at bigint NOT NULL,
-        unowned_since bigint,
-        offered_at bigint,
-        owner text,
-        owner_name text,
-        owner_epoch int NOT NULL DEFAULT 0,
-        state text NOT NULL,
-        jobs bigint[] NOT NULL
-      ) WITH (fillfactor = 50, toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)`,
-      "ALTER TABLE baton.live ADD COLUMN assignment bigint",
-      // The owner of the job when it ended; null if its worker wrote the result itself.
-      "ALTER TABLE baton.done ADD COLUMN owner int, ADD COLUMN owner_epoch int",
-    ],
-  },
-  {
-    // Updated often, and only the name has an index: every update is a HOT update.
-    compatibleFrom: 1,
-    up: [
-      `CREATE TABLE baton.agent (
-        name text PRIMARY KEY,
-        capabilities text NOT NULL,
-        version text,
-        labels text NOT NULL,
-        running int NOT NULL,
-        first_seen_at bigint NOT NULL,
-        last_seen_at bigint NOT NULL,
-        removed_at bigint,
-        leader_epoch bigint NOT NULL
-      ) WITH (fillfactor = 50)`,
-    ],
-  },
-  {
-    compatibleFrom: 1,
-    up: [
-      `CREATE TABLE baton.journal (
-        n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-        at bigint NOT NULL,
-        kind text NOT NULL,
-        node text NOT NULL,
-        actor text,
-        subject text,
-        detail text NOT NULL
-      )`,
-      "CREATE INDEX journal_kind ON baton.journal (kind, n)",
-      "CREATE INDEX journal_subject ON baton.journal (subject, n) WHERE subject IS NOT NULL",
-    ],
-  },
-  {
-    compatibleFrom: 1,
-    up: ["ALTER TABLE baton.job ADD COLUMN trace text", SUBMIT_TRACED],
-  },
-  {
-    compatibleFrom: 1,
-    up: [
-      `CREATE TABLE baton.credential (
-        id text PRIMARY KEY,
-        kind text NOT NULL,
-        name text NOT NULL,
-        permission text NOT NULL,
-        secret text,
-        owner text,
-        created_at bigint NOT NULL,
-        created_by text NOT NULL,
-        expires_at bigint,
-        last_used_at bigint,
-        removed_at bigint,
-        version bigint NOT NULL,
-        node text NOT NULL,
-        revision bigint NOT NULL
-      )`,
-      "CREATE INDEX credential_revision_of ON baton.credential (revision)",
-      `CREATE TABLE baton.credential_revision (n bigint NOT NULL)`,
-      "INSERT INTO baton.credential_revision (n) VALUES (0)",
-    ],
-  },
-  { compatibleFrom: 1, up: PAST_RUNS_SCHEMA },
-  { compatibleFrom: 1, up: TAGS },
-  // A version before this one takes messages by their key, also from queues that are exclusive now.
-  { compatibleFrom: 11, up: [MESSAGES_BY_ID] },
-  { compatibleFrom: 11, up: [TAKE_LOCK] },
-  { compatibleFrom: 13, up: RANGES },
+  { compatibleFrom: 1, up: [...JOBS, ...TAGS, ...SUBMIT_FUNCTIONS, ...SCHEDULES, ...CLUSTER] },
 ];

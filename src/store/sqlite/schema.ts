@@ -36,7 +36,9 @@ const MIGRATIONS: readonly string[] = [
     idempotency_key TEXT,
     schedule TEXT,
     author INTEGER NOT NULL,
-    fresh INTEGER NOT NULL
+    fresh INTEGER NOT NULL,
+    trace TEXT,
+    tags TEXT
   ) STRICT;
   CREATE INDEX job_id_key ON job (id_key);
   CREATE UNIQUE INDEX job_idempotency ON job (idempotency_key) WHERE idempotency_key IS NOT NULL;
@@ -137,21 +139,18 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX occurrence_noted ON occurrence (noted_at);
 
   CREATE TABLE term (role TEXT PRIMARY KEY, leader TEXT NOT NULL, incarnation TEXT NOT NULL, epoch INTEGER NOT NULL) STRICT;
-  `,
-  `
+
   CREATE TABLE sample (
     n INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, leader_epoch INTEGER NOT NULL, sample TEXT NOT NULL
   ) STRICT;
-  `,
-  `
+
   CREATE TABLE schedule_note (name TEXT PRIMARY KEY, epoch INTEGER NOT NULL, counter INTEGER NOT NULL, note TEXT NOT NULL) STRICT;
   CREATE TABLE schedule_placed (
     schedule TEXT NOT NULL, at INTEGER NOT NULL, job TEXT, epoch INTEGER NOT NULL, counter INTEGER NOT NULL,
     PRIMARY KEY (schedule, at)
   ) WITHOUT ROWID, STRICT;
   CREATE TABLE schedule_complete (epoch INTEGER NOT NULL) STRICT;
-  `,
-  `
+
   CREATE TABLE agent (
     name TEXT PRIMARY KEY,
     capabilities TEXT NOT NULL,
@@ -163,8 +162,7 @@ const MIGRATIONS: readonly string[] = [
     removed_at INTEGER,
     leader_epoch INTEGER NOT NULL
   ) STRICT;
-  `,
-  `
+
   CREATE TABLE journal (
     n INTEGER PRIMARY KEY AUTOINCREMENT,
     at INTEGER NOT NULL,
@@ -176,11 +174,7 @@ const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE INDEX journal_kind ON journal (kind, n);
   CREATE INDEX journal_subject ON journal (subject, n) WHERE subject IS NOT NULL;
-  `,
-  `
-  ALTER TABLE job ADD COLUMN trace TEXT;
-  `,
-  `
+
   CREATE TABLE credential (
     id TEXT PRIMARY KEY,
     kind TEXT NOT NULL,
@@ -199,8 +193,7 @@ const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE TABLE credential_revision (n INTEGER NOT NULL) STRICT;
   INSERT INTO credential_revision (n) VALUES (0);
-  `,
-  `
+
   CREATE TABLE past_run (
     seq INTEGER NOT NULL,
     job_epoch INTEGER NOT NULL,
@@ -212,10 +205,8 @@ const MIGRATIONS: readonly string[] = [
     error TEXT,
     PRIMARY KEY (seq, job_epoch)
   ) WITHOUT ROWID, STRICT;
-  `,
-  // A list of jobs with a tag walks `job_tag`. Submit writes it: a trigger would cost every job 0.4 µs, even without tags.
-  `
-  ALTER TABLE job ADD COLUMN tags TEXT;
+
+  -- Walked by a list of jobs with a tag. Submit writes it: a trigger would cost every job 0.4 µs, even without tags.
   CREATE TABLE job_tag (value TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (value, seq)) WITHOUT ROWID, STRICT;
   CREATE TRIGGER job_untagged AFTER DELETE ON job WHEN old.tags IS NOT NULL BEGIN
     DELETE FROM job_tag WHERE seq = old.seq AND value IN (SELECT value FROM json_each(old.tags));

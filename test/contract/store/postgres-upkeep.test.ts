@@ -44,8 +44,8 @@ void describe("a purge of the postgres store", () => {
            SELECT 1 + n, gen_random_uuid(), created_at, birthplace, kind, author, 1, 0, '1'
            FROM baton.job, generate_series(1, 25000) AS n RETURNING seq, id
          )
-         INSERT INTO baton.done (seq, id, finished_at, run_at, author, job_epoch, attempts, failures, interruptions, crashes, logs, status, cancel_requested)
-         SELECT m.seq, m.id, d.finished_at, d.run_at, d.author, 1, 1, 1, 0, 0, 0, d.status, false FROM more m, baton.done d`,
+         INSERT INTO baton.done (seq, id, finished_at, run_at, kind, author, job_epoch, attempts, failures, interruptions, crashes, logs, status, cancel_requested)
+         SELECT m.seq, m.id, d.finished_at, d.run_at, d.kind, d.author, 1, 1, 1, 0, 0, 0, d.status, false FROM more m, baton.done d`,
       );
       await query("SELECT setval('baton.job_seq', 25001)");
       const old = await world.submitMany(5);

@@ -95,7 +95,7 @@ const LINES = `line AS (
   ),`;
 
 /** The part of the filter that applies to the columns of a walked row; a side table has only the job. */
-const ASKED = `AND ($3::int[] IS NULL OR walk.kind IS NULL OR walk.kind = ANY ($3::int[]))
+const ASKED = `AND ($3::int[] IS NULL OR walk.kind = ANY ($3::int[]))
          AND ($8::text IS NULL OR position(to_json($8::text)::text IN walk.error) > 0)`;
 const FITS: { readonly [walk: string]: string } = {
   waiting: `AND ${WAITING_OR_RUNNING("walk")} = $6`,
@@ -110,7 +110,7 @@ const BRIEF_JOINED = `JOIN baton.kind k ON k.id = j.kind JOIN baton.name b ON b.
 
 /**
  * With the last row that was read, if there may be more after it; also if nothing matches. `OFFSET 0` keeps the planner
- * from reversing the join. A row without a kind was written by a version that did not store it.
+ * from reversing the join.
  */
 const page = (walk: Walk, [name, columns, joined]: readonly [string, string, string]): Statement =>
   read(

@@ -6,26 +6,6 @@ import { read } from "../../../platform/drivers/postgres/postgres.ts";
 import { PAST_EPOCHS_KEPT, PAST_RUNS_MAX, type JobRuns, type PastRun } from "../../jobs.ts";
 import { birthplaceOf, type StoreCache, uuidOf } from "./store-cache.ts";
 
-/**
- * A separate table, so that `live` stays narrow and a job that succeeds at once pays nothing. `kind` in `done` is for lists,
- * which would otherwise read `job` for every row that they skip; a version that does not know the column leaves it null.
- */
-export const PAST_RUNS_SCHEMA: readonly string[] = [
-  `CREATE TABLE baton.past_run (
-    seq bigint NOT NULL,
-    job_epoch int NOT NULL,
-    started_at bigint NOT NULL,
-    ended_at bigint NOT NULL,
-    worker int,
-    author int NOT NULL,
-    assignment bigint,
-    outcome text NOT NULL,
-    error text,
-    PRIMARY KEY (seq, job_epoch)
-  )`,
-  "ALTER TABLE baton.done ADD COLUMN assignment bigint, ADD COLUMN kind int",
-];
-
 /** The values of `l` before the same statement changes it; `a` has outcome and error, null if it is not a run. */
 export const keepRuns = (rows: string): string => `
   kept_runs AS (

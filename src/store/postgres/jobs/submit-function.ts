@@ -29,8 +29,8 @@ export const WAKE = `pg_notify(
     ELSE 'hints.' || left(encode(sha256(convert_to(rtrim('baton.', '.'), 'UTF8')), 'hex'), 32) END,
   'sql:0:[["jobs.ready","",null]]')`;
 
-const checkedJob = (create: string, tagged: boolean) => String.raw`
-${create} baton.checked_job(job jsonb, place text) RETURNS jsonb
+const CHECKED_JOB = String.raw`
+CREATE FUNCTION baton.checked_job(job jsonb, place text) RETURNS jsonb
 LANGUAGE plpgsql AS $$
 DECLARE
   field text;
@@ -83,20 +83,16 @@ BEGIN
       WHEN field = 'idempotency_key' THEN
         remedy := 'a text of 1 to 255 characters without control characters';
         fits := jsonb_typeof(value) = 'string' AND char_length(plain) BETWEEN 1 AND 255
-          AND plain !~ '[\u0001-\u001f\u007f-\u009f]';${
-            tagged
-              ? String.raw`
+          AND plain !~ '[\u0001-\u001f\u007f-\u009f]';
       WHEN field = 'tags' THEN
         remedy := 'a list of at most 16 texts of 1 to 64 characters without control characters';
         fits := CASE WHEN jsonb_typeof(value) = 'array' THEN jsonb_array_length(value) <= 16 AND NOT EXISTS (
           SELECT FROM jsonb_array_elements(value) AS t (tag)
           WHERE jsonb_typeof(t.tag) <> 'string' OR char_length(t.tag #>> '{}') NOT BETWEEN 1 AND 64
             OR t.tag #>> '{}' ~ '[\u0001-\u001f\u007f-\u009f]'
-        ) ELSE false END;`
-              : ""
-          }
+        ) ELSE false END;
       ELSE
-        RAISE EXCEPTION '"%" is not a known field; known are task, payload, queue, priority, run_at, delay_ms, max_attempts, timeout_ms, idempotency_key,${tagged ? " tags," : ""} birthplace',
+        RAISE EXCEPTION '"%" is not a known field; known are task, payload, queue, priority, run_at, delay_ms, max_attempts, timeout_ms, idempotency_key, tags, birthplace',
           place || left(field, 80) USING ERRCODE = '22023', COLUMN = place || left(field, 80);
     END CASE;
     IF NOT fits THEN
@@ -127,23 +123,10 @@ BEGIN
     'run_at', floor(extract(epoch FROM due) * 1000)::bigint,
     'max_attempts', coalesce((job -> 'max_attempts')::int, 3),
     'timeout_ms', coalesce((job -> 'timeout_ms')::bigint, 3600000),
-    'idempotency_key', job ->> 'idempotency_key'${tagged ? ", 'tags', nullif(job -> 'tags', '[]')" : ""}
+    'idempotency_key', job ->> 'idempotency_key',
+    'tags', nullif(job -> 'tags', '[]')
   );
 END $$`;
-
-/** As JSON text, each once and in its order. */
-const TAGS_OF_JOB = `,
-        CASE WHEN a.tags IS NOT NULL THEN ARRAY(
-          SELECT t.tag FROM jsonb_array_elements_text(a.tags::jsonb) WITH ORDINALITY AS t (tag, n) GROUP BY t.tag ORDER BY min(t.n)
-        ) END`;
-
-const each = (names: readonly string[], text: (name: string) => string): string => names.map(text).join("");
-
-/** The state of a job `j`, before one row could stand for several jobs. */
-const ONE_ROW_EACH = {
-  running: "l.running",
-  joined: "LEFT JOIN baton.live l ON l.seq = j.seq LEFT JOIN baton.done d ON d.seq = j.seq",
-};
 
 /** How often a job is tried again when the one that stood in its way is removed before it is looked at. */
 const TRIES = 5;
@@ -152,8 +135,8 @@ const TRIES = 5;
  * `author`: the node that submits, null for the birthplace. `cluster`: whose jobs they are meant to be (see Cluster in
  * submit-in-transaction.ts); null for the owner of this schema. `at`: the instant, null for the database's clock.
  */
-const submitPrepared = (create: string, more: readonly string[], state = ONE_ROW_EACH) => String.raw`
-${create} baton.submit_prepared(
+const SUBMIT_PREPARED = String.raw`
+CREATE FUNCTION baton.submit_prepared(
   jobs jsonb, author text DEFAULT NULL, owner_epoch bigint DEFAULT 0, leader_epoch bigint DEFAULT 0,
   cluster text DEFAULT NULL, at bigint DEFAULT NULL
 ) RETURNS TABLE (job_id text, status text, existed boolean)
@@ -172,7 +155,9 @@ DECLARE
   dues bigint[];
   attempts int[];
   timeouts bigint[];
-  keys text[];${each(more, (name) => ` more_${name} text[];`)}
+  keys text[];
+  traces text[];
+  tag_lists text[];
   waiting int[];
   stored uuid[];
   one record;
@@ -191,13 +176,13 @@ BEGIN
     array_agg(a.task ORDER BY n), array_agg(a.queue ORDER BY n), array_agg(a.payload ORDER BY n),
     array_agg(a.priority ORDER BY n), array_agg(coalesce(a.run_at, now_ms + nullif(a.delay_ms, 0)) ORDER BY n),
     array_agg(a.max_attempts ORDER BY n), array_agg(a.timeout_ms ORDER BY n), array_agg(a.idempotency_key ORDER BY n),
-    ${each(more, (name) => `array_agg(a.${name} ORDER BY n), `)}array_agg(n::int ORDER BY n)
-  INTO ids, births, authors, tasks, queues, payloads, priorities, dues, attempts, timeouts, keys${each(more, (name) => `, more_${name}`)}, waiting
+    array_agg(a.trace ORDER BY n), array_agg(a.tags ORDER BY n), array_agg(n::int ORDER BY n)
+  INTO ids, births, authors, tasks, queues, payloads, priorities, dues, attempts, timeouts, keys, traces, tag_lists, waiting
   FROM ROWS FROM (jsonb_to_recordset(jobs) AS (
     id uuid, birthplace text, task text, queue text, payload text, priority int, delay_ms bigint, run_at bigint,
-    max_attempts int, timeout_ms bigint, idempotency_key text${each(more, (name) => `, ${name} text`)}
+    max_attempts int, timeout_ms bigint, idempotency_key text, trace text, tags text
   )) WITH ORDINALITY AS a (
-    id, birthplace, task, queue, payload, priority, delay_ms, run_at, max_attempts, timeout_ms, idempotency_key${each(more, (name) => `, ${name}`)}, n
+    id, birthplace, task, queue, payload, priority, delay_ms, run_at, max_attempts, timeout_ms, idempotency_key, trace, tags, n
   );
   IF waiting IS NULL THEN RETURN; END IF;
   answer_existed := array_fill(NULL::boolean, ARRAY[cardinality(waiting)]);
@@ -221,17 +206,21 @@ BEGIN
 
   FOR tries IN 1..${TRIES} LOOP
     WITH fresh AS (
-      INSERT INTO baton.job AS j (seq, id, created_at, run_at, timeout_ms, birthplace, kind, author, max_attempts, priority, payload, idempotency_key${each(more, (name) => `, ${name}`)})
+      INSERT INTO baton.job AS j (seq, id, created_at, run_at, timeout_ms, birthplace, kind, author, max_attempts, priority, payload, idempotency_key, trace, tags)
       SELECT a.seq, a.id, now_ms, a.run_at, a.timeout_ms,
         (SELECT b.id FROM baton.name b WHERE b.name = a.birthplace),
         (SELECT k.id FROM baton.kind k WHERE k.task = a.task AND k.queue = a.queue),
         (SELECT w.id FROM baton.author w WHERE w.node = a.author
            AND w.owner_epoch = submit_prepared.owner_epoch AND w.leader_epoch = submit_prepared.leader_epoch),
-        a.max_attempts, a.priority, a.payload, a.idempotency_key${each(more, (name) => (name === "tags" ? TAGS_OF_JOB : `, a.${name}`))}
+        a.max_attempts, a.priority, a.payload, a.idempotency_key, a.trace,
+        -- As JSON text, each once and in its order.
+        CASE WHEN a.tags IS NOT NULL THEN ARRAY(
+          SELECT t.tag FROM jsonb_array_elements_text(a.tags::jsonb) WITH ORDINALITY AS t (tag, n) GROUP BY t.tag ORDER BY min(t.n)
+        ) END
       FROM (
         SELECT nextval('baton.job_seq') AS seq, u.*
-        FROM unnest(ids, births, authors, tasks, queues, payloads, priorities, dues, attempts, timeouts, keys${each(more, (name) => `, more_${name}`)}) WITH ORDINALITY
-          AS u (id, birthplace, author, task, queue, payload, priority, run_at, max_attempts, timeout_ms, idempotency_key${each(more, (name) => `, ${name}`)}, n)
+        FROM unnest(ids, births, authors, tasks, queues, payloads, priorities, dues, attempts, timeouts, keys, traces, tag_lists) WITH ORDINALITY
+          AS u (id, birthplace, author, task, queue, payload, priority, run_at, max_attempts, timeout_ms, idempotency_key, trace, tags, n)
         WHERE tries = 1 OR u.n = ANY (waiting)
       ) AS a ORDER BY a.idempotency_key NULLS FIRST
       ON CONFLICT DO NOTHING
@@ -260,12 +249,12 @@ BEGIN
       END IF;
       -- The job that was there first. Without a row it has gone since, and there is room.
       SELECT b.name || '-' || j.id AS id,
-        CASE coalesce(d.status, CASE WHEN ${state.running} THEN 2 WHEN l.run_at > now_ms THEN 0 ELSE 1 END)
+        CASE coalesce(d.status, CASE WHEN l.started_at IS NOT NULL THEN 2 WHEN l.run_at > now_ms THEN 0 ELSE 1 END)
           WHEN 0 THEN 'scheduled' WHEN 1 THEN 'queued' WHEN 2 THEN 'processing'
           WHEN 3 THEN 'completed' WHEN 4 THEN 'failed' ELSE 'cancelled' END AS status
       INTO earlier
       FROM baton.job j JOIN baton.name b ON b.id = j.birthplace
-        ${state.joined}
+        ${STATE_OF_JOB}
       WHERE j.id = coalesce((SELECT k.id FROM baton.job k WHERE k.idempotency_key = one.key), one.id);
       IF FOUND THEN
         answer_ids[one.n] := earlier.id;
@@ -285,10 +274,6 @@ BEGIN
   IF wakes THEN PERFORM ${WAKE}; END IF;
   RETURN QUERY SELECT a.id, a.status, a.existed FROM unnest(answer_ids, answer_statuses, answer_existed) AS a (id, status, existed);
 END $$`;
-
-const SUBMIT_PREPARED = submitPrepared("CREATE FUNCTION", []);
-/** Accepts the traces of jobs as well. Replaced and not created anew, so that grants stay. */
-export const SUBMIT_TRACED = submitPrepared("CREATE OR REPLACE FUNCTION", ["trace"]);
 
 /** As many as POST /jobs takes. No jobs at all are fine: that is what jsonb_agg makes of no rows. */
 const SUBMIT_MANY = `
@@ -324,7 +309,7 @@ BEGIN
 END $$`;
 
 export const SUBMIT_FUNCTIONS: readonly string[] = [
-  checkedJob("CREATE FUNCTION", false),
+  CHECKED_JOB,
   SUBMIT_PREPARED,
   SUBMIT_MANY,
   SUBMIT,
@@ -334,36 +319,3 @@ export const SUBMIT_FUNCTIONS: readonly string[] = [
   "INSERT INTO baton.name (name) VALUES ('sql') ON CONFLICT DO NOTHING",
   "INSERT INTO baton.author (node, owner_epoch, leader_epoch) VALUES ('sql', 0, 0) ON CONFLICT DO NOTHING",
 ];
-
-/**
- * Tags. A list of jobs with a tag walks `job_tag` in the order of their numbers, which an index over arrays does not have. Triggers
- * write it, for every way to submit and to remove: a job without tags costs one look at a null.
- */
-export const TAGS: readonly string[] = [
-  "ALTER TABLE baton.job ADD COLUMN tags text[]",
-  `CREATE TABLE baton.job_tag (
-    value text COLLATE "C" NOT NULL, seq bigint NOT NULL, id uuid NOT NULL, PRIMARY KEY (value, seq)
-  )`,
-  `CREATE FUNCTION baton.job_tagged() RETURNS trigger LANGUAGE plpgsql AS $$
-  BEGIN
-    IF TG_OP = 'INSERT' THEN
-      INSERT INTO baton.job_tag (value, seq, id) SELECT tag, NEW.seq, NEW.id FROM unnest(NEW.tags) AS t (tag);
-    ELSE
-      DELETE FROM baton.job_tag WHERE value = ANY (OLD.tags) AND seq = OLD.seq;
-    END IF;
-    RETURN NULL;
-  END $$`,
-  "REVOKE ALL ON FUNCTION baton.job_tagged() FROM PUBLIC",
-  `CREATE TRIGGER job_tagged AFTER INSERT ON baton.job
-     FOR EACH ROW WHEN (NEW.tags IS NOT NULL) EXECUTE FUNCTION baton.job_tagged()`,
-  `CREATE TRIGGER job_untagged AFTER DELETE ON baton.job
-     FOR EACH ROW WHEN (OLD.tags IS NOT NULL) EXECUTE FUNCTION baton.job_tagged()`,
-  checkedJob("CREATE OR REPLACE FUNCTION", true),
-  submitPrepared("CREATE OR REPLACE FUNCTION", ["trace", "tags"]),
-];
-
-/** Looks for the job that was there first in ranges as well. */
-export const SUBMIT_RANGED = submitPrepared("CREATE OR REPLACE FUNCTION", ["trace", "tags"], {
-  running: "l.started_at IS NOT NULL",
-  joined: STATE_OF_JOB,
-});
