@@ -6,19 +6,25 @@
 import { HISTOGRAMS, METRICS } from "./metric-table.ts";
 
 export type Labels = Readonly<Record<string, string>>;
-export type Reading = readonly [labels: Labels, value: number];
+export type Reading<Value = number> = readonly [labels: Labels, value: Value];
 
-/** One number, or one for each set of labels. One that is not known (null) is left out: zero would be wrong. */
-type Read = () => number | null | Iterable<Reading>;
-type ReadHistogram = () => FastHistogram | Iterable<readonly [labels: Labels, histogram: FastHistogram]>;
-type Readings<Name extends string, Value> = { readonly [Each in Name]?: Value };
+/** One value, or one for each set of labels. One that is not known (null) is left out: zero would be wrong. */
+type Read<Value> = () => Value | null | Iterable<Reading<Value>>;
+
+interface Family {
+  readonly name: string;
+  readonly help: string;
+  readonly type: "counter" | "gauge" | "histogram";
+  readonly read: Read<number | FastHistogram>;
+}
 
 export class Instruments<
   Name extends string = keyof typeof METRICS,
   Histogram extends string = keyof typeof HISTOGRAMS,
 > {
   readonly contentType = "text/plain; version=0.0.4; charset=utf-8";
-  readonly #help: Readonly<Record<string, string>>;
+  readonly #metrics: Readonly<Record<string, string>>;
+  readonly #histograms: Readonly<Record<string, string>>;
   readonly #families: Family[] = [];
 
   /** With other names than those of a node, in tests. */
@@ -26,49 +32,53 @@ export class Instruments<
     metrics: Readonly<Record<Name, string>> = METRICS as never,
     histograms: Readonly<Record<Histogram, string>> = HISTOGRAMS as never,
   ) {
-    this.#help = { ...metrics, ...histograms };
+    this.#metrics = metrics;
+    this.#histograms = histograms;
   }
 
-  /** All of them as text. */
   async text(): Promise<string> {
     return this.#families.map(familyText).join("");
   }
 
-  register(readings: Readings<Name, Read>): void {
-    for (const [name, read] of Object.entries<Read | undefined>(readings))
-      this.#add(name, name.endsWith("_total") ? "counter" : "gauge", () => valuesOf(read!()));
+  register(
+    readings: { readonly [Each in Name]?: Read<number> } & {
+      readonly [Each in Histogram]?: Read<FastHistogram>;
+    },
+  ): void {
+    for (const [name, read] of Object.entries(readings) as [string, Family["read"]][]) {
+      const help = this.#metrics[name];
+      const type = help === undefined ? "histogram" : name.endsWith("_total") ? "counter" : "gauge";
+      this.#families.push({ name, help: help ?? this.#histograms[name]!, type, read });
+    }
   }
-
-  histograms(readings: Readings<Histogram, ReadHistogram>): void {
-    for (const [name, read] of Object.entries<ReadHistogram | undefined>(readings))
-      this.#add(name, "histogram", () => bucketsOf(name, read!()));
-  }
-
-  #add(name: string, type: Family["type"], values: Family["values"]): void {
-    this.#families.push({ name, help: this.#help[name]!, type, values });
-  }
-}
-
-interface Family {
-  readonly name: string;
-  readonly help: string;
-  readonly type: "counter" | "gauge" | "histogram";
-  readonly values: () => readonly Sample[];
 }
 
 /** In the text format of Prometheus, version 0.0.4. */
-function familyText({ name, help, type, values }: Family): string {
-  const lines = values().map(
-    ({ metricName = name, labels, value }) => `${metricName}${labelsText(labels)} ${numberText(value)}\n`,
+function familyText({ name, help, type, read }: Family): string {
+  const values = read() ?? [];
+  const readings =
+    typeof values === "number" || values instanceof FastHistogram ? [[{}, values] as const] : values;
+  const lines = Array.from(readings, ([labels, value]) =>
+    typeof value === "number" ? line(name, labels, value) : histogramText(name, labels, value),
   );
   return `# HELP ${name} ${escaped(help)}\n# TYPE ${name} ${type}\n${lines.join("")}`;
 }
 
-function labelsText(labels: Sample["labels"]): string {
+function histogramText(name: string, labels: Labels, { bounds, counts, count, sum }: FastHistogram): string {
+  let below = 0;
+  const buckets = bounds.map((le, at) => {
+    below += counts[at]!;
+    return line(`${name}_bucket`, { ...labels, le: String(le) }, below);
+  });
+  const all = line(`${name}_bucket`, { ...labels, le: "+Inf" }, count);
+  return buckets.join("") + all + line(`${name}_sum`, labels, sum) + line(`${name}_count`, labels, count);
+}
+
+function line(name: string, labels: Labels, value: number): string {
   const pairs = Object.entries(labels).map(
-    ([label, value]) => `${label}="${escaped(String(value)).replaceAll('"', '\\"')}"`,
+    ([label, text]) => `${label}="${escaped(text).replaceAll('"', '\\"')}"`,
   );
-  return pairs.length === 0 ? "" : `{${pairs.join(",")}}`;
+  return `${name}${pairs.length === 0 ? "" : `{${pairs.join(",")}}`} ${numberText(value)}\n`;
 }
 
 function escaped(text: string): string {
@@ -76,8 +86,7 @@ function escaped(text: string): string {
 }
 
 function numberText(value: number): string {
-  if (Number.isFinite(value) || Number.isNaN(value)) return String(value);
-  return value > 0 ? "+Inf" : "-Inf";
+  return String(value).replace("Infinity", "Inf").replace(/^Inf/, "+Inf");
 }
 
 /** Numbers by the value of one label. */
@@ -87,36 +96,6 @@ export function byLabel(label: string, numbers: Readonly<Record<string, number>>
 
 export function zeros<Name extends string>(names: readonly Name[]): Record<Name, number> {
   return Object.fromEntries(names.map((name) => [name, 0])) as Record<Name, number>;
-}
-
-function valuesOf(read: ReturnType<Read>): Sample[] {
-  if (typeof read === "number") return [{ labels: {}, value: read }];
-  return Array.from(read ?? [], ([labels, value]) => ({ labels, value }));
-}
-
-interface Sample {
-  /** Left out where it is the name of the metric. */
-  readonly metricName?: string;
-  readonly labels: Readonly<Record<string, string | number>>;
-  readonly value: number;
-}
-
-function bucketsOf(name: string, read: ReturnType<ReadHistogram>): Sample[] {
-  const values: Sample[] = [];
-  const histograms = read instanceof FastHistogram ? [[{}, read] as const] : read;
-  for (const [labels, { bounds, counts, count, sum }] of histograms) {
-    let below = 0;
-    for (let at = 0; at < bounds.length; at++) {
-      below += counts[at]!;
-      values.push({ metricName: `${name}_bucket`, labels: { ...labels, le: bounds[at]! }, value: below });
-    }
-    values.push(
-      { metricName: `${name}_bucket`, labels: { ...labels, le: "+Inf" }, value: count },
-      { metricName: `${name}_sum`, labels, value: sum },
-      { metricName: `${name}_count`, labels, value: count },
-    );
-  }
-  return values;
 }
 
 export class FastHistogram {

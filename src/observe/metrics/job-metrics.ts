@@ -7,7 +7,7 @@ import { hasCode } from "../../core/errors.ts";
 import type { RunEnd, WorkerSink } from "../../jobs/run/worker-monitor.ts";
 import type { ClaimedJob, NewJob, Recovered } from "../../store/store.ts";
 import type { AgentSink } from "../../controller/controller.ts";
-import { byLabel, FastHistogram, type Instruments, type Labels, type Reading, zeros } from "./instruments.ts";
+import { byLabel, FastHistogram, type Instruments, type Reading, zeros } from "./instruments.ts";
 
 /** Seconds. From a lone short job to those that run through the night. */
 const RUN_BOUNDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800];
@@ -29,16 +29,17 @@ export class JobMetrics implements WorkerSink {
   readonly #claims = new FastHistogram(CLAIM_BOUNDS);
   readonly #claimed = { jobs: 0, empty: 0, failed: 0 };
   readonly #recovered = { queued: 0, failed: 0, cancelled: 0 };
-  readonly #errors = { submit: 0, claim: 0, results: 0 };
+  readonly errors = { submit: 0, claim: 0, results: 0 };
   #leasesLost = 0;
   #leaseLostJobs = 0;
   #quarantined = 0;
-  #resultsRefused = 0;
+  /** Results that the store refused because the job has moved on. */
+  resultsRefused = 0;
 
   constructor(instruments: Instruments) {
     const each =
       <Value>(pick: (counts: KindCounts) => Value) =>
-      (): [Labels, Value][] =>
+      (): Reading<Value>[] =>
         this.#kinds.all().map(({ labels, counted }) => [{ ...labels }, pick(counted)]);
     instruments.register({
       baton_jobs_submitted_total: each(({ submitted }) => submitted),
@@ -54,8 +55,6 @@ export class JobMetrics implements WorkerSink {
       baton_claims_total: () => byLabel("result", this.#claimed),
       baton_leases_lost_total: () => this.#leasesLost,
       baton_lease_lost_jobs_total: () => this.#leaseLostJobs,
-    });
-    instruments.histograms({
       baton_job_run_seconds: each(({ run }) => run),
       baton_job_wait_seconds: each(({ wait }) => wait),
       baton_claim_seconds: () => this.#claims,
@@ -67,7 +66,7 @@ export class JobMetrics implements WorkerSink {
   }
 
   submitFailed(error: unknown): void {
-    if (hasCode(error, "STORE_UNAVAILABLE")) this.#errors.submit++;
+    if (hasCode(error, "STORE_UNAVAILABLE")) this.errors.submit++;
   }
 
   claimed(jobs: number, tookMs: number): void {
@@ -77,7 +76,7 @@ export class JobMetrics implements WorkerSink {
 
   claimFailed(): void {
     this.#claimed.failed++;
-    this.#errors.claim++;
+    this.errors.claim++;
   }
 
   started({ queue, task }: ClaimedJob, waitedMs: number): void {
@@ -98,25 +97,16 @@ export class JobMetrics implements WorkerSink {
   }
 
   resultsFailed(): void {
-    this.#errors.results++;
+    this.errors.results++;
   }
 
   resultRefused(): void {
-    this.#resultsRefused++;
+    this.resultsRefused++;
   }
 
   recovered({ status }: Pick<Recovered, "status">, quarantined: boolean): void {
     this.#recovered[status]++;
     if (quarantined) this.#quarantined++;
-  }
-
-  /** Results that the store refused because the job has moved on. */
-  get resultsRefused(): number {
-    return this.#resultsRefused;
-  }
-
-  get errors(): Readonly<Record<"submit" | "claim" | "results", number>> {
-    return this.#errors;
   }
 }
 
@@ -156,15 +146,15 @@ export class AgentMetrics implements AgentSink {
 const KINDS_MAX = 100;
 export const OTHER = "other";
 
-export interface QueueTaskPair {
-  readonly queue: string;
-  readonly task: string;
+interface Kind<Counted> {
+  readonly labels: { readonly queue: string; readonly task: string };
+  readonly counted: Counted;
 }
 
 export class QueueTaskLabels<Counted> {
   readonly #make: () => Counted;
   readonly #byQueue = new Map<string, Map<string, Counted>>();
-  readonly #all: { readonly labels: QueueTaskPair; readonly counted: Counted }[] = [];
+  readonly #all: Kind<Counted>[] = [];
   #other: Counted | null = null;
 
   constructor(make: () => Counted) {
@@ -176,7 +166,7 @@ export class QueueTaskLabels<Counted> {
     return this.#byQueue.get(queue)?.get(task) ?? this.#add(queue, task);
   }
 
-  all(): readonly { readonly labels: QueueTaskPair; readonly counted: Counted }[] {
+  all(): readonly Kind<Counted>[] {
     return this.#all;
   }
 
@@ -189,7 +179,7 @@ export class QueueTaskLabels<Counted> {
     return counted;
   }
 
-  #note(labels: QueueTaskPair): Counted {
+  #note(labels: Kind<Counted>["labels"]): Counted {
     const counted = this.#make();
     this.#all.push({ labels, counted });
     return counted;

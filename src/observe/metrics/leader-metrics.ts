@@ -5,16 +5,12 @@ import { staleWriter, type Refusal, type StaleWriter } from "../../core/leadersh
 import { LEADER_ROLES, TERM_ENDS, type LeaderRole, type TermChange } from "../../core/leadership/term.ts";
 import { byLabel, type Instruments, type Reading, zeros } from "./instruments.ts";
 
+const REASONS = Object.keys(TERM_ENDS) as (keyof typeof TERM_ENDS)[];
+
 export class LeaderMetrics {
   readonly #started = zeros(LEADER_ROLES);
-  readonly #ended = new Map<string, { readonly labels: { role: string; reason: string }; count: number }>();
+  readonly #ended = LEADER_ROLES.map((role) => ({ role, counts: zeros(REASONS) }));
   readonly #refused: Record<StaleWriter, number> = { run: 0, lease: 0, owner: 0, leader: 0 };
-
-  constructor() {
-    for (const role of LEADER_ROLES)
-      for (const reason of Object.keys(TERM_ENDS))
-        this.#ended.set(`${role} ${reason}`, { labels: { role, reason }, count: 0 });
-  }
 
   /** Registers all of them, once the elections have been built. */
   describe(instruments: Instruments, leadership: (role: LeaderRole) => Leadership): void {
@@ -25,7 +21,9 @@ export class LeaderMetrics {
       baton_leader_epoch: byRole((role) => leadership(role).current()?.epoch ?? 0),
       baton_leader_terms_total: byRole((role) => this.#started[role]),
       baton_leader_terms_ended_total: () =>
-        [...this.#ended.values()].map(({ labels, count }): Reading => [labels, count]),
+        this.#ended.flatMap(({ role, counts }) =>
+          REASONS.map((reason): Reading => [{ role, reason }, counts[reason]]),
+        ),
       baton_stale_writes_total: () => byLabel("what", this.#refused),
     });
   }
@@ -33,7 +31,7 @@ export class LeaderMetrics {
   changed(change: TermChange): void {
     const { role } = change.term;
     if (change.is === "started") this.#started[role]++;
-    else this.#ended.get(`${role} ${change.reason}`)!.count++;
+    else this.#ended.find((each) => each.role === role)!.counts[change.reason]++;
   }
 
   refused({ write }: Pick<Refusal, "write">): void {

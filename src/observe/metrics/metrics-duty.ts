@@ -48,11 +48,7 @@ export function metricsDuty(
       // Retention removes finished jobs from the counts: a negative rate is that, and not work undone.
       const perSecond = before ? Math.max(0, (finished - before.finished) / ((at - before.at) / 1_000)) : 0;
       before = { finished, at };
-      const sample: Measured = {
-        ...ofNodes(nodes()),
-        jobs,
-        finishedPerSecond: rounded(perSecond),
-      };
+      const sample: Measured = { ...ofNodes(nodes()), jobs, finishedPerSecond: rounded(perSecond) };
       await events.fenced("samples.note", store.samples.note(JSON.stringify(sample), term));
       if (n % PURGE_EVERY === 0) {
         await events.fenced("samples.purge", store.purge({ of: "samples", ageMs: KEPT_MS }, term));
@@ -86,18 +82,12 @@ export function total(
 function ofNodes(all: readonly NodeInfo[]): Pick<Measured, "nodes" | "load"> {
   const living = all.filter(({ status }) => status !== "dead");
   const mean = (pick: (node: NodeInfo) => number): number =>
-    living.length === 0 ? 0 : living.reduce((sum, node) => sum + pick(node), 0) / living.length;
+    living.length === 0 ? 0 : rounded(living.reduce((sum, node) => sum + pick(node), 0) / living.length, 3);
   return {
     nodes: living.length,
     load: {
-      cpu: rounded(
-        mean(({ load }) => load.cpu),
-        3,
-      ),
-      memory: rounded(
-        mean(({ load }) => load.memory),
-        3,
-      ),
+      cpu: mean(({ load }) => load.cpu),
+      memory: mean(({ load }) => load.memory),
       loopLagMsMax: Math.max(0, ...living.map(({ load }) => load.loopLagMs)),
       running: living.reduce((sum, { load }) => sum + load.jobs, 0),
     },

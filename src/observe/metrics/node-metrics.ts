@@ -46,8 +46,8 @@ export class NodeMetrics {
   /** Registers all of them, once everything that they are read from has been built. */
   describe(instruments: Instruments, options: NodeMetricsOptions): void {
     const { identity, about, startedAt, slots, watch, watchdog, worker, membership, http, owner } = options;
-    instruments.histograms({ baton_event_loop_lag_seconds: () => this.#lag });
     instruments.register({
+      baton_event_loop_lag_seconds: () => this.#lag,
       baton_build_info: () => [[{ node: identity.name, runtime: process.version, ...about }, 1]],
       baton_start_time_seconds: () => startedAt / 1_000,
       nodejs_eventloop_lag_seconds: () => this.#lastLagMs / 1_000,

@@ -21,8 +21,8 @@ export class ScheduleMetrics implements ScheduleSink {
         this.#nextAt === null ? 0 : Math.max(0, clock.now() - this.#nextAt) / 1_000,
       baton_schedules: () => this.#known,
       baton_schedule_fires_total: () => byLabel("result", this.#fires),
+      baton_schedule_late_seconds: () => this.#late,
     });
-    instruments.histograms({ baton_schedule_late_seconds: () => this.#late });
   }
 
   known(schedules: number): void {

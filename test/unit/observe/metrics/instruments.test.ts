@@ -28,7 +28,7 @@ describe("a tally", () => {
             ours.observe(value);
           }
           const instruments = new Instruments({}, { a_seconds: "h" });
-          instruments.histograms({ a_seconds: () => [[{ q: 'x"\\\n' }, ours]] });
+          instruments.register({ a_seconds: () => [[{ q: 'x"\\\n' }, ours]] });
           const sorted = (text: string): object[] =>
             new Scrape(text).samples.map(({ name, labels, value }) => ({ name, labels, value }));
           assert.deepEqual(sorted(await instruments.text()), sorted(await registry.metrics()));
