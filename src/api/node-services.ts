@@ -6,7 +6,7 @@ import type { JournalService } from "../observe/journal/journal.ts";
 import type { Placement } from "../peers/placement/round-robin-placement.ts";
 import type { Health } from "../observe/readiness.ts";
 import type { StoreSnapshot } from "../observe/store-snapshots.ts";
-import type { WorkHealth } from "../observe/worker-health-check.ts";
+import type { WorkReport } from "../observe/worker-health-check.ts";
 import type { shownSettings } from "../config/load-settings.ts";
 import type { ControllerApi } from "../controller/controller.ts";
 import type { Leadership, Membership } from "../leadership/coordination.ts";
@@ -36,7 +36,7 @@ export interface NodeServices {
   readonly leadership: Leadership;
   readonly membership: Membership;
   readonly health: Health;
-  readonly work: WorkHealth;
+  readonly work: { check(): Promise<WorkReport> };
   /** What is measured here, as text for Prometheus. */
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
   readonly tasks: Pick<TaskRegistry, "list">;

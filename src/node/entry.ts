@@ -7,7 +7,6 @@ import { OperationExecutor } from "../api/execute.ts";
 import { LiveFeed } from "../api/live-feed.ts";
 import type { NodeServices } from "../api/node-services.ts";
 import { PeerRequestHandler } from "../api/peer-request-handler.ts";
-import { type Backlog as StoreBacklog, backlogOf } from "../observe/backlog.ts";
 import { ClusterView } from "../observe/cluster-view.ts";
 import { join } from "node:path";
 import { Access } from "../access/access.ts";
@@ -19,9 +18,9 @@ import { ADMIN_TOKEN_FILE } from "../config/secrets/secret-file.ts";
 import { PEER_ROUTES } from "../peers/rpc/peer-routes.ts";
 import type { PeerHandler } from "../transport/transport.ts";
 import type { LeaderElections } from "../leadership/leader-elections.ts";
-import { Readiness } from "../observe/readiness.ts";
-import { StoreSnapshots } from "../observe/store-snapshots.ts";
-import { WorkerHealthCheck } from "../observe/worker-health-check.ts";
+import { readiness } from "../observe/readiness.ts";
+import { type Backlog, backlogOf, storeSnapshots } from "../observe/store-snapshots.ts";
+import { workerHealthCheck } from "../observe/worker-health-check.ts";
 import { parseAddress } from "../config/values/address.ts";
 import { shownSettings } from "../config/load-settings.ts";
 import type { JoinServer } from "../peers/open-peers.ts";
@@ -108,8 +107,7 @@ function servicesOf(
   b: Backend,
   e: LeaderElections,
   w: Work,
-  built: Pick<NodeServices, "journal"> &
-    Pick<AccessEntry, "access"> & { readonly backlog: Cached<StoreBacklog> },
+  built: Pick<NodeServices, "journal"> & Pick<AccessEntry, "access"> & { readonly backlog: Cached<Backlog> },
 ): NodeServices {
   const { settings, identity, tasks, metrics, clock } = p;
   const { store, coordination, membership, channels, peers } = b;
@@ -139,19 +137,13 @@ function servicesOf(
     schedules,
     leadership,
     membership,
-    health: new Readiness(
-      p,
-      store,
-      coordination,
-      leadership,
-      settings.leader.leaseMs - settings.leader.marginMs,
-    ),
+    health: readiness(p, store, coordination, leadership, settings.leader.leaseMs - settings.leader.marginMs),
     tasks,
     controller: w.controller,
     journal,
-    insight: new StoreSnapshots(p, store, backlog, () => schedules.list(), settings.agents.staleAfterMs),
+    insight: storeSnapshots(p, store, backlog, () => schedules.list(), settings.agents.staleAfterMs),
     settings: { list: () => shownSettings(settings) },
-    work: new WorkerHealthCheck(p, {
+    work: workerHealthCheck(p, {
       watch: p.watch,
       watchdog: p.watchdog,
       backlog,

@@ -2,7 +2,7 @@
 
 import { Journal } from "./journal/journal.ts";
 import { RefusedWrites } from "./journal/refused-writes.ts";
-import { TermJournal } from "./journal/term-journal.ts";
+import { termJournal } from "./journal/term-journal.ts";
 import type { Traffic } from "./traffic.ts";
 import type { JobEventEmitter } from "../controller/events/job-event-emitter.ts";
 import type { Membership } from "../leadership/coordination.ts";
@@ -35,7 +35,7 @@ export function observeNode(events: NodeEvents, observers: NodeObservers) {
   const journal = new Journal(observers, store.journal);
   const epochOf = async (job: JobId) => (await store.jobs.get(job))?.jobEpoch ?? null;
   const refusedWrites = new RefusedWrites(observers, journal, epochOf);
-  const termNotes = new TermJournal(observers, journal, membership);
+  const noteTerm = termJournal(observers, journal, membership);
   observeJobs(events, observers);
   observeMembership(events, observers, journal);
   events.on("write.refused", (refusal) => {
@@ -44,7 +44,7 @@ export function observeNode(events: NodeEvents, observers: NodeObservers) {
   });
   events.on("term.changed", (change) => {
     metrics.leaders.changed(change);
-    termNotes.changed(change);
+    noteTerm(change);
   });
   events.on("assignment.taken_over", ({ assignment, from, jobs, ownerEpoch, reason }) => {
     metrics.node.takenOver({ reason });

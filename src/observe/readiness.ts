@@ -7,7 +7,15 @@ import { within } from "../platform/loop.ts";
 import type { Platform } from "../platform/platform.ts";
 import type { Store } from "../store/store.ts";
 
-export type Health = Pick<Readiness, "draining" | "forming" | "problem" | "ready">;
+export interface Health {
+  readonly draining: boolean;
+  /** Why callers are not served yet, as "2 of 3 nodes have gathered"; null once the cluster has formed. */
+  readonly forming: string | null;
+  /** Why only a restart will help; null while all is well. */
+  readonly problem: string | null;
+  /** Each check by name, with the reason when it fails. */
+  ready(): Promise<{ ready: boolean; checks: Readonly<Record<string, Check>> }>;
+}
 
 type Coordinated = Pick<Coordination, "kind"> & { readonly membership: Pick<Membership, "displaced"> };
 
@@ -25,75 +33,52 @@ const LOCK_SERVERS: Readonly<Record<string, string>> = {
 
 type Check = { readonly ok: boolean; readonly reason?: string };
 
-export class Readiness {
-  readonly #platform: Pick<Platform, "clock" | "state">;
-  readonly #store: Pick<Store, "terms" | "problem">;
-  readonly #coordination: Coordinated;
-  readonly #leadership: Pick<Leadership, "current" | "silence">;
-  readonly #trustMs: number;
-  /** One read for all callers: a store that is silent keeps no more than one connection busy with this. */
-  readonly #stored: Cached<Check>;
+/** `trustMs`: how long a leader trusts what it knows, and a standby too. */
+export function readiness(
+  { clock, state }: Pick<Platform, "clock" | "state">,
+  store: Pick<Store, "terms" | "problem">,
+  { kind, membership }: Coordinated,
+  leadership: Pick<Leadership, "current" | "silence">,
+  trustMs: number,
+): Health {
+  // One read for all callers: a store that is silent keeps no more than one connection busy with this.
+  const stored = new Cached(clock, 0, () => readable(store));
 
-  /** `trustMs`: how long a leader trusts what it knows, and a standby too. */
-  constructor(
-    platform: Pick<Platform, "clock" | "state">,
-    store: Pick<Store, "terms" | "problem">,
-    coordination: Coordinated,
-    leadership: Pick<Leadership, "current" | "silence">,
-    trustMs: number,
-  ) {
-    this.#platform = platform;
-    this.#store = store;
-    this.#coordination = coordination;
-    this.#leadership = leadership;
-    this.#trustMs = trustMs;
-    this.#stored = new Cached(platform.clock, 0, () => readable(store));
-  }
-
-  get draining(): boolean {
-    return this.#platform.state.draining;
-  }
-
-  /** Why callers are not served yet, as "2 of 3 nodes have gathered"; null once the cluster has formed. */
-  get forming(): string | null {
-    return this.#platform.state.forming;
-  }
-
-  /** Why only a restart will help; null while all is well. */
-  get problem(): string | null {
-    return this.#store.problem ?? this.#displaced;
-  }
-
-  get #displaced(): string | null {
-    return this.#coordination.membership.displaced();
-  }
-
-  /** Whether this node can do its work now: each check by name, with the reason when it fails. */
-  async ready(): Promise<{ ready: boolean; checks: Readonly<Record<string, Check>> }> {
-    const outside = this.forming ?? this.#displaced;
-    const checks = {
-      running: fails(this.draining, "the node is being stopped"),
-      cluster: outside === null ? { ok: true } : { ok: false, reason: outside },
-      store: await this.#storeAnswers(),
-      coordination: this.#lockAnswers(),
-      leader: fails(this.#leadership.current() === null, NO_LEADER),
-    };
-    return { ready: Object.values(checks).every(({ ok }) => ok), checks };
+  async function storeAnswers(): Promise<Check> {
+    if (store.problem !== null) return { ok: false, reason: store.problem };
+    const answered = await within(clock, ANSWER_MS, stored.read());
+    return answered ?? { ok: false, reason: `the store is not available: no answer within ${ANSWER_MS} ms` };
   }
 
   /** A standby goes on naming the leader that it saw last. Once nobody could trust that any more, it is not ready. */
-  #lockAnswers(): Check {
-    const silence = this.#leadership.silence();
-    if (!silence || silence.forMs < this.#trustMs) return { ok: true };
-    return { ok: false, reason: silent(LOCK_SERVERS[this.#coordination.kind] ?? "the leader lock", silence) };
+  function lockAnswers(): Check {
+    const silence = leadership.silence();
+    if (!silence || silence.forMs < trustMs) return { ok: true };
+    return { ok: false, reason: silent(LOCK_SERVERS[kind] ?? "the leader lock", silence) };
   }
 
-  async #storeAnswers(): Promise<Check> {
-    const { problem } = this.#store;
-    if (problem !== null) return { ok: false, reason: problem };
-    const answered = await within(this.#platform.clock, ANSWER_MS, this.#stored.read());
-    return answered ?? { ok: false, reason: `the store is not available: no answer within ${ANSWER_MS} ms` };
-  }
+  return {
+    get draining() {
+      return state.draining;
+    },
+    get forming() {
+      return state.forming;
+    },
+    get problem() {
+      return store.problem ?? membership.displaced();
+    },
+    async ready() {
+      const outside = state.forming ?? membership.displaced();
+      const checks = {
+        running: fails(state.draining, "the node is being stopped"),
+        cluster: outside === null ? { ok: true } : { ok: false, reason: outside },
+        store: await storeAnswers(),
+        coordination: lockAnswers(),
+        leader: fails(leadership.current() === null, NO_LEADER),
+      };
+      return { ready: Object.values(checks).every(({ ok }) => ok), checks };
+    },
+  };
 }
 
 async function readable(store: Pick<Store, "terms">): Promise<Check> {

@@ -11,11 +11,10 @@
 import type { JobStatus } from "../core/jobs/job.ts";
 import { quantiles, type Quantiles } from "../core/health/quantiles.ts";
 import type { Schedule } from "../core/schedules/schedule.ts";
-import type { Clock } from "../platform/clock.ts";
 import type { Platform } from "../platform/platform.ts";
+import type { Agent } from "../store/agents.ts";
 import type { DeadRows, QueueInfo, Store } from "../store/store.ts";
 import { Cached } from "../platform/cached.ts";
-import type { Backlog } from "./backlog.ts";
 import { readSamples, total } from "./metrics/metrics-duty.ts";
 
 export interface StoreSnapshot {
@@ -33,6 +32,14 @@ export interface StoreSnapshot {
   readonly trouble: string | null;
 }
 
+/** Queues and agents, for people, metrics, health and autoscalers. */
+export interface Backlog {
+  readonly queues: readonly QueueInfo[];
+  readonly agents: readonly Agent[];
+  /** Null where the store has none. */
+  readonly deadRows: DeadRows | null;
+}
+
 type Snapshotted = Pick<Store, "jobs" | "samples" | "journal" | "problem">;
 
 const FRESH_MS = 1_000;
@@ -44,70 +51,54 @@ const PATIENCE_MS = 1_000;
 /** What takes longer is not waited for. */
 const QUICK_MS = 10;
 const TIMINGS = 500;
-const TIMINGS_WITHIN_MS = 5 * 60_000;
-const REFUSED_WITHIN_MS = 5 * 60_000;
+const LATELY_MS = 5 * 60_000;
 const REFUSED_MAX = 200;
 
-export class StoreSnapshots {
-  readonly #clock: Clock;
-  readonly #store: Snapshotted;
-  readonly #backlog: Cached<Backlog>;
-  readonly #agentStaleMs: number;
-  readonly #times: Cached<StoreSnapshot["times"]>;
-  readonly #late: Cached<StoreSnapshot["late"]>;
-  readonly #refused: Cached<StoreSnapshot["refused"]>;
+/** Fresh for those who only watch. */
+export function backlogOf(
+  { clock }: Pick<Platform, "clock">,
+  store: Pick<Store, "queues" | "agents" | "deadRows">,
+): Cached<Backlog> {
+  return new Cached(clock, SELDOM_MS, async () => {
+    const [queues, agents, deadRows] = await Promise.all([
+      store.queues.list(),
+      store.agents.list(false),
+      store.deadRows?.() ?? null,
+    ]);
+    return { queues, agents, deadRows };
+  });
+}
 
-  constructor(
-    { clock }: Pick<Platform, "clock">,
-    store: Snapshotted,
-    backlog: Cached<Backlog>,
-    schedules: () => Promise<readonly Schedule[]>,
-    agentStaleMs: number,
-  ) {
-    this.#clock = clock;
-    this.#store = store;
-    this.#backlog = backlog;
-    this.#agentStaleMs = agentStaleMs;
-    this.#times = new Cached(clock, FRESH_MS, async () => {
-      const timings = await store.jobs.timings(TIMINGS, TIMINGS_WITHIN_MS);
-      return {
-        wait: quantiles(timings.map(({ waitMs }) => Math.max(0, waitMs))),
-        run: quantiles(timings.map(({ runMs }) => runMs)),
-        of: timings.length,
-      };
-    });
-    this.#late = new Cached(clock, SELDOM_MS, async () => lateOf(await schedules(), clock.now()));
-    this.#refused = new Cached(clock, SELDOM_MS, () => this.#refusedLately());
-  }
-
-  async read(): Promise<StoreSnapshot> {
-    const aged = [this.#times, this.#late, this.#refused] as const;
-    const [counted] = await Promise.all([this.#counted(), ...aged.map((each) => each.get(patience(each)))]);
-    const living = this.#clock.now() - this.#agentStaleMs;
+export function storeSnapshots(
+  { clock }: Pick<Platform, "clock">,
+  store: Snapshotted,
+  backlog: Cached<Backlog>,
+  schedules: () => Promise<readonly Schedule[]>,
+  agentStaleMs: number,
+): { read(): Promise<StoreSnapshot> } {
+  const times = new Cached(clock, FRESH_MS, async () => {
+    const timings = await store.jobs.timings(TIMINGS, LATELY_MS);
     return {
-      countedAt: counted?.at ?? null,
-      jobs: counted?.jobs ?? total([]),
-      queues: counted?.queues ?? [],
-      waiting: (counted?.queues ?? []).flatMap(({ name, oldestAt, paused }) =>
-        oldestAt === null ? [] : [{ queue: name, since: oldestAt, paused }],
-      ),
-      times: this.#times.value ?? { wait: null, run: null, of: 0 },
-      late: this.#late.value ?? [],
-      refused: this.#refused.value,
-      agents: (counted?.agents ?? []).filter(({ lastSeenAt }) => lastSeenAt >= living).length,
-      oldestSnapshot: counted?.deadRows?.oldestSnapshot ?? null,
-      trouble:
-        [this.#store.problem, this.#backlog.trouble, ...aged.map(({ trouble }) => trouble)].find(Boolean) ??
-        null,
+      wait: quantiles(timings.map(({ waitMs }) => Math.max(0, waitMs))),
+      run: quantiles(timings.map(({ runMs }) => runMs)),
+      of: timings.length,
     };
-  }
+  });
+  const late = new Cached(clock, SELDOM_MS, async () => lateOf(await schedules(), clock.now()));
+  const refused = new Cached(clock, SELDOM_MS, async (): Promise<StoreSnapshot["refused"]> => {
+    const since = clock.now() - LATELY_MS;
+    const entries = await store.journal.list({ kinds: ["write.refused"], limit: REFUSED_MAX });
+    const lately = entries.filter(({ at }) => at >= since);
+    if (lately.length === 0) return null;
+    const count = lately.reduce((sum, { detail }) => sum + Number(detail["count"] ?? 1), 0);
+    return { count, lastAt: lately[0]!.at };
+  });
 
-  async #counted(): Promise<Counted | null> {
-    const [clock, backlog] = [this.#clock, this.#backlog];
+  async function count(): Promise<Counted | null> {
     const isKnown = backlog.value !== null;
     const counting = backlog.get(patience(backlog), FRESH_MS);
     if (!isKnown) {
-      const [sample] = await readSamples(this.#store, 1).catch(() => []);
+      const [sample] = await readSamples(store, 1).catch(() => []);
       if (sample && clock.now() - sample.at < SAMPLE_MS)
         return { jobs: sample.jobs, queues: [], agents: [], deadRows: null, at: sample.at };
     }
@@ -115,14 +106,29 @@ export class StoreSnapshots {
     return counted && { ...counted, jobs: total(counted.queues), at: clock.now() - backlog.ageMs };
   }
 
-  async #refusedLately(): Promise<StoreSnapshot["refused"]> {
-    const since = this.#clock.now() - REFUSED_WITHIN_MS;
-    const entries = await this.#store.journal.list({ kinds: ["write.refused"], limit: REFUSED_MAX });
-    const lately = entries.filter(({ at }) => at >= since);
-    if (lately.length === 0) return null;
-    const count = lately.reduce((sum, { detail }) => sum + Number(detail["count"] ?? 1), 0);
-    return { count, lastAt: lately[0]!.at };
-  }
+  return {
+    async read() {
+      const aged = [times, late, refused] as const;
+      const [counted] = await Promise.all([count(), ...aged.map((each) => each.get(patience(each)))]);
+      const { queues = [], agents = [], jobs = total([]), at = null } = counted ?? {};
+      const living = clock.now() - agentStaleMs;
+      const troubles = [store.problem, backlog.trouble, ...aged.map(({ trouble }) => trouble)];
+      return {
+        countedAt: at,
+        jobs,
+        queues,
+        waiting: queues.flatMap(({ name, oldestAt, paused }) =>
+          oldestAt === null ? [] : [{ queue: name, since: oldestAt, paused }],
+        ),
+        times: times.value ?? { wait: null, run: null, of: 0 },
+        late: late.value ?? [],
+        refused: refused.value,
+        agents: agents.filter(({ lastSeenAt }) => lastSeenAt >= living).length,
+        oldestSnapshot: counted?.deadRows?.oldestSnapshot ?? null,
+        trouble: troubles.find(Boolean) ?? null,
+      };
+    },
+  };
 }
 
 interface Counted extends Backlog {

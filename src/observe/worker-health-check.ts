@@ -15,9 +15,9 @@ import { servesQueue, type WorkerSettings } from "../jobs/run/worker-settings.ts
 import type { WorkerMonitor } from "../jobs/run/worker-monitor.ts";
 import { within } from "../platform/loop.ts";
 import type { Platform } from "../platform/platform.ts";
-import type { JobStore } from "../store/store.ts";
+import type { JobStore, QueueInfo } from "../store/store.ts";
 import type { Cached } from "../platform/cached.ts";
-import type { Backlog } from "./backlog.ts";
+import type { Backlog } from "./store-snapshots.ts";
 import type { Watchdog } from "./watchdog.ts";
 
 export interface WorkReport extends WorkVerdict {
@@ -30,9 +30,7 @@ export interface WorkReport extends WorkVerdict {
   readonly claimUnderWayMs: number | null;
 }
 
-export type WorkHealth = Pick<WorkerHealthCheck, "check">;
-
-export interface WorkerHealthCheckOptions {
+interface WorkFactSources {
   readonly watch: Pick<WorkerMonitor, "claims">;
   readonly watchdog: Pick<Watchdog, "stuck">;
   readonly backlog: Pick<Cached<Backlog>, "get" | "ageMs">;
@@ -52,77 +50,61 @@ const KNOWN_MS = 30_000;
 const QUEUES_MAX = 4;
 const JOBS_MAX = 50;
 
-export class WorkerHealthCheck {
-  readonly #platform: Pick<Platform, "clock" | "state">;
-  readonly #o: WorkerHealthCheckOptions;
-
-  constructor(platform: Pick<Platform, "clock" | "state">, options: WorkerHealthCheckOptions) {
-    this.#platform = platform;
-    this.#o = options;
+export function workerHealthCheck(
+  { clock, state }: Pick<Platform, "clock" | "state">,
+  { watch, watchdog, backlog, jobs, tasks, served, slots, worker, budgets }: WorkFactSources,
+): { check(): Promise<WorkReport> } {
+  function stateNow(): WorkFacts["state"] {
+    if (state.draining) return "draining";
+    return state.forming === null && worker.running ? "working" : "starting";
   }
 
-  async check(): Promise<WorkReport> {
-    const { watch, watchdog, tasks, slots, worker } = this.#o;
-    const claims = watch.claims();
-    // What was read before a claim began to hang says nothing of the jobs that it should have taken.
-    const waiting = await this.#waiting(
-      claims.unansweredMs < UNANSWERED_MS ? KNOWN_MS : Math.min(KNOWN_MS, claims.unansweredMs),
-    );
-    const ready = waiting && waiting.reduce((sum, { queued }) => sum + queued, 0);
-    const suspicious = ready !== null && ready > 0 && claims.idleMs >= UNTAKEN_MS && worker.active < slots;
-    const facts: WorkFacts = {
-      state: this.#state(),
-      slots,
-      running: worker.active,
-      tasks: tasks.names().size,
-      claims,
-      ready,
-      oldestMs: suspicious ? await this.#oldest(waiting!.map(({ queue }) => queue)) : null,
-      stuck: watchdog.stuck(),
-    };
-    return {
-      ...judgeWork(facts),
-      slots,
-      running: facts.running,
-      ready,
-      lastClaimMs: claims.sentAgoMs,
-      claimUnderWayMs: claims.underWayMs,
-    };
-  }
-
-  #state(): WorkFacts["state"] {
-    const { draining, forming } = this.#platform.state;
-    if (draining) return "draining";
-    return forming === null && this.#o.worker.running ? "working" : "starting";
-  }
-
-  /** Queues that this node serves, with what waits in them; null when that was not read so recently. */
-  async #waiting(
-    knownMs: number,
-  ): Promise<readonly { readonly queue: string; readonly queued: number }[] | null> {
-    const { backlog, served } = this.#o;
+  /** Queues that this node serves and in which jobs wait; null when that was not read so recently. */
+  async function waitingIn(knownMs: number): Promise<readonly QueueInfo[] | null> {
     const known = await backlog.get(LOOK_MS);
     if (!known || backlog.ageMs > knownMs) return null;
-    return known.queues
-      .filter(({ name, paused, counts }) => !paused && counts.queued > 0 && servesQueue(served, name))
-      .map(({ name, counts }) => ({ queue: name, queued: counts.queued }));
+    return known.queues.filter(
+      ({ name, paused, counts }) => !paused && counts.queued > 0 && servesQueue(served, name),
+    );
   }
 
   /** How long a job waits that is certainly for us: of a task that we know, and that may run beside others. */
-  async #oldest(queues: readonly string[]): Promise<number | null> {
-    const looking = this.#look(queues.slice(0, QUEUES_MAX)).catch(() => null);
-    return (await within(this.#platform.clock, LOOK_MS, looking)) ?? null;
-  }
-
-  async #look(queues: readonly string[]): Promise<number | null> {
-    const { jobs, tasks, budgets } = this.#o;
+  async function oldestOf(queues: readonly QueueInfo[]): Promise<number | null> {
     const pages = await Promise.all(
-      queues.map((queue) => jobs.list({ status: "queued", queue, limit: JOBS_MAX })),
+      queues
+        .slice(0, QUEUES_MAX)
+        .map(({ name }) => jobs.list({ status: "queued", queue: name, limit: JOBS_MAX })),
     );
     const ours = pages
       .flatMap((page) => page.jobs)
       .filter(({ task, crashes }) => tasks.names().has(task) && !isSuspect(crashes, budgets));
     const since = Math.min(...ours.map(({ runAt }) => runAt));
-    return since === Infinity ? null : this.#platform.clock.now() - since;
+    return since === Infinity ? null : clock.now() - since;
   }
+
+  return {
+    async check() {
+      const claims = watch.claims();
+      // What was read before a claim began to hang says nothing of the jobs that it should have taken.
+      const knownMs =
+        claims.unansweredMs < UNANSWERED_MS ? KNOWN_MS : Math.min(KNOWN_MS, claims.unansweredMs);
+      const waiting = await waitingIn(knownMs);
+      const ready = waiting && waiting.reduce((sum, { counts }) => sum + counts.queued, 0);
+      const { active: running } = worker;
+      const isSuspicious = ready !== null && ready > 0 && claims.idleMs >= UNTAKEN_MS && running < slots;
+      const looking = isSuspicious ? oldestOf(waiting!).catch(() => null) : null;
+      const verdict = judgeWork({
+        state: stateNow(),
+        slots,
+        running,
+        tasks: tasks.names().size,
+        claims,
+        ready,
+        oldestMs: (looking && (await within(clock, LOOK_MS, looking))) ?? null,
+        stuck: watchdog.stuck(),
+      });
+      const { sentAgoMs: lastClaimMs, underWayMs: claimUnderWayMs } = claims;
+      return { ...verdict, slots, running, ready, lastClaimMs, claimUnderWayMs };
+    },
+  };
 }

@@ -27,80 +27,64 @@ interface Start {
   readonly checks: number;
 }
 
-export class TermJournal {
-  readonly #platform: Pick<Platform, "clock" | "log">;
-  readonly #journal: Pick<Journal, "note" | "list">;
-  readonly #membership: Pick<Membership, "nodes">;
-  /** By role. */
-  readonly #checks = new Map<string, () => void>();
+/** Returns what is to be called with each change of a term. */
+export function termJournal(
+  { clock, log }: Pick<Platform, "clock" | "log">,
+  journal: Pick<Journal, "note" | "list">,
+  membership: Pick<Membership, "nodes">,
+): (change: TermChange) => void {
+  /** Call off the checks that are to come, by role. */
+  const checks = new Map<string, () => void>();
 
-  constructor(
-    platform: Pick<Platform, "clock" | "log">,
-    journal: Pick<Journal, "note" | "list">,
-    membership: Pick<Membership, "nodes">,
-  ) {
-    this.#platform = platform;
-    this.#journal = journal;
-    this.#membership = membership;
+  function ended(term: TermDetail, reason: string, agoMs = 0): void {
+    journal.note({ kind: "term.ended", subject: term.role, detail: { ...detailOf(term), reason }, agoMs });
   }
 
-  changed(change: TermChange): void {
-    const { clock } = this.#platform;
-    const { role } = change.term;
-    this.#checks.get(role)?.();
-    this.#checks.delete(role);
-    if (change.is === "ended") return this.#ended(change.term, TERM_ENDS[change.reason]);
-    const { term, before } = change;
-    this.#journal.note({ kind: "term.started", subject: term.role, detail: { ...detailOf(term) } });
-    this.#checkLater({ term, before, since: clock.monotonic(), heardAt: null, checks: 1 });
-  }
-
-  #ended(term: TermDetail, reason: string, agoMs = 0): void {
-    this.#journal.note({
-      kind: "term.ended",
-      subject: term.role,
-      detail: { ...detailOf(term), reason },
-      agoMs,
-    });
-  }
-
-  #checkLater(start: Start): void {
-    const run = (): void => void this.#check(start);
-    this.#checks.set(start.term.role, this.#platform.clock.after(CHECK_AFTER_MS, run));
+  function checkLater(start: Start): void {
+    checks.set(
+      start.term.role,
+      clock.after(CHECK_AFTER_MS, () => void check(start)),
+    );
   }
 
   /** Records the end of every earlier term that has none: a successor may itself be gone before it did. */
-  async #check(start: Start): Promise<void> {
-    const { clock, log } = this.#platform;
-    const { term, before, since, checks } = start;
+  async function check(start: Start): Promise<void> {
+    const { term, before, since } = start;
     try {
-      const query = {
-        kinds: ["term.started", "term.ended"],
-        subject: term.role,
-        limit: CHECK_ENTRIES,
-      } as const;
-      const open = openBefore(term, before, await this.#journal.list(query));
-      const reasons = open.map((each) => this.#reason(each, start));
-      if (reasons.includes(null) && checks < CHECKS_MAX)
-        return this.#checkLater({ ...start, heardAt: start.heardAt ?? this.#heardAt(), checks: checks + 1 });
+      const kinds = ["term.started", "term.ended"] as const;
+      const entries = await journal.list({ kinds, subject: term.role, limit: CHECK_ENTRIES });
+      const open = openBefore(term, before, entries);
+      const reasons = open.map((each) => reasonOf(each, start));
+      if (reasons.includes(null) && start.checks < CHECKS_MAX)
+        return checkLater({ ...start, heardAt: start.heardAt ?? lastSeen(), checks: start.checks + 1 });
       for (const [at, each] of open.entries())
-        this.#ended(each, reasons[at] ?? notRenewed(each), clock.monotonic() - since);
+        ended(each, reasons[at] ?? notRenewed(each), clock.monotonic() - since);
     } catch (error) {
       log.debug({ err: error, leaderRole: term.role }, "could not check how the last term ended");
     }
   }
 
   /** Null while nothing was heard of the node since: it may be dead. */
-  #reason(ended: TermDetail, { heardAt }: Start): string | null {
-    const node = this.#membership.nodes().find((each) => each.incarnation === ended.incarnation);
-    if (!node || node.status === "dead") return `${ended.leader} died`;
+  function reasonOf(term: TermDetail, { heardAt }: Start): string | null {
+    const node = membership.nodes().find((each) => each.incarnation === term.incarnation);
+    if (!node || node.status === "dead") return `${term.leader} died`;
     const before = heardAt?.get(node.incarnation);
-    return before !== undefined && node.lastSeenAt > before ? notRenewed(ended) : null;
+    return before !== undefined && node.lastSeenAt > before ? notRenewed(term) : null;
   }
 
-  #heardAt(): ReadonlyMap<string, number> {
-    return new Map(this.#membership.nodes().map((node) => [node.incarnation, node.lastSeenAt]));
+  function lastSeen(): ReadonlyMap<string, number> {
+    return new Map(membership.nodes().map((node) => [node.incarnation, node.lastSeenAt]));
   }
+
+  return (change) => {
+    const { role } = change.term;
+    checks.get(role)?.();
+    checks.delete(role);
+    if (change.is === "ended") return ended(change.term, TERM_ENDS[change.reason]);
+    const { term, before } = change;
+    journal.note({ kind: "term.started", subject: role, detail: { ...detailOf(term) } });
+    checkLater({ term, before, since: clock.monotonic(), heardAt: null, checks: 1 });
+  };
 }
 
 function notRenewed({ leader }: TermDetail): string {

@@ -3,7 +3,7 @@
  * dashboards must take the maximum, not the sum.
  */
 
-import type { Backlog } from "../backlog.ts";
+import type { Backlog } from "../store-snapshots.ts";
 import { agentState, type AgentState } from "../../core/agent.ts";
 import { JOB_STATUSES } from "../../core/jobs/job.ts";
 import type { Cached } from "../../platform/cached.ts";

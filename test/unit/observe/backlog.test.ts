@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { backlogOf } from "../../../src/observe/backlog.ts";
+import { backlogOf } from "../../../src/observe/store-snapshots.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import type { Store } from "../../../src/store/store.ts";
 

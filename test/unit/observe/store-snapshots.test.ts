@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { backlogOf } from "../../../src/observe/backlog.ts";
-import { StoreSnapshots } from "../../../src/observe/store-snapshots.ts";
+import { backlogOf } from "../../../src/observe/store-snapshots.ts";
+import { storeSnapshots } from "../../../src/observe/store-snapshots.ts";
 import { BatonError } from "../../../src/core/errors.ts";
 import type { Schedule } from "../../../src/core/schedules/schedule.ts";
 import { memoryStore } from "../../support/memory-store.ts";
@@ -10,7 +10,7 @@ import { StoreWorld } from "../../support/store-world.ts";
 
 interface Looked {
   readonly world: StoreWorld;
-  readonly looks: StoreSnapshots;
+  readonly looks: ReturnType<typeof storeSnapshots>;
   readonly counts: { list: number };
   /** What a count of the queues takes, and whether the store answers at all. */
   readonly store: { takesMs: number; away: boolean };
@@ -44,7 +44,7 @@ function looked(
       const { jobs, samples, journal, agents } = world.store;
       const backlog = backlogOf(world, { queues, agents });
       const store = { jobs, samples, journal, problem: null };
-      const looks = new StoreSnapshots(world, store, backlog, async () => schedules, 30_000);
+      const looks = storeSnapshots(world, store, backlog, async () => schedules, 30_000);
       await proof({ world, looks, counts, store: state });
     },
   );

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { WorkerHealthCheck } from "../../../src/observe/worker-health-check.ts";
+import { workerHealthCheck } from "../../../src/observe/worker-health-check.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
 import { fakePlatform } from "../../support/fake-platform.ts";
 
@@ -8,7 +8,7 @@ function check(unansweredMs: number, ageMs: number) {
   const claims = { unansweredMs, underWayMs: unansweredMs, failure: null, idleMs: 0, resultsFailingMs: null };
   const platform = fakePlatform();
   platform.state.forming = null;
-  return new WorkerHealthCheck(platform, {
+  return workerHealthCheck(platform, {
     watch: { claims: () => ({ ...claims, sentAgoMs: unansweredMs }) },
     watchdog: { stuck: () => [] },
     backlog: { get: async () => ({ queues: [], agents: [], deadRows: null }), ageMs },

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Journal } from "../../../../src/observe/journal/journal.ts";
 import { RefusedWrites } from "../../../../src/observe/journal/refused-writes.ts";
-import { TermJournal } from "../../../../src/observe/journal/term-journal.ts";
+import { termJournal } from "../../../../src/observe/journal/term-journal.ts";
 import { BatonError } from "../../../../src/core/errors.ts";
 import type { JobId, NodeName } from "../../../../src/core/ids.ts";
 import type { Refusal } from "../../../../src/core/leadership/refused-write.ts";
@@ -146,7 +146,7 @@ describe("terms", () => {
     const known = nodes.map(
       ([name, status]) => ({ name, incarnation: `${name}-1`, status, lastSeenAt: clock.now() }) as NodeInfo,
     );
-    const notes = new TermJournal({ clock, log: silentLog }, journal, { nodes: () => known });
+    const noteTerm = termJournal({ clock, log: silentLog }, journal, { nodes: () => known });
     const told = async (): Promise<unknown[]> => {
       await clock.advance(3_000);
       const entries = await journal.list({ limit: 100 });
@@ -154,13 +154,13 @@ describe("terms", () => {
         .toReversed()
         .map(({ kind, detail }) => [kind, detail["epoch"], detail["reason"] ?? null]);
     };
-    return { clock, journal, notes, told, known };
+    return { clock, journal, noteTerm, told, known };
   }
 
   it("are told with their reasons", async () => {
-    const { notes, told } = await world();
-    notes.changed({ is: "started", term: term(1), before: null });
-    notes.changed({ is: "ended", term: term(1), reason: "resigned" });
+    const { noteTerm, told } = await world();
+    noteTerm({ is: "started", term: term(1), before: null });
+    noteTerm({ is: "ended", term: term(1), reason: "resigned" });
     assert.deepEqual(await told(), [
       ["term.started", 1, null],
       ["term.ended", 1, "resigned"],
@@ -168,11 +168,11 @@ describe("terms", () => {
   });
 
   it("of a leader that died are ended by the next one, at the instant at which it began", async () => {
-    const { notes, journal, told, clock } = await world([["node-a", "dead"]]);
-    notes.changed({ is: "started", term: term(1), before: null });
+    const { noteTerm, journal, told, clock } = await world([["node-a", "dead"]]);
+    noteTerm({ is: "started", term: term(1), before: null });
     await clock.advance(60_000);
     const began = clock.now();
-    notes.changed({ is: "started", term: term(2, "node-b"), before: null });
+    noteTerm({ is: "started", term: term(2, "node-b"), before: null });
     assert.deepEqual(await told(), [
       ["term.started", 1, null],
       ["term.started", 2, null],
@@ -182,8 +182,8 @@ describe("terms", () => {
   });
 
   it("of a leader that is there and was too slow are told apart from a death", async () => {
-    const { notes, told, known } = await world([["node-a", "active"]]);
-    notes.changed({ is: "started", term: term(2, "node-b"), before: term(1) });
+    const { noteTerm, told, known } = await world([["node-a", "active"]]);
+    noteTerm({ is: "started", term: term(2, "node-b"), before: term(1) });
     assert.deepEqual(await told(), [["term.started", 2, null]]);
     known[0] = { ...known[0]!, lastSeenAt: known[0]!.lastSeenAt + 1 };
     assert.deepEqual(await told(), [
@@ -193,8 +193,8 @@ describe("terms", () => {
   });
 
   it("of a leader whose death is known late are not called slow before that", async () => {
-    const { notes, told, known } = await world([["node-a", "active"]]);
-    notes.changed({ is: "started", term: term(2, "node-b"), before: term(1) });
+    const { noteTerm, told, known } = await world([["node-a", "active"]]);
+    noteTerm({ is: "started", term: term(2, "node-b"), before: term(1) });
     assert.deepEqual(await told(), [["term.started", 2, null]]);
     known[0] = { ...known[0]!, status: "dead" };
     assert.deepEqual(await told(), [
@@ -204,13 +204,13 @@ describe("terms", () => {
   });
 
   it("are also ended when the next leader is gone before it did so", async () => {
-    const { notes, told } = await world([
+    const { noteTerm, told } = await world([
       ["node-a", "dead"],
       ["node-b", "dead"],
     ]);
-    notes.changed({ is: "started", term: term(1), before: null });
-    notes.changed({ is: "started", term: term(2, "node-b"), before: term(1) });
-    notes.changed({ is: "started", term: term(3, "node-c"), before: term(2, "node-b") });
+    noteTerm({ is: "started", term: term(1), before: null });
+    noteTerm({ is: "started", term: term(2, "node-b"), before: term(1) });
+    noteTerm({ is: "started", term: term(3, "node-c"), before: term(2, "node-b") });
     const ends = (await told()).filter((entry) => (entry as unknown[])[0] === "term.ended");
     assert.deepEqual(ends, [
       ["term.ended", 2, "node-b died"],
@@ -219,11 +219,11 @@ describe("terms", () => {
   });
 
   it("that their own leader ended are not ended once more", async () => {
-    const { notes, told } = await world([["node-a", "dead"]]);
-    notes.changed({ is: "started", term: term(1), before: null });
-    notes.changed({ is: "started", term: term(2, "node-b"), before: term(1) });
-    notes.changed({ is: "ended", term: term(1), reason: "stopped" });
-    notes.changed({ is: "started", term: term(2, "node-b"), before: term(1) });
+    const { noteTerm, told } = await world([["node-a", "dead"]]);
+    noteTerm({ is: "started", term: term(1), before: null });
+    noteTerm({ is: "started", term: term(2, "node-b"), before: term(1) });
+    noteTerm({ is: "ended", term: term(1), reason: "stopped" });
+    noteTerm({ is: "started", term: term(2, "node-b"), before: term(1) });
     const kinds = (await told()).filter((entry) => (entry as unknown[])[0] === "term.ended");
     assert.deepEqual(kinds, [["term.ended", 1, "stopped"]]);
   });
