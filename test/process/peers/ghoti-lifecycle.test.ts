@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { before, describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { roleOf } from "../../support/cluster.ts";
-import { askManager, CREDENTIALS, heartbeatOf } from "../../support/join-server-calls.ts";
+import { askManager, heartbeatOf } from "../../support/join-server-calls.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import { ghotiFile, PeerCluster, statuses } from "../../support/peer-cluster.ts";
 import { killLeader } from "../../support/peer-failover.ts";
@@ -59,64 +59,6 @@ describe("three nodes with the files of the second seed", () => {
     assert.equal((await cluster.leader()).epoch, epoch);
   });
 
-  it("everybody answers a heartbeat without a password", async () => {
-    for (const name of NAMES) assert.equal(await heartbeatOf(manager(name)), 200);
-  });
-
-  it("everything else is refused with 400 without the cluster's user and password", async () => {
-    const { user, pass } = CREDENTIALS;
-    for (const path of ["/join", "/remove", "/election", "/coordinator"]) {
-      for (const credentials of [
-        null,
-        { user, pass: "cluster_pasS" },
-        { user: "another", pass },
-        { user: "", pass: "" },
-        { user: pass, pass: user },
-      ]) {
-        const body = { id: "node9", addr: "localhost:1" };
-        const answer = await askManager(manager("node1"), path, { credentials, body });
-        assert.equal(answer.status, 400, `${path} with ${JSON.stringify(credentials)}: ${answer.text}`);
-        assert.doesNotMatch(answer.text, /cluster_pas/, "no password is told");
-      }
-    }
-    assert.doesNotMatch(cluster.node("node1").stdout, /cluster_pas/i, "nor logged");
-    assert.deepEqual(await members("node2"), NAMES);
-  });
-
-  it("bodies that make no sense are refused with 400", async () => {
-    const bodies = {
-      "/join": ["", "no json", {}, { id: "node9" }, { addr: "localhost:1" }, { id: 9, addr: "localhost:1" }],
-      "/remove": ["", "no json", {}, { name: "node2" }],
-      "/coordinator": ["", "no json", {}, { leader: "node2" }],
-    };
-    for (const [path, list] of Object.entries(bodies)) {
-      for (const body of list) {
-        const answer = await askManager(manager("node1"), path, { body });
-        assert.equal(answer.status, 400, `${path} ${JSON.stringify(body)}: ${answer.text}`);
-      }
-    }
-    const more = { id: "node9", addr: "localhost:1", more: "x" };
-    assert.equal((await askManager(manager("node1"), "/join", { body: more })).status, 400);
-  });
-
-  it("a join that is repeated is answered with the list and the leader, and changes nothing", async () => {
-    for (const through of NAMES) {
-      for (let n = 0; n < 5; n++) {
-        const body = { id: "node2", addr: manager("node2") };
-        const answer = await askManager(manager(through), "/join", { body });
-        assert.equal(answer.status, 200, answer.text);
-        assert.equal(answer.body["leader"], "node1");
-        assert.deepEqual(answer.body["peers"], {
-          node1: manager("node1"),
-          node2: manager("node2"),
-          node3: manager("node3"),
-        });
-      }
-    }
-    assert.deepEqual(await members("node3"), NAMES);
-    assert.equal((await cluster.leader()).epoch, epoch);
-  });
-
   it("a join with a wrong address does not take a living node away from the others", async () => {
     const until = systemClock.monotonic() + 2_000;
     while (systemClock.monotonic() < until) {
@@ -133,29 +75,6 @@ describe("three nodes with the files of the second seed", () => {
       const leader = await cluster.leader();
       assert.deepEqual([leader.name, leader.epoch], ["node1", epoch]);
     }
-  });
-
-  it("words of elections and coordinators do not move a leader that is well", async () => {
-    for (const to of NAMES) {
-      for (const id of ["node3", "node0", "nobody"]) {
-        assert.equal((await askManager(manager(to), "/election", { body: { id } })).status, 200);
-        assert.equal((await askManager(manager(to), "/coordinator", { body: { id } })).status, 200);
-      }
-    }
-    for (const name of NAMES) {
-      const role = await roleOf(cluster.node(name));
-      assert.deepEqual([role?.leader_id, role?.leader_epoch], ["node1", epoch]);
-    }
-  });
-
-  it("a follower that is told to remove a node names the leader and where it is", async () => {
-    const answer = await askManager(manager("node3"), "/remove", { body: { id: "node2" } });
-    assert.equal(answer.status, 409);
-    assert.equal(answer.body["error"], "NOT_LEADER");
-    assert.equal(answer.body["leader"], "node1");
-    const { leader_url } = answer.body as { leader_url: string };
-    assert.equal(((await (await fetch(`${leader_url}/role`)).json()) as { role: string }).role, "LEADER");
-    assert.deepEqual(await members("node1"), NAMES);
   });
 
   it("a leader that crashes is followed by the highest of those that are left, and comes back as a follower", async (t) => {

@@ -218,19 +218,6 @@ describe("a cluster that nodes join", () => {
     await town.agreed(...ABC);
   });
 
-  test("only the leader removes; others name the leader and its address", async () => {
-    await using town = await three();
-    const leader = await town.agreed(...ABC);
-    const follower = leader.name === "node-b" ? "node-c" : "node-b";
-    await assert.rejects(
-      town.members.get(follower)!.coordination.remove("node-c" as NodeName),
-      (error) =>
-        hasCode(error, "NOT_LEADER") &&
-        error.details["leader"] === leader.name &&
-        error.details["leader_url"] === urlOf(leader.name),
-    );
-  });
-
   test("a leader may remove itself; the others elect one of them", async () => {
     await using town = await three();
     const leader = await town.agreed(...ABC);
