@@ -1,9 +1,5 @@
-/** Two worlds for the transport contract: peers on real sockets, and peers in memory. They misbehave in the same ways. */
+/** The world of the transport contract: peers that misbehave. */
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { once } from "node:events";
-import type { AddressInfo } from "node:net";
-import { pipeline, Readable } from "node:stream";
 import { systemClock } from "../../src/platform/clock.ts";
 import { MemoryNetwork } from "./memory-network.ts";
 import type { PeerReply, Transport } from "../../src/transport/transport.ts";
@@ -64,14 +60,6 @@ export function withTransport(
   };
 }
 
-/** Wraps the transport of a world, to break it. */
-export function tampered(open: OpenTransport, tamper: (inner: Transport) => Transport): OpenTransport {
-  return async () => {
-    const world = await open();
-    return { ...world, transport: tamper(world.transport) };
-  };
-}
-
 /** What a handler makes of a behaviour. */
 export function replyOf(behaviour: Behaviour): Promise<PeerReply> | PeerReply {
   if (typeof behaviour === "object") return behaviour;
@@ -99,8 +87,6 @@ async function* dripping(): AsyncGenerator<Buffer> {
   }
 }
 
-// ---------------------------------------------------------------- memory
-
 export const openMemoryTransport: OpenTransport = async () => {
   const network = new MemoryNetwork(systemClock);
   const transport = network.transport("http://caller:1");
@@ -122,101 +108,3 @@ export const openMemoryTransport: OpenTransport = async () => {
     close: () => transport.stop(),
   };
 };
-
-// ---------------------------------------------------------------- http
-
-/** Opens a transport over HTTP against servers on free ports. */
-export function openHttpTransport(make: () => Transport): OpenTransport {
-  return async () => {
-    const transport = make();
-    await transport.start();
-    const peers: Peer[] = [];
-    return {
-      transport,
-      listen: async (behave, url) => {
-        const peer = await servePeer(behave, url ? Number(new URL(url).port) : 0);
-        peers.push(peer);
-        return peer;
-      },
-      nowhere: async () => {
-        // A port that was free a moment ago.
-        const peer = await servePeer(() => "dies", 0);
-        await peer.kill();
-        return peer.url;
-      },
-      close: async () => {
-        await transport.stop();
-        await Promise.all(peers.map((peer) => peer.kill()));
-      },
-    };
-  };
-}
-
-async function servePeer(behave: (request: Received) => Behaviour, port: number): Promise<Peer> {
-  const received: Received[] = [];
-  const server = createServer((request, response) => {
-    void readAll(request).then(
-      (body) => {
-        const { method = "", url = "", headers } = request;
-        const one: Received = { method, path: url, headers, body };
-        received.push(one);
-        act(behave(one), response);
-      },
-      () => response.destroy(),
-    );
-  });
-  server.listen(port, "127.0.0.1");
-  await once(server, "listening");
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return { url, received, kill: () => killServer(server) };
-}
-
-async function killServer(server: Server): Promise<void> {
-  if (!server.listening) return;
-  server.closeAllConnections();
-  server.close();
-  await once(server, "close");
-}
-
-async function readAll(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString("utf8");
-}
-
-function act(behaviour: Behaviour, response: ServerResponse): void {
-  if (typeof behaviour === "object" && behaviour.stream) {
-    response.writeHead(behaviour.status, behaviour.headers);
-    pipeline(Readable.from(behaviour.stream), response, () => {});
-    return;
-  }
-  if (typeof behaviour === "object") {
-    const { status, headers = {}, body = "" } = behaviour;
-    response.writeHead(
-      status,
-      status === 204 || status === 304 ? headers : { ...headers, "content-length": Buffer.byteLength(body) },
-    );
-    response.end(body);
-    return;
-  }
-  switch (behaviour) {
-    case "dies":
-      response.destroy();
-      return;
-    case "breaks off":
-      response.writeHead(200, { "content-length": 1_000 });
-      response.write("the first part", () => response.destroy());
-      return;
-    case "drips": {
-      response.writeHead(200);
-      const drip = (): void => {
-        if (response.destroyed) return;
-        response.write(".");
-        void systemClock.sleep(5).then(drip);
-      };
-      drip();
-      return;
-    }
-    case "is silent":
-  }
-}
