@@ -34,7 +34,7 @@ export function registeredNodesContract(name: string, open: () => Promise<NodesW
     await using _ = world.cluster;
     await proof(world);
   };
-  prove(`nodes on ${name}`, { ...deathPromises(), ...namePromises }, within, {}, 4);
+  prove(`nodes on ${name}`, { ...deathPromises(), ...namePromises }, within, {}, { concurrency: 4 });
 
   describe(`coordination on ${name}`, () => {
     lifecycleStress(`${name} coordination`, async () => {

@@ -43,20 +43,6 @@ export const claimPromises: Promises = {
     assert.deepEqual([job.jobEpoch, job.ownerEpoch, job.leaderEpoch], [1, 4, 6]);
   },
 
-  "every claim of a job has a higher epoch than the one before": async (world) => {
-    let run = await world.running();
-    const epochs = [run.jobEpoch];
-    for (const outcome of [{ kind: "interrupted" }, { kind: "released" }] as const) {
-      await world.settle(run, outcome);
-      run = await world.again(run.id);
-      epochs.push(run.jobEpoch);
-    }
-    await world.settle(run, { kind: "retry", error: ERROR, delayMs: 0 });
-    epochs.push((await world.again(run.id)).jobEpoch);
-    for (let i = 1; i < epochs.length; i++)
-      assert.ok(epochs[i]! > epochs[i - 1]!, `epochs ${epochs.join(", ")}`);
-  },
-
   "a job is given out once, also when many ask at the same time": async (world) => {
     const ids = await world.submitMany(30);
     const answers = await Promise.all(
@@ -68,27 +54,9 @@ export const claimPromises: Promises = {
     assert.deepEqual(await world.claimIds(), []);
   },
 
-  "a limit of nothing claims nothing": async (world) => {
-    await world.submit();
-    assert.deepEqual(await world.claimIds({ limit: 0 }), []);
-    assert.deepEqual(await world.counts(), { queued: 1 });
-  },
-
-  "a limit is not exceeded, and the rest stays in line": async (world) => {
-    const ids = await world.submitMany(5);
-    assert.deepEqual(await world.claimIds({ limit: 2 }), ids.slice(0, 2));
-    assert.deepEqual(await world.claimIds({ limit: 2 }), ids.slice(2, 4));
-    assert.deepEqual(await world.claimIds({ limit: 2 }), ids.slice(4));
-  },
-
   "an empty store has nothing to give and nothing to wait for": async (world) => {
     const claimed = await world.store.jobs.claim(world.request());
     assert.deepEqual(claimed, { jobs: [], held: true, nextDueInMs: null });
-  },
-
-  "a claimant that knows no task gets no job": async (world) => {
-    await world.submit();
-    assert.deepEqual(await world.claimIds({ tasks: new Set() }), []);
   },
 
   "higher priorities go first, and among equals the one that came first": async (world) => {
@@ -98,44 +66,6 @@ export const claimPromises: Promises = {
     const second = await world.submit();
     const top = await world.submit({ priority: 100 });
     assert.deepEqual(await world.claimIds(), [top, high, first, second, low]);
-  },
-
-  "a higher priority goes first even if it becomes due last": async (world) => {
-    const plain = await world.submit();
-    const later = await world.submit({ priority: 1, delayMs: 1_000 });
-    await world.clock.advance(1_000);
-    assert.deepEqual(await world.claimIds(), [later, plain]);
-  },
-
-  "among equal priorities the due time decides, not the arrival": async (world) => {
-    const late = await world.submit({ delayMs: 3_000 });
-    const early = await world.submit({ delayMs: 1_000 });
-    const now = await world.submit();
-    await world.clock.advance(2_000);
-    const fresh = await world.submit();
-    await world.clock.advance(5_000);
-    const newest = await world.submit();
-    assert.deepEqual(await world.claimIds(), [now, early, fresh, late, newest]);
-  },
-
-  "equal priority and due time leaves the arrival to decide, delayed or not": async (world) => {
-    const at = world.clock.now() + 1_000;
-    const first = await world.submit({ runAt: at });
-    const second = await world.submit({ delayMs: 1_000 });
-    await world.clock.advance(1_000);
-    const third = await world.submit();
-    const fourth = await world.submit({ runAt: at });
-    assert.deepEqual(await world.claimIds(), [first, second, third, fourth]);
-  },
-
-  "a job that is tried again stands in line by its new due time": async (world) => {
-    const failing = await world.running();
-    await world.settle(failing, { kind: "retry", error: ERROR, delayMs: 2_000 });
-    await world.clock.advance(1_000);
-    const before = await world.submit();
-    await world.clock.advance(2_000);
-    const after = await world.submit();
-    assert.deepEqual(await world.claimIds(), [before, failing.id, after]);
   },
 
   "fresh, delayed, retried, interrupted, resumed and once unknown jobs form one line": async (world) => {
@@ -199,12 +129,6 @@ export const claimPromises: Promises = {
     assert.deepEqual(await world.claimIds({ exceptQueues: new Set(["b"]) }), [a, c]);
   },
 
-  "priority counts across queues": async (world) => {
-    const plain = await world.submit({ queue: "a" });
-    const urgent = await world.submit({ queue: "b", priority: 5 });
-    assert.deepEqual(await world.claimIds(), [urgent, plain]);
-  },
-
   "the time until the next scheduled job is told": async (world) => {
     await world.submit({ delayMs: 9_000 });
     await world.submit({ delayMs: 4_000 });
@@ -230,25 +154,6 @@ export const claimPromises: Promises = {
     const last = await world.submit({ queue: "q" });
     await world.store.queues.setPaused("q", false);
     assert.deepEqual(await world.claimIds(), [waiting[1], added, waiting[0], last]);
-  },
-
-  "a delayed job that becomes due in a paused queue waits there": async (world) => {
-    await world.store.queues.setPaused("q", true);
-    const id = await world.submit({ queue: "q", delayMs: 1_000 });
-    await world.clock.advance(2_000);
-    assert.deepEqual(await world.claimIds(), []);
-    assert.equal(await world.status(id), "queued");
-    await world.store.queues.setPaused("q", false);
-    assert.deepEqual(await world.claimIds(), [id]);
-  },
-
-  "a job that returns to a paused queue is not given out": async (world) => {
-    const run = await world.running({ queue: "q" });
-    await world.store.queues.setPaused("q", true);
-    await world.settle(run, { kind: "interrupted" });
-    assert.deepEqual(await world.claimIds(), []);
-    await world.store.queues.setPaused("q", false);
-    assert.deepEqual(await world.claimIds(), [run.id]);
   },
 
   "jobs of others in front hold up nobody, whatever more urgent ones come in between": async (world) => {

@@ -4,8 +4,8 @@
  */
 
 import assert from "node:assert/strict";
-import { describe, test } from "node:test";
 import { type OpenStore, type Promises, StoreWorld } from "../../support/store-world.ts";
+import { prove, type Skips } from "../promises.ts";
 import { accessPromises, accessReopenPromises } from "./access.ts";
 import { agentPromises } from "./agents.ts";
 import { cancelAndRetryPromises } from "./cancel-and-retry.ts";
@@ -59,8 +59,6 @@ export const SUBJECTS: Readonly<Record<string, Promises>> = {
 };
 
 export interface ContractOptions {
-  /** Sentence of the promise to the reason why this keeper cannot keep it; a test of its own pins what it does instead. */
-  readonly skip?: Readonly<Record<string, string>>;
   /** Whether closing and opening again on the same directory finds everything again. */
   readonly reopens?: boolean;
   /** Whether it keeps `ownership`. A keeper that only one process can open leaves it out. */
@@ -68,31 +66,28 @@ export interface ContractOptions {
 }
 
 export function storeContract(name: string, open: OpenStore, options: ContractOptions = {}): void {
-  const { skip = {}, reopens = false, owns = false } = options;
-  const subjects = {
+  const { reopens = false, owns = false } = options;
+  const ownership: Promises = {
+    [`it ${owns ? "keeps" : "leaves out"} ownership, for push dispatch`]: async ({ store }) =>
+      assert.equal(store.ownership !== undefined, owns),
+  };
+  proveOnStore(`the ${name} store`, open, {
     ...SUBJECTS,
     ...(reopens ? { reopen: reopenPromises, "access reopened": accessReopenPromises } : {}),
     ...(owns ? OWNERSHIP_SUBJECTS : {}),
-  };
-
-  void describe(`the ${name} store`, () => {
-    for (const [subject, promises] of Object.entries(subjects)) {
-      void describe(subject, () => {
-        for (const [sentence, proof] of Object.entries(promises)) {
-          void test(sentence, { skip: skip[sentence] ?? false }, () => StoreWorld.with(open, proof));
-        }
-      });
-    }
-
-    void test(`it ${owns ? "keeps" : "leaves out"} ownership, for push dispatch`, () =>
-      StoreWorld.with(open, async ({ store }) => assert.equal(store.ownership !== undefined, owns)));
-
-    void test("every skipped promise is one that the contract has", () => {
-      const known = new Set(Object.values(subjects).flatMap((promises) => Object.keys(promises)));
-      assert.deepEqual(
-        Object.keys(skip).filter((sentence) => !known.has(sentence)),
-        [],
-      );
-    });
+    ownership,
   });
+}
+
+/** Each proof in a world of its own. Random histories take their time. */
+export function proveOnStore(
+  title: string,
+  open: OpenStore,
+  subjects: Readonly<Record<string, Promises>>,
+  skip: Skips = {},
+): void {
+  for (const [subject, promises] of Object.entries(subjects))
+    prove(`${title}: ${subject}`, promises, (proof) => StoreWorld.with(open, proof), skip, {
+      timeoutMs: Infinity,
+    });
 }

@@ -1,10 +1,9 @@
 /** A store whose jobs are all written under one term: what the contract promises of them is then promised of fenced writes too. */
 
-import { describe, test } from "node:test";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import type { JobStore, Store } from "../../../src/store/store.ts";
-import { AUTHOR, type OpenStore, type Promises, StoreWorld } from "../../support/store-world.ts";
-import { SUBJECTS } from "./contract.ts";
+import { AUTHOR, type OpenStore, type Promises } from "../../support/store-world.ts";
+import { proveOnStore, SUBJECTS } from "./contract.ts";
 
 /** Of a role that no promise grants, and with the epoch that the promises expect to find in jobs. */
 const FENCE: Term = {
@@ -22,33 +21,27 @@ const UNFENCED: Readonly<Record<string, string>> = {
 };
 
 /** All that is about jobs and uses no term of that role. */
-const FENCED_SUBJECTS: Readonly<Record<string, Promises>> = Object.fromEntries(
-  [
-    "submit",
-    "claim",
-    "leases",
-    "settle",
-    "report",
-    "cancel and retry",
-    "recover",
-    "overdue",
-    "queues",
-    "model",
-  ].map((subject) => [subject, SUBJECTS[subject]!]),
-);
+const FENCED_SUBJECTS = [
+  "submit",
+  "claim",
+  "leases",
+  "settle",
+  "report",
+  "cancel and retry",
+  "recover",
+  "overdue",
+  "queues",
+  "model",
+];
 
 export function fencedContract(name: string, open: OpenStore): void {
-  void describe(`the ${name} store, with every write under a term`, () => {
-    for (const [subject, promises] of Object.entries(FENCED_SUBJECTS)) {
-      void describe(subject, () => {
-        for (const [sentence, proof] of Object.entries(promises)) {
-          void test(sentence, { skip: UNFENCED[sentence] ?? false }, () =>
-            StoreWorld.with(fenced(open), proof),
-          );
-        }
-      });
-    }
-  });
+  const promises = Object.assign({}, ...FENCED_SUBJECTS.map((subject) => SUBJECTS[subject])) as Promises;
+  proveOnStore(
+    `the ${name} store, with every write under a term`,
+    fenced(open),
+    { jobs: promises },
+    UNFENCED,
+  );
 }
 
 function fenced(open: OpenStore): OpenStore {

@@ -181,17 +181,6 @@ export const firingPromises: Promises = {
     assert.equal((await world.store.schedules.get("nightly"))!.lastJob, first.job.id);
   },
 
-  "of two occurrences fired together the second one overlaps the first": async (world) => {
-    const at = world.clock.now();
-    await put(world, { overlap: "skip" }, at);
-    const plans = [fires(world, at), fires(world, at + 1)];
-    assert.deepEqual(await fire(world, plans, { overlap: "skip" }), ["fired", "skipped"]);
-    assert.deepEqual(await world.counts(), { queued: 1 });
-    const allowed = [fires(world, at + 2), fires(world, at + 3)];
-    assert.deepEqual(await fire(world, allowed, { overlap: "allow" }), ["fired", "fired"]);
-    assert.deepEqual(await world.counts(), { queued: 3 });
-  },
-
   "a schedule that changed since it was read is not fired at all": async (world) => {
     const at = world.clock.now();
     await put(world, {}, at);
@@ -202,15 +191,6 @@ export const firingPromises: Promises = {
     assert.deepEqual(await world.store.schedules.get("nightly"), before);
     assert.deepEqual(await world.store.schedules.history("nightly", 5), []);
     assert.deepEqual((await world.store.jobs.list({ limit: 5 })).jobs, []);
-  },
-
-  "a firing that is sent again after a lost answer does nothing": async (world) => {
-    const at = world.clock.now();
-    await put(world, {}, at);
-    const plan = fires(world, at);
-    await fire(world, [plan], { expectedNextAt: at });
-    assert.deepEqual(await fire(world, [plan], { expectedNextAt: at }), ["changed"]);
-    assert.deepEqual(await world.counts(), { queued: 1 });
   },
 
   "a schedule that was paused since it was read is not fired": async (world) => {

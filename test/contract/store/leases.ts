@@ -91,16 +91,6 @@ export const leasePromises: Promises = {
     });
   },
 
-  "a later claim under the same lease keeps the earlier jobs": async (world) => {
-    const first = await world.running();
-    await world.clock.advance(LEASE_MS - 10);
-    const second = await world.running();
-    await world.clock.advance(LEASE_MS - 10);
-    assert.deepEqual(await world.recover(), []);
-    await world.finish(first);
-    await world.finish(second);
-  },
-
   "leases of different claimants run out on their own": async (world) => {
     const short = await world.running({}, { lease: lease("node-a/1"), leaseMs: 1_000 });
     const long = await world.running(

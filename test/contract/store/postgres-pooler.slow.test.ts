@@ -3,13 +3,13 @@
  * statements and by many at a time. The rest of the contract passes as well, and has nothing to do with sessions.
  */
 
-import { after, before, describe, test } from "node:test";
+import { after, before, describe } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { noPgBouncer, PgBouncer } from "../../support/pgbouncer.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
-import { type OpenStore, StoreWorld } from "../../support/store-world.ts";
-import { SUBJECTS } from "./contract.ts";
+import type { OpenStore } from "../../support/store-world.ts";
+import { proveOnStore, SUBJECTS } from "./contract.ts";
 
 void describe("the postgres store behind PgBouncer", { skip: noPgBouncer }, () => {
   let server: PostgresServer;
@@ -28,11 +28,6 @@ void describe("the postgres store behind PgBouncer", { skip: noPgBouncer }, () =
     return openPostgresStore({ url, clock: systemClock, time: clock });
   };
 
-  for (const subject of ["claim", "settle", "recover", "firing", "fenced writes"]) {
-    void describe(subject, () => {
-      for (const [sentence, proof] of Object.entries(SUBJECTS[subject]!)) {
-        void test(sentence, () => StoreWorld.with(open, proof));
-      }
-    });
-  }
+  const subjects = ["claim", "settle", "recover", "firing", "fenced writes"];
+  proveOnStore("through it", open, Object.fromEntries(subjects.map((each) => [each, SUBJECTS[each]!])));
 });

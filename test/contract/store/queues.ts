@@ -35,16 +35,6 @@ export const queuePromises: Promises = {
     assert.equal(await queues.isPaused("a"), false);
   },
 
-  "pausing and resuming twice is harmless": async (world) => {
-    const id = await world.submit();
-    await world.store.queues.setPaused("default", true);
-    await world.store.queues.setPaused("default", true);
-    assert.deepEqual(await world.claimIds(), []);
-    await world.store.queues.setPaused("default", false);
-    await world.store.queues.setPaused("default", false);
-    assert.deepEqual(await world.claimIds(), [id]);
-  },
-
   "a pause does not touch jobs that run": async (world) => {
     const run = await world.running();
     await world.store.queues.setPaused("default", true);

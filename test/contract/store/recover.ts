@@ -24,25 +24,6 @@ export const recoverPromises: Promises = {
     assert.deepEqual(await world.claimIds({ suspect: true }), [run.id, behind]);
   },
 
-  "recovering twice finds nothing the second time": async (world) => {
-    await world.submitMany(3);
-    await world.claim();
-    await world.clock.advance(LEASE_MS + 1);
-    assert.equal((await world.recover()).length, 3);
-    assert.deepEqual(await world.recover(), []);
-    assert.deepEqual(await world.crash(), []);
-    assert.deepEqual(await world.counts(), { queued: 3 });
-  },
-
-  "jobs that have ended are not recovered": async (world) => {
-    await world.finish(await world.running());
-    await world.fail(await world.running());
-    await world.settle(await world.running(), { kind: "interrupted" });
-    await world.clock.advance(LEASE_MS + 1);
-    assert.deepEqual(await world.recover(), []);
-    assert.deepEqual(await world.counts(), { completed: 1, failed: 1, queued: 1 });
-  },
-
   "a dead worker's late result is stale, even while the job waits": async (world) => {
     const run = await world.running();
     await world.clock.advance(LEASE_MS + 1);
@@ -131,13 +112,6 @@ export const recoverPromises: Promises = {
     assert.equal(await world.settle(last, { kind: "completed", result: "1" }), "stale");
     assert.deepEqual(await world.claimIds({ suspect: true }), []);
     assert.deepEqual(await world.counts(), { failed: 1 });
-  },
-
-  "a budget of one crash quarantines at the first": async (world) => {
-    const run = await world.running();
-    const [recovered] = await world.crash({ ...DEFAULT_BUDGETS, crashesMax: 1 });
-    assert.equal(recovered!.status, "failed");
-    assert.equal((await world.job(run.id)).error?.code, "QUARANTINED");
   },
 
   "a job that was to be cancelled when its node died is cancelled": async (world) => {

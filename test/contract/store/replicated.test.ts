@@ -1,28 +1,20 @@
 /** The promises about schedules, kept by the leader of a cluster whose nodes have a store each. */
 
-import { describe, test } from "node:test";
 import type { Term } from "../../../src/core/leadership/term.ts";
-import { memoryStore } from "../../support/memory-store.ts";
-import { openSqliteStore, type SqliteStore } from "../../../src/store/sqlite/store.ts";
+import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
 import { MemoryNetwork } from "../../support/memory-network.ts";
 import { nodeNames, ReplicaNode } from "../../support/replica-node.ts";
-import { type OpenStore, StoreWorld } from "../../support/store-world.ts";
+import type { OpenStore } from "../../support/store-world.ts";
+import { proveOnStore } from "./contract.ts";
 import { firingPromises } from "./firing.ts";
 import { schedulePromises } from "./schedules.ts";
 
-type OpenDisk = (options: Parameters<OpenStore>[0] & { readonly name: string }) => Promise<SqliteStore>;
-
-const DISKS: Readonly<Record<string, OpenDisk>> = {
-  memory: async ({ clock }) => memoryStore({ clock }),
-  sqlite: ({ clock, dir, name }) => openSqliteStore({ dir: `${dir}/${name}`, clock }),
-};
-
 /** The store of the node that leads, with the cluster's schedules in the place of its own. */
-function openCluster(count: number, openDisk: OpenDisk): OpenStore {
+function openCluster(count: number): OpenStore {
   return async ({ clock, dir }) => {
     const network = new MemoryNetwork(clock);
     const members = nodeNames(count);
-    const disks = await Promise.all(members.map((name) => openDisk({ clock, dir, name })));
+    const disks = await Promise.all(members.map((name) => openSqliteStore({ dir: `${dir}/${name}`, clock })));
     const nodes = members.map(
       (name, index) => new ReplicaNode({ name, members, disk: disks[index]!, network, clock }),
     );
@@ -55,12 +47,8 @@ function openCluster(count: number, openDisk: OpenDisk): OpenStore {
   };
 }
 
-for (const [kind, openDisk] of Object.entries(DISKS)) {
-  for (const count of [1, 3]) {
-    void describe(`the schedules of ${count} ${kind} ${count === 1 ? "store" : "stores"}`, () => {
-      for (const [sentence, proof] of Object.entries({ ...schedulePromises, ...firingPromises })) {
-        void test(sentence, () => StoreWorld.with(openCluster(count, openDisk), proof));
-      }
-    });
-  }
-}
+for (const count of [1, 3])
+  proveOnStore(`the schedules of ${count} ${count === 1 ? "store" : "stores"}`, openCluster(count), {
+    schedules: schedulePromises,
+    firing: firingPromises,
+  });

@@ -105,10 +105,6 @@ export const reportPromises: Promises = {
     assert.equal(await messages(0, 0), "");
   },
 
-  "a job that is not there has no logs": async (world) => {
-    assert.deepEqual(await world.logs(world.newId()), []);
-  },
-
   "progress is shown with its message, the last one wins": async (world) => {
     const run = await world.running();
     await world.progress(run, 0.25, "a quarter");

@@ -1,16 +1,15 @@
-/** What a store keeps of schedules for its cluster, on every keeper that can be one of several. */
+/** What a store keeps of schedules for its cluster. */
 
 import assert from "node:assert/strict";
-import { describe, test } from "node:test";
 import { jobId } from "../../../src/core/ids.ts";
 import { type OpenRun, putNote, type ScheduleNote } from "../../../src/core/schedules/schedule-register.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
-import { memoryStore } from "../../support/memory-store.ts";
 import type { NoteBatch, Placing, ScheduleNotes } from "../../../src/store/schedule-notes.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
 import type { NotedOccurrence } from "../../../src/store/store.ts";
-import { NODE, type OpenStore, type Promises, StoreWorld } from "../../support/store-world.ts";
+import { NODE, type Promises, type StoreWorld } from "../../support/store-world.ts";
 import { column } from "../../support/columns.ts";
+import { proveOnStore } from "./contract.ts";
 
 const UUID = "00000000-0000-7000-a000-000000000001";
 const JOB = jobId(NODE, UUID);
@@ -206,9 +205,7 @@ const promises: Promises = {
     await forget("nightly", [1, 1]);
     assert.equal(await noteNamed(world, "nightly"), null);
   },
-};
 
-const onDisk: Promises = {
   "all of it is there after a restart": async (world) => {
     const note = noteOf(world, [1, 1], { open: open(5) });
     await write(world, 1, { notes: [note], occurrences: [row(5, 1, UUID)], complete: true });
@@ -223,27 +220,6 @@ const onDisk: Promises = {
   },
 };
 
-const KEEPERS: Readonly<Record<string, { readonly open: OpenStore; readonly promises: Promises }>> = {
-  memory: {
-    open: async ({ clock }) => {
-      const store = memoryStore({ clock });
-      return store;
-    },
-    promises,
-  },
-  sqlite: {
-    open: async ({ clock, dir }) => {
-      const store = await openSqliteStore({ dir, clock });
-      return store;
-    },
-    promises: { ...promises, ...onDisk },
-  },
-};
-
-for (const [name, keeper] of Object.entries(KEEPERS)) {
-  void describe(`the schedule notes of the ${name} store`, () => {
-    for (const [sentence, proof] of Object.entries(keeper.promises)) {
-      void test(sentence, () => StoreWorld.with(keeper.open, proof));
-    }
-  });
-}
+proveOnStore("the sqlite store", ({ clock, dir }) => openSqliteStore({ dir, clock }), {
+  "schedule notes": promises,
+});

@@ -46,13 +46,6 @@ export const settlePromises: Promises = {
     assert.deepEqual([second.attempts, second.failures], [2, 1]);
   },
 
-  "a retry without a delay is in line at once": async (world) => {
-    const run = await world.running();
-    await world.settle(run, { kind: "retry", error: ERROR, delayMs: 0 });
-    assert.equal(await world.status(run.id), "queued");
-    assert.deepEqual(await world.claimIds(), [run.id]);
-  },
-
   "a job that completes after failures shows no error": async (world) => {
     const first = await world.running();
     await world.settle(first, { kind: "retry", error: ERROR, delayMs: 0 });
@@ -156,15 +149,6 @@ export const settlePromises: Promises = {
     assert.deepEqual(await world.job(old.id), before);
     assert.equal(await world.store.jobs.result(old.id), null);
     await world.finish(current);
-  },
-
-  "a result under an epoch that is yet to come is stale": async (world) => {
-    const run = await world.running();
-    assert.equal(
-      await world.settle({ ...run, jobEpoch: run.jobEpoch + 1, ref: undefined }, COMPLETED),
-      "stale",
-    );
-    assert.equal(await world.status(run.id), "processing");
   },
 
   "a result under a lease that does not hold the job is stale": async (world) => {

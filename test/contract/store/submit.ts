@@ -173,11 +173,6 @@ export const submitPromises: Promises = {
     assert.notEqual(answer!.id, first);
   },
 
-  "jobs without an idempotency key have nothing to do with each other": async (world) => {
-    await world.submitMany(3, { payload: '"same"' });
-    assert.deepEqual(await world.counts(), { queued: 3 });
-  },
-
   "the same id a second time is harmless, because the first answer may have been lost": async (world) => {
     const job = world.newJob({ payload: "1" });
     await world.store.jobs.submit([job], AUTHOR);

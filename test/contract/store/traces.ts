@@ -37,13 +37,6 @@ export const tracePromises: Promises = {
     for (const job of jobs) assert.equal(listed.get(job.id)!.trace, job.trace ?? null);
   },
 
-  "jobs that came one by one keep theirs, those without one between them none": async (world) => {
-    await world.submit({ trace: trace(1) });
-    await world.submit();
-    await world.submit({ trace: trace(2) });
-    assert.deepEqual(await claimedTraces(world), [trace(1), null, trace(2)]);
-  },
-
   "a job has the same trace in every run, and when it has ended": async (world) => {
     const first = await world.running({ trace: WITH_STATE });
     await world.settle(first, { kind: "retry", error: ERROR, delayMs: 0 });
@@ -68,11 +61,5 @@ export const tracePromises: Promises = {
       claimed.map((job) => [job.id, job.trace]),
       [[answer!.id, trace(4)]],
     );
-  },
-
-  "of two jobs with one key the first one's trace stays": async (world) => {
-    const id = await world.submit({ idempotencyKey: "k", trace: trace(5) });
-    assert.equal(await world.submit({ idempotencyKey: "k", trace: trace(6) }), id);
-    assert.equal((await world.job(id)).trace, trace(5));
   },
 };
