@@ -20,8 +20,7 @@ export interface AccessOptions {
   /** The setting `access.token`; empty for none. */
   readonly fixedToken: string;
   readonly firstToken: FirstToken | null;
-  /** What else begins and ends with it. */
-  readonly beside?: readonly Service[];
+  readonly replicas?: Service | null;
 }
 
 /** Where what a caller shows was found. */
@@ -98,18 +97,18 @@ export class Access extends Lifecycle {
   }
 
   protected override async onStart(): Promise<void> {
-    const { credentials, beside = [], firstToken } = this.#o;
+    const { credentials, replicas, firstToken } = this.#o;
     await credentials.start();
-    for (const service of beside) await service.start();
+    await replicas?.start();
     await firstToken?.start();
     if (!this.open) return;
     this.#platform.log.debug({}, `no credentials are asked for: callers are ${principalText(LOOPBACK)}`);
   }
 
   protected override async onStop(): Promise<void> {
-    const { credentials, beside = [], firstToken } = this.#o;
+    const { credentials, replicas, firstToken } = this.#o;
     await firstToken?.stop();
-    for (const service of [...beside].reverse()) await service.stop();
+    await replicas?.stop();
     await credentials.stop();
   }
 }

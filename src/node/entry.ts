@@ -16,7 +16,6 @@ import { FirstToken } from "../access/first-token.ts";
 import { asksCallers } from "../config/checks.ts";
 import { ADMIN_TOKEN_FILE } from "../config/secrets/secret-file.ts";
 import { PEER_ROUTES } from "../peers/rpc/peer-routes.ts";
-import type { PeerHandler } from "../transport/transport.ts";
 import type { LeaderElections } from "../leadership/leader-elections.ts";
 import { readiness } from "../observe/readiness.ts";
 import { type Backlog, backlogOf, storeSnapshots } from "../observe/store-snapshots.ts";
@@ -24,7 +23,7 @@ import { workerHealthCheck } from "../observe/worker-health-check.ts";
 import { parseAddress } from "../config/values/address.ts";
 import { shownSettings } from "../config/load-settings.ts";
 import type { JoinServer } from "../peers/open-peers.ts";
-import type { HttpServer } from "../http/http-server.ts";
+import type { HttpServer, HttpServerOptions } from "../http/http-server.ts";
 import { FunctionCalls } from "../jobs/submit/function-calls.ts";
 import { observeNode } from "../observe/observe-node.ts";
 import type { Cached } from "../platform/cached.ts";
@@ -37,10 +36,8 @@ import type { Work } from "./work.ts";
 /** What a scrape waits for numbers of the store that are old: it is to be answered within 50 ms, whatever the store does. */
 const BACKLOG_MS = 25;
 
-export type Entry = Awaited<ReturnType<typeof entry>>;
-
 export async function entry(p: NodePlatform, b: Backend, e: LeaderElections, w: Work, listens: boolean) {
-  const entrance = accessOf(p, b, e);
+  const { access, replicas } = accessOf(p, b, e);
   const backlog = backlogOf(p, b.store);
   const { journal, services: records } = observeNode(p.events, {
     ...p,
@@ -49,10 +46,19 @@ export async function entry(p: NodePlatform, b: Backend, e: LeaderElections, w: 
     membership: b.membership,
     news: w.news,
   });
-  const services = servicesOf(p, b, e, w, { backlog, journal, access: entrance.access });
+  const services = servicesOf(p, b, e, w, { backlog, journal, access });
   const executor = new OperationExecutor(p, { services, inFlight: w.inFlight, tracing: p.tracing });
-  const requests = b.peers && peerRequests(p, b.peers, w, executor, entrance);
-  const http = listens ? await listener(p, b, executor, requests, entrance) : null;
+  const requests =
+    b.peers &&
+    new PeerRequestHandler(p, {
+      executor,
+      mounts: {
+        ...w.mounts,
+        ...(replicas && { [PEER_ROUTES.credentials.path]: replicas.handle }),
+        "/peer": b.peers.coordination.handle.bind(b.peers.coordination),
+      },
+    });
+  const http = listens ? await listener(p, b, { executor, access, peers: requests }) : null;
   const joinServer = b.peers && (await joinServerOf(p, b.peers));
   if (requests) b.peers!.transport.serve(requests.handle);
   if (http) {
@@ -64,41 +70,22 @@ export async function entry(p: NodePlatform, b: Backend, e: LeaderElections, w: 
   return { services, executor, backlog, records, http, joinServer };
 }
 
-/** How callers are authenticated, and what nodes with their own stores ask each other for it. */
-interface AccessEntry {
-  readonly access: Access;
-  readonly mounts: Readonly<Record<string, PeerHandler>>;
-}
-
-function accessOf(p: NodePlatform, b: Backend, { scheduler }: LeaderElections): AccessEntry {
+/** How callers are authenticated. Nodes with their own stores exchange their credentials. */
+function accessOf(p: NodePlatform, b: Backend, { scheduler }: LeaderElections) {
   const { settings } = p;
   const { store, peers } = b;
   const credentials = new Credentials(p, store.access, store.guarantees.shared);
   const replicas = peers && new CredentialReplicas(p, credentials, peers);
   const open = !asksCallers(settings);
-  const { token } = settings.access;
+  const { token: fixedToken } = settings.access;
   const file = store.guarantees.keepsTokenFile ? join(settings.data, ADMIN_TOKEN_FILE) : null;
-  const firstToken = new FirstToken(
-    p,
-    credentials,
-    file,
-    replicas && {
-      agreed: peers.firstToken,
-      leads: () => scheduler.held() !== null,
-      settled: () => replicas.hasHeard(scheduler.current()?.leader ?? ""),
-    },
-  );
-  const access = new Access(p, {
-    credentials,
-    open,
-    fixedToken: token,
-    firstToken: open || token !== "" ? null : firstToken,
-    beside: replicas ? [replicas] : [],
-  });
-  return {
-    access,
-    mounts: replicas ? { [PEER_ROUTES.credentials.path]: replicas.handle } : {},
+  const agreement = replicas && {
+    agreed: peers.firstToken,
+    leads: () => scheduler.held() !== null,
+    settled: () => replicas.hasHeard(scheduler.current()?.leader ?? ""),
   };
+  const firstToken = open || fixedToken !== "" ? null : new FirstToken(p, credentials, file, agreement);
+  return { access: new Access(p, { credentials, open, fixedToken, firstToken, replicas }), replicas };
 }
 
 /** What the operations of the API work with. */
@@ -107,12 +94,11 @@ function servicesOf(
   b: Backend,
   e: LeaderElections,
   w: Work,
-  built: Pick<NodeServices, "journal"> & Pick<AccessEntry, "access"> & { readonly backlog: Cached<Backlog> },
+  { backlog, ...built }: Pick<NodeServices, "journal" | "access"> & { readonly backlog: Cached<Backlog> },
 ): NodeServices {
   const { settings, identity, tasks, metrics, clock } = p;
   const { store, coordination, membership, channels, peers } = b;
   const { jobs, schedules, inFlight } = w;
-  const { backlog, journal, access } = built;
   const { scheduler: leadership } = e;
   const services: Omit<NodeServices, "live"> = {
     identity,
@@ -140,7 +126,6 @@ function servicesOf(
     health: readiness(p, store, coordination, leadership, settings.leader.leaseMs - settings.leader.marginMs),
     tasks,
     controller: w.controller,
-    journal,
     insight: storeSnapshots(p, store, backlog, () => schedules.list(), settings.agents.staleAfterMs),
     settings: { list: () => shownSettings(settings) },
     work: workerHealthCheck(p, {
@@ -163,52 +148,26 @@ function servicesOf(
     },
     peers: peers?.peers ?? null,
     placement: w.peers?.placement ?? null,
-    access,
+    ...built,
   };
   return { ...services, live: new LiveFeed(services) };
-}
-
-/** How other nodes reach the operations, and what else nodes ask of each other. */
-function peerRequests(
-  p: NodePlatform,
-  { coordination }: PeerBackend,
-  { mounts }: Work,
-  executor: OperationExecutor,
-  entrance: AccessEntry,
-): PeerRequestHandler {
-  return new PeerRequestHandler(p, {
-    executor,
-    mounts: { ...mounts, ...entrance.mounts, "/peer": (request) => coordination.handle(request) },
-  });
 }
 
 /** A node without a listener does not load Fastify. */
 async function listener(
   p: NodePlatform,
   { peers }: Backend,
-  executor: OperationExecutor,
-  requests: PeerRequestHandler | null,
-  entrance: AccessEntry,
+  options: Pick<HttpServerOptions, "executor" | "access" | "peers">,
 ): Promise<HttpServer> {
   const { HttpServer } = await import("../http/http-server.ts");
   const { http, dashboard } = p.settings;
   return new HttpServer(p, {
-    executor,
-    access: entrance.access,
+    ...http,
+    ...options,
     sink: p.metrics.http,
-    host: http.host,
-    port: http.port,
-    bodyLimitBytes: http.bodyLimitBytes,
-    basePath: http.basePath,
     dashboard,
-    rateLimit: http.rateLimit,
-    trustedProxies: http.trustedProxies,
     secure: http.url.startsWith("https:"),
-    ...(peers &&
-      requests && {
-        peers: requests,
-        attach: (server) => peers.transport.attach(server),
-      }),
+    ...(peers && { attach: (server) => peers.transport.attach(server) }),
   });
 }
 
@@ -217,15 +176,15 @@ async function joinServerOf(
   p: NodePlatform,
   { coordination, transport }: PeerBackend,
 ): Promise<JoinServer | null> {
-  const { addr, user, pass } = p.settings.manager;
-  const address = parseAddress(addr);
+  const { manager } = p.settings;
+  const address = parseAddress(manager.addr);
   if (!address) return null;
   const { JoinServer } = await import("../peers/open-peers.ts");
   return new JoinServer(p, {
     host: address.host || "0.0.0.0",
     port: address.port,
-    user,
-    pass,
+    user: manager.user,
+    pass: manager.pass,
     coordination,
     attach: (server) => transport.attach(server),
   });

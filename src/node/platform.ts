@@ -54,7 +54,17 @@ export function platform(settings: Settings, tasks: TaskRegistry, options: Platf
     ...queuesOf(roles, settings.worker.queues),
   };
   const traffic = new Traffic(clock);
-  const metrics = sinks(clock);
+  const instruments = new Instruments();
+  /** Those that count for `/metrics`. What is read from services of later layers is registered by `compose`. */
+  const metrics = {
+    instruments,
+    jobs: new JobMetrics(instruments),
+    http: new HttpMetrics(instruments),
+    agents: new AgentMetrics(instruments),
+    schedules: new ScheduleMetrics(instruments, clock),
+    leaders: new LeaderMetrics(),
+    node: new NodeMetrics(),
+  };
   const spans = new JobSpans(tracing, identity.name);
   const base: Platform = { clock, random, files, machine, log, identity, state, events: new NodeEvents(log) };
   const watch = new WorkerMonitor(base, { slots: places.concurrency, spans, sink: metrics.jobs });
@@ -100,40 +110,24 @@ export function platform(settings: Settings, tasks: TaskRegistry, options: Platf
   };
 }
 
-/** Those that count for `/metrics`. What is read from services of later layers is registered by `observe`. */
-function sinks(clock: NonNullable<PlatformOptions["clock"]>) {
-  const instruments = new Instruments();
-  return {
-    instruments,
-    jobs: new JobMetrics(instruments),
-    http: new HttpMetrics(instruments),
-    agents: new AgentMetrics(instruments),
-    schedules: new ScheduleMetrics(instruments, clock),
-    leaders: new LeaderMetrics(),
-    node: new NodeMetrics(),
-  };
-}
-
 type Address = Pick<NodeInfo, "url" | "address" | "httpPort">;
 
-/** How others reach us: as it was set, or the address that we listen on; of all addresses, the host's name. */
-export function addressOf(
-  http: { readonly host: string; readonly url: string },
-  host: string,
-): (listening: string | null) => Address {
-  const nowhere: Address = { url: null, address: null, httpPort: null };
-  let known: { readonly listening: string | null; readonly address: Address } = {
-    listening: null,
-    address: nowhere,
-  };
+/**
+ * How others reach us: as it was set, or the address that we listen on; of all addresses, the host's name. Resolved once,
+ * because a node alone describes itself with every request.
+ */
+function addressOf(http: Settings["http"], hostname: string): (listening: string | null) => Address {
+  let known: Address = { url: null, address: null, httpPort: null };
+  let knownFor: string | null = null;
+  const nowhere = known;
   return (listening) => {
-    if (listening === known.listening) return known.address;
-    if (listening === null) return nowhere;
+    if (listening === knownFor) return known;
+    knownFor = listening;
+    if (listening === null) return (known = nowhere);
     const url = new URL(listening);
-    if (http.host === "0.0.0.0" || http.host === "::") url.hostname = host;
+    if (http.host === "0.0.0.0" || http.host === "::") url.hostname = hostname;
     const address = url.hostname.replace(/^\[|\]$/g, "");
-    known = { listening, address: { url: http.url || url.origin, address, httpPort: Number(url.port) } };
-    return known.address;
+    return (known = { url: http.url || url.origin, address, httpPort: Number(url.port) });
   };
 }
 
