@@ -82,10 +82,6 @@ export class Access extends Lifecycle {
     return this.identify(shown);
   }
 
-  get anybody(): Principal {
-    return LOOPBACK;
-  }
-
   #find({ by, text }: PresentedCredential, now: number): Known | typeof FIXED | null {
     const { cache } = this.#o.credentials;
     return by === "cookie" ? cache.session(text, now) : (cache.token(text, now) ?? this.#fixedBy(text));

@@ -18,13 +18,10 @@ import type { Log } from "../platform/log.ts";
 import type { Platform } from "../platform/platform.ts";
 import { traceIn } from "../transport/hop-headers.ts";
 import { AuthenticationHook, type AccessCheck } from "./authenticate.ts";
-import type { IncomingMessage } from "node:http";
-import type { DashboardOptions } from "./dashboard.ts";
 import { EventStreams } from "./event-streams.ts";
 import { OriginGuard } from "./origin-guard.ts";
-import { RateLimits } from "./rate-limits.ts";
-import { NO_COMPILERS } from "./no-compilers.ts";
-import { servePages } from "./pages.ts";
+import { NO_COMPILERS, RateLimits } from "./rate-limits.ts";
+import { servePages, type DashboardOptions } from "./pages.ts";
 import {
   bindOperations,
   countRequests,
@@ -48,7 +45,7 @@ export interface AppOptions {
   readonly rateLimit?: number;
   /** Proxies whose word on the caller's address is believed. */
   readonly trustedProxies?: readonly string[];
-  /** Whether callers reach this node by https alone: cookies are then never sent over anything else. */
+  /** Callers reach this node by https alone: cookies are never sent over anything else. */
   readonly secure?: boolean;
   readonly sink?: RequestSink;
 }
@@ -86,10 +83,12 @@ export async function buildApp(
     fail(error, request, reply, platform.log);
   };
   const prefix = prefixOf(options.basePath ?? "/");
-  const rewriteUrl = cutPrefix(prefix);
   const app = Fastify({
     ...NO_COMPILERS,
-    ...(rewriteUrl && { rewriteUrl }),
+    ...(prefix !== "" && {
+      rewriteUrl: ({ url = "/" }: { readonly url?: string }) =>
+        url.startsWith(`${prefix}/`) ? url.slice(prefix.length) : url,
+    }),
     logger: false,
     bodyLimit: options.bodyLimitBytes,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -121,7 +120,7 @@ export async function buildApp(
   app.addHook("onClose", () => audit.flush());
   const guard = new OriginGuard(options.host, services.identity.name);
   app.addHook("onRequest", introduce(executor, guard, authentication));
-  if (options.sink) app.addHook("onResponse", countRequests(options.sink, OPERATIONS));
+  if (options.sink) app.addHook("onResponse", countRequests(options.sink));
   app.addHook("preClose", () => {
     closing.now = true;
     peers?.endStreams();
@@ -132,7 +131,6 @@ export async function buildApp(
 
   app.decorate("openStreams", () => streams.size + (peers?.streams ?? 0));
   bindOperations(app, {
-    operations: OPERATIONS,
     executor,
     streams,
     closing,
@@ -142,11 +140,7 @@ export async function buildApp(
     secure: options.secure ?? false,
     prefix,
   });
-  servePages(app, {
-    version: services.version,
-    operations: OPERATIONS,
-    dashboard: options.dashboard ?? { enabled: false },
-  });
+  servePages(app, services.version, options.dashboard ?? { enabled: false });
   if (prefix !== "") {
     checkPrefix(prefix, ["/docs", "/assets", ...OPERATIONS.map((operation) => operation.path)]);
     // The page's addresses are relative: without the slash they would lead past the prefix.
@@ -216,7 +210,7 @@ function introduce(executor: OperationExecutor, guard: OriginGuard, authenticati
     else if (request.is404) {
       // Before the body is read. A caller that may not read does not learn which paths there are.
       authentication.onNotFound.call(this, request, reply, (error?: Error) => {
-        const wrong = error ?? methodNotAllowed(request, OPERATIONS);
+        const wrong = error ?? methodNotAllowed(request);
         if (wrong instanceof BatonError && typeof wrong.details["allow"] === "string")
           reply.header("allow", wrong.details["allow"]);
         done(wrong ?? undefined);
@@ -265,21 +259,15 @@ function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
 }
 
 /** `/baton/` as `/baton`, and `/` as the empty text. */
-export function prefixOf(basePath: string): string {
+function prefixOf(basePath: string): string {
   return basePath.replace(/\/+$/, "");
 }
 
-/** Null when there is nothing to cut off. */
-export function cutPrefix(prefix: string): ((request: Pick<IncomingMessage, "url">) => string) | null {
-  if (prefix === "") return null;
-  return ({ url = "/" }) => (url.startsWith(`${prefix}/`) ? url.slice(prefix.length) : url);
-}
-
 /** `/jobs` as a prefix would make `/jobs/{id}` mean something else. */
-export function checkPrefix(prefix: string, paths: readonly string[]): void {
+function checkPrefix(prefix: string, paths: readonly string[]): void {
   const first = prefix.split("/")[1];
   const taken = paths.find((path) => path.split("/")[1] === first);
-  if (prefix === "" || taken === undefined) return;
+  if (taken === undefined) return;
   throw new BatonError(
     "BAD_CONFIG",
     `http.base_path is ${prefix}, and the API has ${taken}; choose another, as /baton`,

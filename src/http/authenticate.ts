@@ -14,7 +14,7 @@ import type { FastifyReply, FastifyRequest, onRequestHookHandler, RouteOptions }
 import type { Access, PresentedCredential } from "../access/access.ts";
 import type { AuditTrail } from "../access/audit-trail.ts";
 import { sessionIn } from "../api/bodies/session-cookie.ts";
-import { principalText, requirePermission } from "../core/access/permissions.ts";
+import { LOOPBACK, principalText, requirePermission } from "../core/access/permissions.ts";
 import type { NeededPermission, Principal } from "../core/access/permissions.ts";
 import { BatonError } from "../core/errors.ts";
 import { dropInternal, NO_FORWARD_HEADER, OUTSIDE, type Inbound } from "../transport/hop-headers.ts";
@@ -31,7 +31,7 @@ declare module "fastify" {
   }
 }
 
-export type AccessCheck = Pick<Access, "open" | "anybody" | "stale" | "identify" | "identifyAgain" | "knows">;
+export type AccessCheck = Pick<Access, "open" | "stale" | "identify" | "identifyAgain" | "knows">;
 
 export class AuthenticationHook {
   /** For a path that is not there: those who may not look are not told so. */
@@ -72,7 +72,7 @@ export class AuthenticationHook {
     const { limitsRequests } = limits;
     return (request, reply, done) => {
       const { headers } = request;
-      if (access.open && !isPassedOn(headers)) request.principal = access.anybody;
+      if (access.open && !isPassedOn(headers)) request.principal = LOOPBACK;
       else if (needs === "public") return done();
       else {
         const shown = shownIn(request);

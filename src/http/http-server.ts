@@ -18,11 +18,9 @@ export interface HttpServerOptions extends AppOptions {
   readonly access: AccessCheck & Pick<Access, "start" | "stop">;
   /** Called before it listens, for what else is spoken on the same port; what it gives back ends that. */
   readonly attach?: (server: Server) => () => Promise<void>;
-  /** How long requests that are being served may take after `stop`. */
-  readonly stopMsMax?: number;
 }
 
-/** A request is a few store calls; one that needs longer than this hangs. */
+/** How long requests may take after `stop`. A request is a few store calls; one that needs longer than this hangs. */
 const STOP_MS_MAX = 5_000;
 
 export class HttpServer extends Lifecycle {
@@ -80,7 +78,7 @@ export class HttpServer extends Lifecycle {
     const app = this.#app!;
     this.#app = null;
     const { clock, log } = this.#platform;
-    const callOff = clock.after(this.#options.stopMsMax ?? STOP_MS_MAX, () => {
+    const callOff = clock.after(STOP_MS_MAX, () => {
       log.warn({ sockets: this.#sockets.size }, "cutting connections that did not finish");
       for (const socket of this.#sockets) socket.destroy();
     });

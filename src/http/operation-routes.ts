@@ -7,6 +7,7 @@ import type { Executed, OperationExecutor, OperationInput } from "../api/execute
 import type { NodeServices } from "../api/node-services.ts";
 import { prepared } from "../api/schema/operation-schema.ts";
 import type { Operation } from "../api/operation.ts";
+import { OPERATIONS } from "../api/operation-table.ts";
 import { routerPath } from "../api/peer-request-handler.ts";
 import { sessionCookie, type CookieScope } from "../api/bodies/session-cookie.ts";
 import type { Caller } from "../controller/lease-waiters.ts";
@@ -17,8 +18,7 @@ import type { EventStreams } from "./event-streams.ts";
 import type { RateLimits } from "./rate-limits.ts";
 import type { HttpMetrics } from "../observe/metrics/http-metrics.ts";
 
-export interface RoutesOptions {
-  readonly operations: readonly Operation[];
+interface RoutesOptions {
   readonly executor: OperationExecutor;
   readonly streams: EventStreams;
   readonly authentication: AuthenticationHook;
@@ -33,7 +33,7 @@ export interface RoutesOptions {
 }
 
 export function bindOperations(app: FastifyInstance, options: RoutesOptions): void {
-  for (const operation of options.operations) bind(app, operation, options);
+  for (const operation of OPERATIONS) bind(app, operation, options);
 }
 
 function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions): void {
@@ -160,12 +160,9 @@ function callerOf(response: ServerResponse, stays: (() => boolean) | null): Call
 }
 
 /** For a path of the table with another method: 405 and Allow, in place of 404. Null for a path that is not there. */
-export function methodNotAllowed(
-  { method, url }: Pick<FastifyRequest, "method" | "url">,
-  operations: readonly Operation[],
-): BatonError | null {
+export function methodNotAllowed({ method, url }: Pick<FastifyRequest, "method" | "url">): BatonError | null {
   const path = url.split("?", 1)[0]!;
-  const served = operations.filter((operation) => covers(operation.path, path));
+  const served = OPERATIONS.filter((operation) => covers(operation.path, path));
   if (served.length === 0) return null;
   const allowed = new Set<string>(served.map((operation) => operation.method));
   if (served.some((operation) => operation.method === "GET" && !operation.streams)) allowed.add("HEAD");
@@ -185,9 +182,9 @@ export type RequestSink = Pick<HttpMetrics, "answered">;
 const UNKNOWN_ROUTE = "other";
 
 /** How long a stream lasted, or a call that waits for something to happen, says nothing of how fast anything is. */
-export function countRequests(sink: RequestSink, operations: readonly Operation[]) {
+export function countRequests(sink: RequestSink) {
   const untimed = new Set(
-    operations.filter(({ streams, waits }) => streams || waits).map(({ path }) => path),
+    OPERATIONS.filter(({ streams, waits }) => streams || waits).map(({ path }) => path),
   );
   const routes = new Map<string, string>();
   const named = (url: string): string => {

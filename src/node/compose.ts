@@ -30,10 +30,10 @@ export async function compose(p: NodePlatform, options: NodeOptions, list: Servi
 
 /** Registers the metrics that `/metrics` reads from the services of all layers. */
 function registerMetrics({ p, b, e, w, x }: Omit<Composed, "d" | "list">): void {
-  const { settings, identity, metrics, startedAt, clock } = p;
+  const { settings, metrics, clock } = p;
   const { instruments, node, leaders, jobs } = metrics;
   node.describe(instruments, {
-    identity,
+    ...p,
     about: {
       version: VERSION,
       store: b.store.guarantees.name,
@@ -41,10 +41,7 @@ function registerMetrics({ p, b, e, w, x }: Omit<Composed, "d" | "list">): void 
       channels: b.channels.kind,
       dispatch: w.push ? "push" : "pull",
     },
-    startedAt,
     slots: p.places.concurrency,
-    watch: p.watch,
-    watchdog: p.watchdog,
     worker: w.worker,
     membership: b.membership,
     http: x.http,

@@ -129,15 +129,12 @@ function servicesOf(
     insight: storeSnapshots(p, store, backlog, () => schedules.list(), settings.agents.staleAfterMs),
     settings: { list: () => shownSettings(settings) },
     work: workerHealthCheck(p, {
-      watch: p.watch,
-      watchdog: p.watchdog,
+      ...p,
       backlog,
       jobs: store.jobs,
-      tasks,
       served: p.places,
       slots: p.places.concurrency,
       worker: w.worker,
-      budgets: p.budgets,
     }),
     metrics: {
       contentType: metrics.instruments.contentType,

@@ -273,7 +273,7 @@ describe("starting and stopping", () => {
 
   it("cuts a request that hangs, after a while", async () => {
     const log = keptLog();
-    const hanging = serverOf(node, { stopMsMax: 2_000 }, { log });
+    const hanging = serverOf(node, {}, { log });
     await hanging.start();
     node.hold = new Promise(() => {});
     const answer = request(`${hanging.url}/jobs`, {
@@ -286,7 +286,7 @@ describe("starting and stopping", () => {
     while (node.submits === 0) await new Promise((turn) => setImmediate(turn));
     const stopped = hanging.stop();
     while (node.clock.waiting === 0) await new Promise((turn) => setImmediate(turn));
-    await node.clock.advance(2_000);
+    await node.clock.advance(5_000);
     await stopped;
     await cut;
     assert.match(log.lines[0]!.message, /cutting connections/);
