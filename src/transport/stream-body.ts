@@ -1,9 +1,11 @@
 /**
  * The body of a streamed reply, between the connection that fills it and its single reader.
  *
- * The connection is asked to `pause` when much is unread and to `resume` when little is left; `leave` means that the
+ * The connection is asked to `pause` when much is unread and to `resume` when it was read; `leave` means that the
  * reader has stopped.
  */
+
+import { Readable } from "node:stream";
 
 interface Filler {
   pause(): void;
@@ -12,50 +14,46 @@ interface Filler {
 }
 
 /** Smaller, and every chunk of a quick reply costs a pause; larger, and a hundred slow readers cost memory. */
-const HIGH_BYTES = 256 * 1024;
-const LOW_BYTES = 64 * 1024;
+const UNREAD_BYTES_MAX = 256 * 1024;
 
 export class StreamBody implements AsyncIterable<Buffer> {
   readonly #filler: Filler;
-  #chunks: Buffer[] = [];
-  #bytes = 0;
+  readonly #unread: Readable;
   #paused = false;
-  #end: "ended" | Error | null = null;
-  #left = false;
+  #over = false;
+  #failure: Error | null = null;
   #taken = false;
-  #waiting: (() => void) | null = null;
 
   constructor(filler: Filler) {
     this.#filler = filler;
+    this.#unread = new Readable({ highWaterMark: UNREAD_BYTES_MAX, read: () => this.#resume() });
+    // Its reader gets the error; without a listener it would end the process.
+    this.#unread.on("error", () => {});
   }
 
   push(chunk: Buffer): void {
-    if (this.#end || this.#left || chunk.length === 0) return;
-    this.#chunks.push(chunk);
-    this.#bytes += chunk.length;
-    if (this.#bytes > HIGH_BYTES && !this.#paused) {
-      this.#paused = true;
-      this.#filler.pause();
-    }
-    this.#wake();
+    if (this.#over || this.#unread.push(chunk) || this.#paused || chunk.length === 0) return;
+    this.#paused = true;
+    this.#filler.pause();
   }
 
   end(): void {
-    this.#end ??= "ended";
-    this.#wake();
+    if (this.#over) return;
+    this.#over = true;
+    this.#unread.push(null);
   }
 
   /** What has come before the cut is still read; then it rejects. */
   fail(reason: string): void {
-    this.#end ??= new Error(reason);
-    this.#wake();
+    if (!this.#over) this.#failure = new Error(reason);
+    this.end();
   }
 
   /** The reader's side says that it is enough. */
   callOff(reason: string): void {
-    if (this.#end || this.#left) return;
-    this.#chunks = [];
-    this.fail(reason);
+    if (this.#over) return;
+    this.#over = true;
+    this.#unread.destroy(new Error(reason));
     this.#filler.leave(reason);
   }
 
@@ -63,31 +61,18 @@ export class StreamBody implements AsyncIterable<Buffer> {
     if (this.#taken) throw new Error("the body of a reply can be read only once");
     this.#taken = true;
     try {
-      for (;;) {
-        const chunk = this.#chunks.shift();
-        if (chunk) {
-          this.#bytes -= chunk.length;
-          yield chunk;
-          this.#relieve();
-        } else if (this.#end === "ended") return;
-        else if (this.#end) throw this.#end;
-        else await new Promise<void>((resolve) => (this.#waiting = resolve));
-      }
+      yield* this.#unread;
+      if (this.#failure) throw this.#failure;
     } finally {
-      this.#left = true;
-      this.#chunks = [];
-      if (!this.#end) this.#filler.leave("its reader left");
+      const left = !this.#over;
+      this.#over = true;
+      if (left) this.#filler.leave("its reader left");
     }
   }
 
-  #relieve(): void {
-    if (!this.#paused || this.#bytes > LOW_BYTES || this.#end) return;
+  #resume(): void {
+    if (!this.#paused || this.#over) return;
     this.#paused = false;
     this.#filler.resume();
-  }
-
-  #wake(): void {
-    this.#waiting?.();
-    this.#waiting = null;
   }
 }
