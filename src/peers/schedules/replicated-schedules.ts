@@ -36,14 +36,10 @@ import type {
   ScheduleStore,
 } from "../../store/store.ts";
 import { Replicas, type ReplicasOptions } from "./replicas.ts";
-import {
-  scheduleHandlers,
-  type ScheduleHandlers,
-  type ScheduleHandlersOptions,
-} from "./schedule-handlers.ts";
+import { scheduleHandlers, type ScheduleHandlersOptions } from "./schedule-handlers.ts";
 import { RunPlacement, type Targets } from "./run-placement.ts";
 import { MajorityTable, type Change } from "./majority-table.ts";
-import { ScheduleMaintenance } from "./schedule-maintenance.ts";
+import { maintainSchedules } from "./schedule-maintenance.ts";
 
 export interface ReplicatedSchedulesOptions extends ReplicasOptions, ScheduleHandlersOptions {
   readonly leadership: Pick<Leadership, "require" | "held">;
@@ -65,7 +61,7 @@ export class ReplicatedSchedules implements ScheduleStore {
   readonly leading: Pick<ScheduleStore, "list" | "get" | "fire">;
   /** In each term, in addition to the duty that fires. */
   readonly duty: Duty;
-  readonly handlers: ScheduleHandlers;
+  readonly handlers: ReturnType<typeof scheduleHandlers>;
   /** All members, each with a copy of the table. */
   readonly replicas: Replicas;
   readonly #platform: SchedulesPlatform;
@@ -85,13 +81,7 @@ export class ReplicatedSchedules implements ScheduleStore {
     this.duty = async (term, signal) => {
       if (this.#current && this.#current.term.term.epoch > term.epoch) return;
       const { schedules } = options.store;
-      await new ScheduleMaintenance({
-        ...platform,
-        ...this.#ledTerm(term),
-        replicas,
-        schedules,
-        signal,
-      }).run();
+      await maintainSchedules({ ...platform, ...this.#ledTerm(term), replicas, schedules, signal });
     };
   }
 

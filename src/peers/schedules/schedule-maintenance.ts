@@ -6,10 +6,9 @@
  */
 
 import type { NodeName } from "../../core/ids.ts";
-import type { ScheduleNote } from "../../core/schedules/schedule-register.ts";
 import { compareVersions, isTombstone } from "../../core/schedules/schedule-register.ts";
 import type { Platform } from "../../platform/platform.ts";
-import type { NotedOccurrence, ScheduleStore } from "../../store/store.ts";
+import type { ScheduleStore } from "../../store/store.ts";
 import { hasCode } from "../../core/errors.ts";
 import { chunks } from "../rpc/schedule-messages.ts";
 import type { Replicas } from "./replicas.ts";
@@ -35,128 +34,120 @@ interface MaintenanceOptions extends Pick<Platform, "clock" | "log"> {
   readonly signal: AbortSignal;
 }
 
-export class ScheduleMaintenance {
-  readonly #o: MaintenanceOptions;
+/** Until the term ends or a newer one is met. */
+export async function maintainSchedules({
+  clock,
+  log,
+  replicas,
+  schedules,
+  term,
+  placing,
+  signal,
+}: MaintenanceOptions): Promise<void> {
+  const { self } = replicas;
   /** Members that are being brought up to date: a silent one delays no other. */
-  readonly #busy = new Map<NodeName, Promise<void>>();
-
-  constructor(options: MaintenanceOptions) {
-    this.#o = options;
-  }
-
-  /** Until the term ends or a newer one is met. */
-  async run(): Promise<void> {
-    while (!this.#o.signal.aborted && !this.#o.term.superseded) {
-      try {
-        await this.#round();
-      } catch (error) {
-        if (hasCode(error, "STALE_EPOCH")) break;
-        this.#o.log.warn({ err: error, epoch: this.#o.term.term.epoch }, "schedules wait; trying again");
-      }
-      await this.#o.clock.sleep(EVERY_MS, this.#o.signal);
-    }
-    await Promise.all(this.#busy.values());
-  }
-
-  async #round(): Promise<void> {
-    const term = this.#o.term;
-    await term.ready();
-    for (const node of term.behind()) this.#bringUp(node);
-    const names = term.notes().map(({ name }) => name);
-    const doubtful = names.filter((name) => !term.confirmed(name));
-    for (const name of doubtful) await this.#touch(name);
-    await this.#o.placing.attempt(term, names);
-    await Promise.all(this.#o.placing.unclosed(term).map((name) => this.#touch(name)));
-    this.#o.placing.tidy(term);
-    await this.#fillGaps();
-    await this.#forgetRemovals();
-  }
+  const busy = new Map<NodeName, Promise<void>>();
 
   /** A change of nothing confirms what is in doubt and closes what is done with. */
-  #touch(name: string): Promise<void> {
-    return this.#o.term.change(name, () => ({ draft: null, result: undefined }));
-  }
+  const touch = (name: string): Promise<void> =>
+    term.change(name, () => ({ draft: null, result: undefined }));
 
-  #bringUp(node: NodeName): void {
-    if (this.#busy.has(node)) return;
-    const work = this.#catchUp(node)
-      .catch((error: unknown) => {
-        this.#o.log.warn({ err: error, node }, "a member could not be brought up to date");
-      })
-      .finally(() => this.#busy.delete(node));
-    this.#busy.set(node, work);
-  }
+  const bringUp = (node: NodeName): void => {
+    if (busy.has(node)) return;
+    const work = catchUp(node)
+      .catch((error: unknown) => log.warn({ err: error, node }, "a member could not be brought up to date"))
+      .finally(() => busy.delete(node));
+    busy.set(node, work);
+  };
 
-  async #catchUp(node: NodeName): Promise<void> {
-    const term = this.#o.term;
+  const catchUp = async (node: NodeName): Promise<void> => {
     const complete = term.bringingUp(node);
-    const pages = await term.pages(node, "digest", this.#o.signal);
+    const pages = await term.pages(node, "digest", signal);
     if (pages.got !== "answer") return;
     const has = new Map(pages.value.flatMap(({ digests }) => digests).map((digest) => [digest.name, digest]));
     const unknown = [...has.keys()].some((name) => !term.note(name));
-    if (unknown) await this.#adopt(node);
+    if (unknown) await adopt(node);
     const lacks = term.notes().filter(({ name, version }) => {
       const known = has.get(name);
       return !known || compareVersions(known.version, version) < 0;
     });
     const each = Math.min(Math.max(Math.floor(HISTORY_TOTAL / (lacks.length || 1)), 1), HISTORY_MAX);
-    const parts: { note: ScheduleNote; rows: readonly NotedOccurrence[] }[] = [];
+    const parts = [];
     for (const note of lacks) {
-      const rows = note.notedThrough === null ? [] : await this.#o.schedules.history(note.name, each);
+      const rows = note.notedThrough === null ? [] : await schedules.history(note.name, each);
       parts.push({ note, rows });
     }
     for (const piece of chunks(parts)) {
       const notes = piece.map(({ note }) => note);
       const rows = piece.flatMap((part) => part.rows);
-      if ((await term.send(node, notes, rows, this.#o.signal)).got !== "answer") return;
+      if ((await term.send(node, notes, rows, signal)).got !== "answer") return;
     }
-    if ((await complete(this.#o.signal)).got !== "answer") return;
-    if (lacks.length > 0) this.#o.log.info({ node, schedules: lacks.length }, "brought up to date");
-  }
+    if ((await complete(signal)).got !== "answer") return;
+    if (lacks.length > 0) log.info({ node, schedules: lacks.length }, "brought up to date");
+  };
 
   /**
    * Schedules that only this member knows: put before it was in the cluster, or by a leader that got no majority. Neither
    * was ever answered as noted by the cluster, and neither has a job: they are taken in as if they were put now.
    */
-  async #adopt(node: NodeName): Promise<void> {
-    const pages = await this.#o.term.pages(node, "read", this.#o.signal);
+  const adopt = async (node: NodeName): Promise<void> => {
+    const pages = await term.pages(node, "read", signal);
     if (pages.got !== "answer") return;
     for (const note of pages.value.flatMap(({ notes }) => notes)) {
-      if (this.#o.term.note(note.name)) continue;
-      await this.#o.term.change(note.name, (known) => ({ draft: known ? null : note, result: null }));
+      if (term.note(note.name)) continue;
+      await term.change(note.name, (known) => ({ draft: known ? null : note, result: null }));
     }
-  }
+  };
 
   /** Gaps of this node come first: its history is the source for the others. */
-  async #fillGaps(): Promise<void> {
-    const { self } = this.#o.replicas;
+  const fillGaps = async (): Promise<void> => {
     const order = (gap: HistoryGap): number => (gap.node === self ? 0 : 1);
-    this.#o.term.gaps.sort((a, b) => order(a) - order(b));
-    for (const gap of this.#o.term.gaps.splice(0, GAPS_A_ROUND)) {
-      const from = gap.node === self ? gap.from : self;
-      const ask = { schedule: gap.schedule, limit: HISTORY_MAX };
-      const found = await this.#o.term.ask(from, "history", ask, this.#o.signal);
-      if (found.got === "answer")
-        await this.#o.term.send(gap.node, [], found.value.occurrences, this.#o.signal);
+    term.gaps.sort((a, b) => order(a) - order(b));
+    for (const { node, schedule, from } of term.gaps.splice(0, GAPS_A_ROUND)) {
+      const source = node === self ? from : self;
+      const found = await term.ask(source, "history", { schedule, limit: HISTORY_MAX }, signal);
+      if (found.got === "answer") await term.send(node, [], found.value.occurrences, signal);
     }
-  }
+  };
 
-  async #forgetRemovals(): Promise<void> {
-    const term = this.#o.term;
+  const forgetRemovals = async (): Promise<void> => {
     if (term.behind().length > 0) return;
-    const before = this.#o.clock.now() - REMOVALS_KEPT_MS;
+    const before = clock.now() - REMOVALS_KEPT_MS;
     const old = term
       .notes()
-      .filter((note) => isTombstone(note) && note.changedAt < before && term.confirmed(note.name));
-    if (old.length === 0) return;
-    const names = old.map(({ name, version }) => ({ name, version }));
-    for (const piece of chunks(names)) {
+      .filter((note) => isTombstone(note) && note.changedAt < before && term.confirmed(note.name))
+      .map(({ name, version }) => ({ name, version }));
+    for (const names of chunks(old)) {
       const answers = await Promise.all(
-        this.#o.replicas.members().map((node) => term.ask(node, "forget", { term: term.term, names: piece })),
+        replicas.members().map((node) => term.ask(node, "forget", { term: term.term, names })),
       );
       // One that has not forgotten would bring it back.
       if (answers.every(({ got }) => got === "answer"))
-        for (const one of piece) term.drop(one.name, one.version);
+        for (const { name, version } of names) term.drop(name, version);
     }
+  };
+
+  const round = async (): Promise<void> => {
+    await term.ready();
+    for (const node of term.behind()) bringUp(node);
+    const names = term.notes().map(({ name }) => name);
+    const doubtful = names.filter((name) => !term.confirmed(name));
+    for (const name of doubtful) await touch(name);
+    await placing.attempt(term, names);
+    await Promise.all(placing.unclosed(term).map(touch));
+    placing.tidy(term);
+    await fillGaps();
+    await forgetRemovals();
+  };
+
+  while (!signal.aborted && !term.superseded) {
+    try {
+      await round();
+    } catch (error) {
+      if (hasCode(error, "STALE_EPOCH")) break;
+      log.warn({ err: error, epoch: term.term.epoch }, "schedules wait; trying again");
+    }
+    await clock.sleep(EVERY_MS, signal);
   }
+  await Promise.all(busy.values());
 }
