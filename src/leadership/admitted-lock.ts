@@ -17,14 +17,13 @@ import type { Tenure } from "./coordination.ts";
 export interface AdmittedLockOptions extends Pick<Platform, "clock" | "log"> {
   readonly role: LeaderRole;
   readonly terms: TermStore;
-  /** The coordination that this lock belongs to. */
   readonly owner: { readonly running: boolean };
 }
 
 export interface GrantRequest {
   readonly candidate: NodeIdentity;
   readonly ttlMs: number;
-  /** The new epoch is to be above it. */
+  /** The highest epoch that was seen: the new one is to be above it. */
   readonly floor: number;
 }
 

@@ -12,17 +12,21 @@
 import type { NodeIdentity } from "../../core/node.ts";
 import type { LeaderRole, Term } from "../../core/leadership/term.ts";
 import type { ControlSession } from "./control-session.ts";
-import { get, isUnder, put, unchanged, type KeyValue } from "./key-value.ts";
+import { get, isUnder, put, unchanged } from "./key-value.ts";
 
-export interface LeaseRecord {
-  readonly term: Term;
-  readonly lease: string;
-  readonly revision: number;
+/** The value of the key. */
+interface Written extends Omit<Term, "role"> {
   /** No other node may be granted the role for so long after this revision. */
   readonly ttlMs: number;
   /** By the clock of the holder, only to be shown. */
   readonly acquiredAt: number;
   readonly renewedAt: number;
+}
+
+export interface LeaseRecord extends Written {
+  readonly term: Term;
+  readonly lease: string;
+  readonly revision: number;
 }
 
 export interface LeaseSnapshot {
@@ -32,18 +36,6 @@ export interface LeaseSnapshot {
   /** Of the whole etcd: above it lies every epoch to come. */
   readonly revision: number;
 }
-
-export interface GrantRequest {
-  readonly candidate: NodeIdentity;
-  readonly ttlMs: number;
-  readonly epoch: number;
-  /** What was seen, and must be so still. */
-  readonly seen: LeaseSnapshot;
-  readonly deadlineMs: number;
-}
-
-type Written = Pick<Term, "leader" | "incarnation" | "epoch"> &
-  Pick<LeaseRecord, "ttlMs" | "acquiredAt" | "renewedAt">;
 
 export class LeaderRecord {
   readonly #control: ControlSession;
@@ -59,74 +51,65 @@ export class LeaderRecord {
   async read(deadlineMs?: number): Promise<LeaseSnapshot> {
     const { revision, found } = await this.#control.transact({ then: [get(this.#key)] }, deadlineMs);
     const entry = found[0]?.[0];
-    return { held: entry ? recordIn(this.#role, entry) : null, keyRevision: entry?.revision ?? 0, revision };
+    // A value that cannot be read, or that is under no lease, excludes no candidate: an operator has written it.
+    const written = entry && entry.lease !== "" ? parsed(entry.value) : null;
+    const held = written && this.#record(written, entry!.lease, entry!.revision);
+    return { held, keyRevision: entry?.revision ?? 0, revision };
   }
 
-  /** Null when another candidate was faster. */
-  async grant({ candidate, ttlMs, epoch, seen, deadlineMs }: GrantRequest): Promise<LeaseRecord | null> {
+  /** Null when the key is not as it was seen any more: another candidate was faster. */
+  async grant(
+    { name: leader, incarnation }: NodeIdentity,
+    ttlMs: number,
+    epoch: number,
+    { keyRevision }: LeaseSnapshot,
+    deadlineMs: number,
+  ): Promise<LeaseRecord | null> {
     const control = this.#control;
-    const { name: leader, incarnation } = candidate;
     const at = control.time.now();
     const lease = await control.grantLease(ttlMs, deadlineMs);
-    const written: Written = { leader, incarnation, epoch, ttlMs, acquiredAt: at, renewedAt: at };
+    const written = { leader, incarnation, epoch, ttlMs, acquiredAt: at, renewedAt: at };
+    let granted = false;
     try {
       const { succeeded, revision } = await control.transact(
-        {
-          if: [unchanged(this.#key, seen.keyRevision)],
-          then: [put(this.#key, JSON.stringify(written), lease)],
-        },
+        { if: [unchanged(this.#key, keyRevision)], then: [this.#put(written, lease)] },
         deadlineMs,
       );
-      if (succeeded) return recordOf(this.#role, written, lease, revision);
-    } catch (error) {
-      control.dropLease(lease);
-      throw error;
+      granted = succeeded;
+      return granted ? this.#record(written, lease, revision) : null;
+    } finally {
+      if (!granted) control.dropLease(lease);
     }
-    control.dropLease(lease);
-    return null;
   }
 
   /** The lease as it is then; null when that term is over. */
   async renew(held: LeaseRecord, ttlMs: number, deadlineMs: number): Promise<LeaseRecord | null> {
     const control = this.#control;
-    const { term, lease, acquiredAt } = held;
-    const { leader, incarnation, epoch } = term;
-    const written: Written = {
-      leader,
-      incarnation,
-      epoch,
-      ttlMs,
-      acquiredAt,
-      renewedAt: control.time.now(),
-    };
+    const { leader, incarnation, epoch, acquiredAt, lease } = held;
+    const written = { leader, incarnation, epoch, ttlMs, acquiredAt, renewedAt: control.time.now() };
     const [alive, { succeeded, revision }] = await Promise.all([
       control.keepAlive(lease, deadlineMs),
-      control.transact(
-        { if: [isUnder(this.#key, lease)], then: [put(this.#key, JSON.stringify(written), lease)] },
-        deadlineMs,
-      ),
+      control.transact({ if: [isUnder(this.#key, lease)], then: [this.#put(written, lease)] }, deadlineMs),
     ]);
-    return alive && succeeded ? recordOf(this.#role, written, lease, revision) : null;
+    return alive && succeeded ? this.#record(written, lease, revision) : null;
   }
 
   async release({ lease }: LeaseRecord): Promise<void> {
     await this.#control.revokeLease(lease);
   }
+
+  #put(written: Written, lease: string) {
+    return put(this.#key, JSON.stringify(written), lease);
+  }
+
+  #record(written: Written, lease: string, revision: number): LeaseRecord {
+    const { leader, incarnation, epoch } = written;
+    return { ...written, term: { role: this.#role, leader, incarnation, epoch }, lease, revision };
+  }
 }
 
 export function leaderKey(control: ControlSession, role: LeaderRole): string {
   return control.key("leader", role);
-}
-
-/** A value that cannot be read, or that is under no lease, excludes no candidate: an operator has written it. */
-function recordIn(role: LeaderRole, { value, lease, revision }: KeyValue): LeaseRecord | null {
-  const written = parsed(value);
-  return written && lease !== "" ? recordOf(role, written, lease, revision) : null;
-}
-
-function recordOf(role: LeaderRole, written: Written, lease: string, revision: number): LeaseRecord {
-  const { leader, incarnation, epoch, ttlMs, acquiredAt, renewedAt } = written;
-  return { term: { role, leader, incarnation, epoch }, lease, revision, ttlMs, acquiredAt, renewedAt };
 }
 
 function parsed(value: string): Written | null {

@@ -49,7 +49,7 @@ export class EtcdLock extends AdmittedLock<LeaseRecord> {
       return "held";
     }
     const epoch = Math.max(floor, revision, held?.term.epoch ?? 0) + 1;
-    const granted = await this.#keys.grant({ candidate, ttlMs, epoch, seen, deadlineMs });
+    const granted = await this.#keys.grant(candidate, ttlMs, epoch, seen, deadlineMs);
     if (!granted) return "again";
     this.#leftMs(granted);
     return granted;

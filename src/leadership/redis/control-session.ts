@@ -119,7 +119,7 @@ export class ControlSession extends Lifecycle {
   }
 
   /** A script whose answer begins with a number and the server's time. */
-  async timed<Reply extends readonly [number, number, ...unknown[]]>(
+  async timed<Reply extends readonly [number, number, ...unknown[]] = [number, number]>(
     script: RedisScript,
     keys: readonly string[],
     args: readonly (string | number)[],

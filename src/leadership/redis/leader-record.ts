@@ -8,32 +8,20 @@
  * stopped server finds its lease expired, and a renewal that arrives after its sender's deadline extends nothing.
  */
 
+import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
-import type { NodeIdentity } from "../../core/node.ts";
 import type { LeaderRole, Term } from "../../core/leadership/term.ts";
 import { redisScript } from "../../platform/drivers/redis/session.ts";
+import type { GrantRequest } from "../admitted-lock.ts";
 import type { Tenure } from "../coordination.ts";
 import { NOW, type ControlSession } from "./control-session.ts";
 
-export type Grant =
-  | { readonly granted: true; readonly term: Term }
-  | { readonly granted: false; readonly held: LeaseRecord };
-
+/** The term that is in the way of a grant. */
 export interface LeaseRecord {
   readonly epoch: number;
   readonly leftMs: number;
   /** The channel of the holder's incarnation; empty when its end cannot be seen. */
   readonly channel: string;
-}
-
-export interface GrantRequest {
-  readonly candidate: NodeIdentity;
-  readonly ttlMs: number;
-  /** The highest epoch that anything remembers. */
-  readonly floor: number;
-  /** The channel of an incarnation that was seen to end: its term may be taken, if the channel is still empty. */
-  readonly gone: string;
-  readonly deadlineMs: number;
 }
 
 const LATE = -1;
@@ -89,8 +77,6 @@ if not valid then return { ${REFUSED}, at } end
 return { 1, at, held[1], held[2], tonumber(held[3]), tonumber(held[6]), tonumber(held[4]) }`,
 );
 
-type Timed = readonly [outcome: number, at: number];
-
 export class LeaderRecord {
   readonly #control: ControlSession;
   readonly #role: LeaderRole;
@@ -104,8 +90,12 @@ export class LeaderRecord {
     this.#epochKey = `${this.#leaderKey}:epoch`;
   }
 
-  /** Null when it came to Redis after its deadline, and nothing was done. */
-  async grant({ candidate, ttlMs, floor, gone, deadlineMs }: GrantRequest): Promise<Grant | null> {
+  /** `gone`: the channel of an incarnation that was seen to end: its term may be taken, if the channel is still empty. */
+  async grant(
+    { candidate, ttlMs, floor }: GrantRequest,
+    gone: string,
+    deadlineMs: number,
+  ): Promise<{ readonly term: Term } | LeaseRecord> {
     const { name: leader, incarnation } = candidate;
     const control = this.#control;
     const [outcome, , epoch, leftMs, channel] = await control.timed<
@@ -116,27 +106,27 @@ export class LeaderRecord {
       [control.latestBy(deadlineMs), leader, incarnation, ttlMs, floor, control.ownChannel, gone],
       { deadlineMs },
     );
-    if (outcome === LATE) return null;
-    if (outcome === REFUSED) return { granted: false, held: { epoch, leftMs, channel } };
-    return { granted: true, term: { role: this.#role, leader, incarnation, epoch } };
+    refuseLate(outcome, deadlineMs);
+    if (outcome === REFUSED) return { epoch, leftMs, channel };
+    return { term: { role: this.#role, leader, incarnation, epoch } };
   }
 
-  /** Null when it came to Redis after its deadline, and nothing was done. */
-  async renew(term: Term, ttlMs: number, deadlineMs: number): Promise<boolean | null> {
+  async renew(term: Term, ttlMs: number, deadlineMs: number): Promise<boolean> {
     const control = this.#control;
-    const [outcome] = await control.timed<Timed>(
+    const [outcome] = await control.timed(
       RENEW,
       [this.#leaderKey],
       [control.latestBy(deadlineMs), ...holder(term), ttlMs, control.ownChannel],
       { deadlineMs },
     );
-    return outcome === LATE ? null : outcome !== REFUSED;
+    refuseLate(outcome, deadlineMs);
+    return outcome !== REFUSED;
   }
 
   async release(term: Term): Promise<void> {
     const control = this.#control;
     const args = ["", ...holder(term), control.notifications, subjectOf(this.#role)];
-    await control.timed<Timed>(RELEASE, [this.#leaderKey], args);
+    await control.timed(RELEASE, [this.#leaderKey], args);
   }
 
   async tenure(): Promise<Tenure | null> {
@@ -159,4 +149,12 @@ export function subjectOf(role: LeaderRole): string {
 
 function holder({ leader, incarnation, epoch }: Term): [NodeName, string, number] {
   return [leader, incarnation, epoch];
+}
+
+function refuseLate(outcome: number, deadlineMs: number): void {
+  if (outcome !== LATE) return;
+  throw new BatonError(
+    "DEADLINE",
+    `Redis was reached later than ${deadlineMs} ms after it was asked; nothing was done there`,
+  );
 }

@@ -6,7 +6,6 @@
  * alive may be superseded; it finds out with its next renewal, and until then the store refuses its writes.
  */
 
-import { BatonError } from "../../core/errors.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import { AdmittedLock, type AdmittedLockOptions, type GrantRequest } from "../admitted-lock.ts";
 import type { Tenure } from "../coordination.ts";
@@ -14,11 +13,7 @@ import type { ControlSession } from "./control-session.ts";
 import { LeaderRecord } from "./leader-record.ts";
 import type { IncarnationWatch } from "./incarnation-watch.ts";
 
-interface Granted {
-  readonly term: Term;
-}
-
-export class RedisLock extends AdmittedLock<Granted> {
+export class RedisLock extends AdmittedLock<{ readonly term: Term }> {
   protected readonly outdated = "Redis had forgotten the last epoch";
   readonly #control: ControlSession;
   readonly #watch: IncarnationWatch;
@@ -34,12 +29,10 @@ export class RedisLock extends AdmittedLock<Granted> {
     this.#scripts = new LeaderRecord(control, options.role);
   }
 
-  protected async tryGrant(request: GrantRequest): Promise<Granted | "held"> {
-    const deadlineMs = this.#deadlineMs(request.ttlMs);
-    const grant = await this.#scripts.grant({ ...request, gone: this.#gone, deadlineMs });
-    if (!grant) throw tooLate(deadlineMs);
-    if (grant.granted) return grant;
-    const { epoch, leftMs, channel } = grant.held;
+  protected async tryGrant(request: GrantRequest): Promise<{ readonly term: Term } | "held"> {
+    const grant = await this.#scripts.grant(request, this.#gone, this.#deadlineMs(request.ttlMs));
+    if ("term" in grant) return grant;
+    const { epoch, leftMs, channel } = grant;
     this.#watchHolder(this.#control.ownChannel === "" ? "" : channel);
     // One that does not ask again by then is no longer a candidate.
     this.wait(epoch, leftMs, () => this.#unwatch());
@@ -50,15 +43,12 @@ export class RedisLock extends AdmittedLock<Granted> {
     this.#unwatch();
   }
 
-  protected giveBack({ term }: Granted): Promise<void> {
+  protected giveBack({ term }: { readonly term: Term }): Promise<void> {
     return this.giveUp(term);
   }
 
-  protected async tryRenew(term: Term, ttlMs: number): Promise<boolean> {
-    const deadlineMs = this.#deadlineMs(ttlMs);
-    const renewed = await this.#scripts.renew(term, ttlMs, deadlineMs);
-    if (renewed === null) throw tooLate(deadlineMs);
-    return renewed;
+  protected tryRenew(term: Term, ttlMs: number): Promise<boolean> {
+    return this.#scripts.renew(term, ttlMs, this.#deadlineMs(ttlMs));
   }
 
   protected giveUp(term: Term): Promise<void> {
@@ -96,11 +86,4 @@ export class RedisLock extends AdmittedLock<Granted> {
   #deadlineMs(ttlMs: number): number {
     return Math.min(this.#control.commandMs, Math.ceil(ttlMs / 3));
   }
-}
-
-function tooLate(deadlineMs: number): BatonError {
-  return new BatonError(
-    "DEADLINE",
-    `Redis was reached later than ${deadlineMs} ms after it was asked; nothing was done there`,
-  );
 }
