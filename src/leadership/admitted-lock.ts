@@ -1,9 +1,7 @@
 /**
  * The leader lock of one role, where a backend other than the store elects leaders. A grant of the backend counts only
- * after the store has admitted its epoch. The store refuses an epoch that is lower than one it knows, or equal to one
- * of another leader. So epochs never decrease, even if the backend loses its data.
- *
- * A backend supplies how a term is granted, renewed and released.
+ * after the store has admitted its epoch: it refuses one that is lower than what it knows, or equal to that of another
+ * leader. So epochs never decrease, even if the backend loses its data.
  */
 
 import { BatonError } from "../core/errors.ts";
@@ -36,7 +34,6 @@ export abstract class AdmittedLock<Grant extends { readonly term: Term }> extend
   readonly #o: AdmittedLockOptions;
   /** The highest epoch that was seen here; what the store remembers is asked for once. */
   #floor: number | null = null;
-  /** A term of ours that the store has a successor of. */
   #superseded: Term | null = null;
   #callOffLapse = (): void => {};
 
@@ -49,7 +46,6 @@ export abstract class AdmittedLock<Grant extends { readonly term: Term }> extend
   protected abstract readonly outdated: string;
   /** `held`: another's lease is valid, and `wait` was called for it. `again`: another candidate was faster. */
   protected abstract tryGrant(request: GrantRequest): Promise<Grant | "held" | "again">;
-  /** The store has admitted its term. */
   protected abstract onAdmitted(grant: Grant): void;
   protected abstract giveBack(grant: Grant): Promise<void>;
   protected abstract tryRenew(term: Term, ttlMs: number): Promise<boolean>;
@@ -75,7 +71,7 @@ export abstract class AdmittedLock<Grant extends { readonly term: Term }> extend
     this.onStop();
   }
 
-  /** Another's lease is valid. Asks for a hint at the time when it may be taken. */
+  /** Gives a hint when another's lease may be taken. */
   protected wait(epoch: number, leftMs: number, onLapse = (): void => {}): void {
     this.note(epoch);
     this.#callOffLapse = this.#o.clock.after(leftMs + TIMER_SLACK_MS, () => {
@@ -84,7 +80,6 @@ export abstract class AdmittedLock<Grant extends { readonly term: Term }> extend
     });
   }
 
-  /** The next epoch is above every one that was seen. */
   protected note(epoch: number): void {
     if (this.#floor !== null) this.#floor = Math.max(this.#floor, epoch);
   }
@@ -122,8 +117,8 @@ export abstract class AdmittedLock<Grant extends { readonly term: Term }> extend
   }
 
   /**
-   * Behind a failover, or where nodes were given different servers, two may lead, and each of them renews. The store knows which one
-   * may write; the other one learns it here. Not waited for: a store that is away says nothing about who leads.
+   * After a failover, or where nodes were given different servers, two may lead and renew. The one that may not write
+   * learns it here from the store. Not waited for: a store that is away says nothing about who leads.
    */
   async #compare(term: Term): Promise<void> {
     try {

@@ -1,6 +1,6 @@
 /**
- * What the leader locks of all backends share: they work only while their coordination runs, they make one attempt at a
- * time, and they pass on hints. A backend supplies the steps; `LeaseLock` says what each of them promises.
+ * What the leader locks of all backends share: they work only while their coordination runs, make one attempt at a time,
+ * and pass on hints. `LeaseLock` says what each step promises.
  */
 
 import { BatonError } from "../core/errors.ts";

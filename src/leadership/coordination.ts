@@ -19,16 +19,15 @@ export interface Coordination extends LeaderLocks {
   readonly membership: Membership;
 }
 
-/** The elections of a backend. */
 export interface LeaderLocks extends Service {
   readonly kind: string;
   /** One lock for each role; the same object for the same role. */
   lock(role: LeaderRole): LeaseLock;
-  /** What operators should know about how it works here, for `baton status`; empty when nothing is wrong. */
+  /** For operators, in `baton status`; empty when nothing is wrong. */
   notes(): readonly string[];
 }
 
-/** All that a backend owes to elections. Every call has a deadline of its own and rejects when it is exceeded. */
+/** Every call has a deadline of its own and rejects when it is exceeded. */
 export interface LeaseLock {
   /** A new term with an epoch above every earlier one, or null while another holder's lease is valid. */
   acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null>;
@@ -40,10 +39,7 @@ export interface LeaseLock {
   read(): Promise<Term | null>;
   /** The current term with its times, by the backend's clock. */
   tenure(): Promise<Tenure | null>;
-  /**
-   * Hints that asking now is worth it: for a standby that trying is (a release, a leader's broken connection), for a leader
-   * that renewing is (its own connection broke). May be silent, may be wrong.
-   */
+  /** Hints that a standby should try now, or that a leader should renew now. May be silent, may be wrong. */
   released(signal: AbortSignal): AsyncIterable<void>;
   /** How long a standby need not ask again, because changes come as hints; left out, or 0, where they may be missed. */
   quietMs?(): number;
@@ -112,8 +108,8 @@ export class PendingRequest {
 }
 
 /**
- * A cluster takes traffic once so many nodes have gathered. It is asked once, at the start of a node: a cluster that loses
- * nodes later goes on, because refusing work then would turn a small failure into a whole one.
+ * A cluster takes traffic once so many nodes have gathered. Asked only at the start of a node: refusing work when nodes
+ * are lost later would turn a small failure into a whole one.
  */
 export function stillForming(nodes: readonly NodeInfo[], minimumNodes: number): string | null {
   const gathered = nodes.filter(

@@ -68,7 +68,6 @@ export interface ElectorOptions extends Pick<Platform, "identity" | "clock" | "r
   readonly onChange?: ((change: TermChange) => void) | undefined;
 }
 
-/** Both clocks at one instant. */
 interface Stamp {
   readonly mono: number;
   readonly wall: number;
@@ -79,7 +78,6 @@ export class Elector extends Lifecycle implements Leadership {
   /** Two calls fit between the time a renewal is due and the end of trust: one that hangs does not cost the term. */
   readonly #callMs: number;
   readonly #calls: LockCalls;
-
   readonly #changes = new Feed<Term | null>();
   /** Ours, from its grant until it is ended; whether it may be acted on is `held()`. */
   #term: Term | null = null;
@@ -90,11 +88,10 @@ export class Elector extends Lifecycle implements Leadership {
   #confirmed: Stamp = { mono: 0, wall: 0 };
   #seen: Term | null = null;
   #standsFrom = -Infinity;
-  /** The lock did not answer the last call; that is logged once. */
+  /** Logged once. */
   #unanswered = false;
   #stopping = new AbortController();
   #loop: Promise<void> = Promise.resolve();
-  /** Between two calls of the lock; a hint ends it. */
   readonly #pause: Pause;
 
   constructor(options: ElectorOptions) {
@@ -107,7 +104,7 @@ export class Elector extends Lifecycle implements Leadership {
     this.#pause = new Pause(options.clock);
   }
 
-  /** Null while our own term has not begun: a caller that was sent here would be refused. */
+  /** Null while our own term is gated: a caller that was sent here would be refused. */
   current(): Term | null {
     const seen = this.#seen;
     return seen && heldBy(seen, this.#o.identity) && !this.#isOpen(seen) ? null : seen;
@@ -123,10 +120,8 @@ export class Elector extends Lifecycle implements Leadership {
   require(): Term {
     const term = this.held();
     if (term) return term;
-    const {
-      role,
-      identity: { name },
-    } = this.#o;
+    const { role, identity } = this.#o;
+    const { name } = identity;
     const gated = this.#term !== null && !this.#opened;
     const leader = !gated && this.#seen && this.#seen.leader !== name ? this.#seen : null;
     const known = leader ? `; ${leader.leader} does, as last seen` : ", and no other leader is known";

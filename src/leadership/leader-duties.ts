@@ -4,9 +4,8 @@
  *     changes():   term 7 ------------ null ---- term 8 -----
  *     duties:      start all ... abort, wait     start all ...
  *
- * A duty is called again for each term and receives only that term and a signal. It reads everything else from the
- * store, so no state of an older term can leak into a newer one. A duty that returns is finished for the term. A duty
- * that throws is started again, with growing delays, within the same term; the other duties are not affected.
+ * A duty gets only its term and a signal and reads the rest from the store, so no state leaks from term to term. One
+ * that returns is finished for the term; one that throws is started again, with growing delays.
  *
  * Not guaranteed: that a duty has stopped when the next term begins. It is waited for, within limits; its later writes
  * carry the old epoch and are refused by the store.

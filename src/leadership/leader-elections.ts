@@ -1,7 +1,6 @@
 /**
- * The elections of a node, one for each leader role. Each role has a lock, epochs and duties of its own. A node with the role `scheduler` is
- * a candidate for all of them; the others only observe who leads. What a leader does in its term is not part of this: the duties
- * (node/duties.ts) follow `changes()`.
+ * The elections of a node, one for each leader role, each with a lock, epochs and duties of its own. A node with the role
+ * `scheduler` is a candidate for all of them; the others only observe who leads.
  */
 
 import type { NodeName } from "../core/ids.ts";
@@ -14,11 +13,9 @@ import { Elector, type ElectorSettings, type LeaderGate } from "./elector.ts";
 
 interface LeaderElectionsOptions extends Pick<Platform, "identity" | "clock" | "random" | "log"> {
   readonly coordination: Coordination;
-  /** Whether this node may lead in that role. */
   readonly stands: (role: LeaderRole) => boolean;
   /** What has to happen before a term of the scheduler begins. */
   readonly gate?: LeaderGate;
-  /** Each term of ours as it begins and ends. */
   readonly onChange?: (change: TermChange) => void;
   readonly settings: ElectorSettings;
 }

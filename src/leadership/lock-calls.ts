@@ -1,7 +1,4 @@
-/**
- * Calls to a leader lock that may hang or answer late. Every call has a deadline. An answer that arrives after it goes
- * to the `late` handler, and `silence` says how long the lock has not answered.
- */
+/** Calls to a leader lock that may hang or answer late, each with a deadline. */
 
 import { BatonError } from "../core/errors.ts";
 import type { Clock } from "../platform/clock.ts";

@@ -1,4 +1,4 @@
-/** Opens the backend of the coordination interface. Callers know only the interface, and a backend is loaded when it is used. */
+/** Opens a backend of the coordination interface, which is loaded when it is used. */
 
 import type { TermStore } from "../store/store.ts";
 import type { Coordination, LeaderLocks } from "./coordination.ts";

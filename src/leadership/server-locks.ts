@@ -1,7 +1,4 @@
-/**
- * The locks of all leader roles on one server: the part that the backends share. A backend supplies the session with the
- * server and the lock of a role. Members are not part of this: where nodes share a store, PostgreSQL keeps their list.
- */
+/** The locks of all leader roles on one server. A backend supplies the session with the server and the lock of a role. */
 
 import { LEADER_ROLES, type LeaderRole } from "../core/leadership/term.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -34,7 +31,7 @@ interface ServerLock extends LeaseLock {
 const COMMAND_MS_MIN = 1_000;
 const COMMAND_MS_MAX = 5_000;
 
-/** The deadline of a command: two heartbeats without an answer mean a new connection, or another server. */
+/** Two heartbeats without an answer mean a new connection, or another server. */
 export function commandMsOf({ heartbeatMs = 1_000 }: { readonly heartbeatMs?: number } = {}): number {
   return Math.min(Math.max(2 * heartbeatMs, COMMAND_MS_MIN), COMMAND_MS_MAX);
 }

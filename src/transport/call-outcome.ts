@@ -27,8 +27,8 @@ export function limitMs(options: CallOptions | StreamOptions): number {
 }
 
 /**
- * Where a peer is: the origin, and the path at which a proxy offers it, if there is one. Or the refusal: an url may come
- * from a peer's own announcement, so a bad one is an outcome like an unreachable peer, not an exception.
+ * The origin of a peer, with the path at which a proxy offers it. An url may come from a peer's own announcement, so a
+ * bad one is a refusal like that of an unreachable peer, not an exception.
  */
 export function peerAddress(peerUrl: string): string | Failure {
   if (!URL.canParse(peerUrl)) return refused(`the peer's url is not a url: ${JSON.stringify(peerUrl)}`);
@@ -60,10 +60,7 @@ export function deadlineOf(request: PeerRequest, options: CallOptions | StreamOp
   return "headMs" in options || !Number.isFinite(limit) ? null : Math.ceil(limit);
 }
 
-/**
- * Whether nothing listens at an address. Of a name with several addresses every one has to refuse: the process may listen on
- * any of them.
- */
+/** Whether nothing listens there. Of several addresses every one has to refuse: the process may listen on any of them. */
 export function isRefusal(error: Error): boolean {
   const each = error instanceof AggregateError ? error.errors : [error];
   return each.every((one) => (one as NodeJS.ErrnoException).code === "ECONNREFUSED");

@@ -1,6 +1,5 @@
 /**
- * The data that a request carries from the node that received it (the ingress) to the node that answers, and its
- * parser.
+ * The data that a request carries from the node that received it (the ingress) to the node that answers.
  *
  * The query contains `internal=1`, the time of sending, and the ids of new jobs. It counts only in a request that came
  * over the transport between nodes, which proves its sender; in a request over HTTP it is dropped.
@@ -8,13 +7,12 @@
 
 import { readPrincipal, writePrincipal, type Principal } from "../core/access/permissions.ts";
 import { BatonError } from "../core/errors.ts";
-import { isUuid, type NodeName } from "../core/ids.ts";
+import { isUuid } from "../core/ids.ts";
 import { traceOf } from "../core/trace.ts";
 import type { Clock } from "../platform/clock.ts";
 import { DEADLINE_HEADER } from "./call-outcome.ts";
 import type { Transport } from "./transport.ts";
 
-/** How a request got here. */
 export interface Inbound {
   /** The node that forwarded it; null for a caller from outside. */
   readonly from: string | null;
@@ -52,7 +50,7 @@ export const OUTSIDE: Inbound = {
 export const NO_FORWARD_HEADER = "x-baton-no-forward";
 const CONFIG_HEADER = "x-baton-config";
 export const VIA_HEADER = "x-baton-via";
-/** The caller, as authenticated by the node that received the request. Only a request of a node may carry it. */
+/** Only a request of a node may carry it. */
 const PRINCIPAL_HEADER = "x-baton-principal";
 
 /** Of a caller from outside. All other headers stay at the node that received them, above all tokens and cookies. */
@@ -111,13 +109,11 @@ export function traceIn(headers: Headers): string | null {
   return parent === undefined ? null : traceOf(parent, headers["tracestate"]);
 }
 
-interface Departure {
-  readonly sentAt: number;
-  readonly firstUuid?: string;
-}
-
 /** The path as the next node gets it. */
-export function hopPath(path: string, { sentAt, firstUuid }: Departure): string {
+export function hopPath(
+  path: string,
+  { sentAt, firstUuid }: { readonly sentAt: number; readonly firstUuid?: string },
+): string {
   const plain = withoutInternal(path);
   const ids = firstUuid === undefined ? "" : `&internal_first=${firstUuid}`;
   return `${plain}${plain.includes("?") ? "&" : "?"}internal=1&internal_sent=${sentAt}${ids}`;
@@ -159,18 +155,15 @@ export function patienceMs(headers: Headers, maxMs: number): number {
   return Math.min(Math.max(Number(header), 1), maxMs);
 }
 
-interface ArrivalOptions {
-  readonly clock: Clock;
-  /** How much longer than usual a request of this sender was on its way, by when it says that it was sent. */
-  readonly lateBy: (from: string, sentAt: number) => number;
-}
-
-/** Reads, and removes from the query, the data that a request of a node carries. */
+/**
+ * Reads, and removes from the query, the data that a request of a node carries. `lateBy`: how much longer than usual a
+ * request of this sender was on its way, by when it says that it was sent.
+ */
 export function arrival(
-  from: NodeName | string,
+  from: string,
   query: Record<string, unknown>,
   headers: Headers,
-  { clock, lateBy }: ArrivalOptions,
+  { clock, lateBy }: { clock: Clock; lateBy: (from: string, sentAt: number) => number },
 ): Inbound {
   const first = query["internal_first"];
   const sent = query["internal_sent"];

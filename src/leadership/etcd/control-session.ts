@@ -1,9 +1,6 @@
 /**
- * A node's access to etcd: the names of our keys, transactions and leases with deadlines, and a watch on the leaders'
- * keys, reopened whenever it breaks. Its connections carry nothing else, so that leases never wait.
- *
- * The watch only delivers hints: after each opening the listener has to read the keys, because changes in between are
- * lost.
+ * A node's access to etcd: transactions and leases with deadlines, and a watch on the leaders' keys, reopened whenever it
+ * breaks. The watch only delivers hints: changes between two openings are lost.
  *
  * In etcd nothing ends with a connection: the death of a leader is noticed when its lease ends.
  */
@@ -28,11 +25,9 @@ export interface ControlOptions extends Pick<Platform, "clock" | "random"> {
   readonly url: string;
   readonly prefix: string;
   readonly commandMs: number;
-  /** By which leases are counted. */
   readonly time: Clock;
   /** Changes are reported from now on, again after each loss. */
   readonly onReady: () => void;
-  /** One of the leaders' keys was written or deleted. */
   readonly onLeader: (event: WatchEvent) => void;
 }
 
@@ -65,7 +60,7 @@ export class ControlSession extends Lifecycle {
     });
   }
 
-  /** Members that did not answer the last request, with the reason; none where there is no other. */
+  /** None where there is no other member. */
   get failures(): ReadonlyMap<string, string> {
     return this.#gateway.endpoints.length > 1 ? this.#gateway.failures : new Map();
   }
@@ -99,7 +94,7 @@ export class ControlSession extends Lifecycle {
     return Number(result?.TTL ?? 0) > 0;
   }
 
-  /** Ends a lease, and with it every key that is under it. */
+  /** Deletes the keys under it too. */
   async revokeLease(lease: string): Promise<void> {
     try {
       await this.#gateway.call("/v3/lease/revoke", { ID: lease });
@@ -108,7 +103,7 @@ export class ControlSession extends Lifecycle {
     }
   }
 
-  /** Without waiting: one that cannot be ended expires. */
+  /** One that cannot be ended expires. */
   dropLease(lease: string): void {
     this.revokeLease(lease).catch(() => {});
   }
@@ -141,7 +136,6 @@ export class ControlSession extends Lifecycle {
   }
 }
 
-/** The lease does not exist any more. */
 function isNotFound(error: unknown): boolean {
   return error instanceof EtcdRefusal && error.grpc === GRPC.notFound;
 }

@@ -20,7 +20,6 @@ interface GatewayOptions {
   /** Of one member, or of several with commas between them. */
   readonly url: string;
   readonly clock: Clock;
-  /** Deadline of a call that names none. */
   readonly commandMs: number;
 }
 
@@ -49,7 +48,7 @@ export class Gateway extends Lifecycle {
     this.#address = parseEtcdUrl(options.url);
   }
 
-  /** Members that did not answer when they were asked last, with the reason. */
+  /** By member: why it did not answer when it was asked last. */
   get failures(): ReadonlyMap<string, string> {
     return this.#failures;
   }
@@ -58,7 +57,7 @@ export class Gateway extends Lifecycle {
     return this.#address.endpoints;
   }
 
-  /** What etcd answers. Rejects with an `EtcdRefusal`, or with an error for people. */
+  /** Rejects with an `EtcdRefusal`, or with an error for people. */
   async call<Reply>(path: string, body: unknown, deadlineMs = this.#o.commandMs): Promise<Reply> {
     try {
       return (await this.#authorised((token) => this.#send({ path, body }, token, deadlineMs))) as Reply;
@@ -226,7 +225,7 @@ export class Gateway extends Lifecycle {
     throw unavailable(`${this.endpoints[at]} answered with status ${status} and nothing of etcd`, "unknown");
   }
 
-  /** The next call goes to the next member, unless an earlier failure did that. */
+  /** The next call goes to the next member. */
   #leave(at: number, reason: string): void {
     this.#failures.set(this.endpoints[at]!, reason);
     if (this.#current === at) this.#current = (at + 1) % this.endpoints.length;
@@ -262,10 +261,7 @@ type CallEnd =
   /** `sent`: its first byte may have left, so that it may have been carried out. */
   | { readonly ended: "broken"; readonly sent: boolean; readonly reason: string };
 
-/**
- * Ends within its deadline. If there is no reply, it says whether the request may have been sent. `connectMs`, within the
- * deadline: an address that does not answer is given up after this, and nothing was sent there.
- */
+/** `connectMs`, within the deadline: an address that does not answer is given up after this, and nothing was sent there. */
 function callOnce(
   pool: Undici.Pool,
   request: Undici.Dispatcher.DispatchOptions,

@@ -12,7 +12,6 @@ export interface KeyValue {
   readonly lease: string;
 }
 
-/** One step of a transaction, or one condition. */
 export type Operation = Readonly<Record<string, Readonly<Record<string, string>>>>;
 export type Comparison = Readonly<Record<string, string>>;
 

@@ -4,10 +4,9 @@
  * An epoch is higher than the revision of etcd before the grant, and higher than the epoch in the store. Either alone
  * keeps epochs growing, so an etcd that was restored or set up anew does no harm.
  *
- * A standby waits for the end of the key (a release, the end of etcd's lease, an operator), which a watch reports at
- * once, or for the end of our own lease, which may be shorter than etcd can count. A renewal that
- * was delayed in a stalled etcd may take effect late: it prolongs the wait of the others, but revives nothing for its
- * sender, which counts from the time of sending.
+ * A standby waits for the end of the key, which a watch reports at once, or for the end of our own lease, which may be
+ * shorter than etcd can count. A renewal that was delayed in a stalled etcd prolongs the wait of the others, but revives
+ * nothing for its sender, which counts from the time of sending.
  */
 
 import { heldBy, sameTerm, type Term } from "../../core/leadership/term.ts";
@@ -98,9 +97,9 @@ export class EtcdLock extends AdmittedLock<LeaseRecord> {
   }
 
   /**
-   * Etcd does not report its time, and its leases count whole seconds. So a lease ends when the same revision was seen for the
-   * whole lease, counted from when it was first seen, which is never before it was written. Rejected: comparing times that the
-   * holder noted, because two machines whose clocks differ by more than a lease would take leadership from each other for ever.
+   * Etcd does not report its time, and its leases count whole seconds. So a lease ends when its revision was seen here for
+   * the whole lease. Rejected: comparing times that the holder noted, because two machines whose clocks differ by more
+   * than a lease would take leadership from each other for ever.
    */
   #leftMs({ revision, ttlMs }: LeaseRecord): number {
     if (this.#seen.revision !== revision) this.#see(revision);

@@ -1,7 +1,4 @@
-/**
- * Elections through etcd: a key under a lease for each leader role. A failure of etcd costs at most an election, because
- * the store admits every epoch before it counts. The members are in PostgreSQL.
- */
+/** Elections through etcd: a key under a lease for each leader role. The members are in PostgreSQL. */
 
 import type { LeaderRole } from "../../core/leadership/term.ts";
 import { silentLog } from "../../platform/log.ts";

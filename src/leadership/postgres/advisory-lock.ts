@@ -29,10 +29,7 @@ interface LockEvents {
 }
 
 const PID = read("lock-pid", "SELECT pg_backend_pid() AS pid");
-/**
- * Longer, and dead rows stay for that long; from 1 s on (deadlock_timeout) the server may also log every wait. Shorter means more
- * statements while nothing happens.
- */
+/** Longer, and dead rows stay for that long, and from 1 s on (deadlock_timeout) the server may log every wait. */
 const WAIT_MS = 900;
 /** The first of these locks that is free, or the first of all if it becomes free within the time; null if none does. */
 const TAKE = write("lock-take", "SELECT baton.take_lock($1::bigint[], $2::int)::text AS key");
@@ -170,7 +167,6 @@ export class AdvisoryLocks {
 
 export class AdvisoryLock implements Queryable {
   readonly key: bigint;
-  /** Whether to stand in line, also again after the session broke. */
   wanted = false;
   held = false;
   readonly #locks: AdvisoryLocks;
@@ -187,7 +183,7 @@ export class AdvisoryLock implements Queryable {
     return this.#locks.pid;
   }
 
-  /** Stands in line, and stays there through broken sessions until `leave` or `unlock`. */
+  /** Stands in line, also after the session broke, until `leave` or `unlock`. */
   want(): void {
     this.wanted = true;
     if (!this.held) this.#locks.ask();
@@ -253,10 +249,7 @@ export function leaderLock(role: LeaderRole, schema: string): bigint {
   return BigInt.asIntN(64, key ^ (hash << ROLE_BITS));
 }
 
-/**
- * All advisory locks that are held in this database, as the numbers that they were asked for with.
- * `pg_locks` shows a number in two halves.
- */
+/** All advisory locks that are held in this database. `pg_locks` shows their numbers in two halves. */
 export const HELD_LOCKS = `
   SELECT (classid::bigint << 32) | objid::bigint AS key, pid FROM pg_locks
   WHERE locktype = 'advisory' AND granted AND objsubid = 1

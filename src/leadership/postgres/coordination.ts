@@ -1,7 +1,7 @@
 /**
  * Coordination of nodes that share a database: a row for each node and, unless another backend elects, a row with a
- * lease for each leader role. A node holds one session for itself and one for the locks of the roles that it is a
- * candidate for, separate from the pool of the store: leases and heartbeats never wait for other work.
+ * lease for each leader role. A node holds one session for itself and one for the locks of the roles, separate from the
+ * pool of the store: leases and heartbeats never wait for other work.
  */
 
 import type { OwnInfo } from "../../core/node.ts";
@@ -22,7 +22,6 @@ import { NodeRegistry, requestSubject } from "./node-registry.ts";
 export interface PostgresCoordinationOptions extends LeaderLocksOptions {
   readonly schema?: string;
   readonly pooler?: PoolerCheck;
-  /** Read with every heartbeat and whenever the node is shown. */
   readonly info: () => OwnInfo;
   readonly settings?: Partial<MembershipSettings>;
 }

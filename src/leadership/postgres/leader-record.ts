@@ -65,8 +65,8 @@ const SEED = write(
    ON CONFLICT (role) DO NOTHING`,
 );
 /**
- * All or nothing, and one at a time: the second candidate waits for the row, and then sees that it was taken. The update of
- * the term waits for the writes that the leader before has under way; what it begins later is refused.
+ * One at a time: the second candidate waits for the row, and then sees that it was taken. The update of the term waits
+ * for the writes that the leader before has under way; what it begins later is refused.
  */
 const GRANT = write(
   "leader-grant",
@@ -90,7 +90,7 @@ const GRANT = write(
      FROM raised, moment WHERE l.role = $2 RETURNING l.epoch
    ) SELECT epoch, pg_notify($8, $9)::text FROM granted`,
 );
-/** Not one whose epoch the store does not know: it could write nothing. Not one that ran out: renewals that were held up in a stopped server must not revive a term. */
+/** Not one whose epoch the store does not know: it could write nothing. Not one that ran out: a late renewal must not revive it. */
 const RENEW = write(
   "leader-renew",
   `UPDATE baton.leader SET lease_until = ${NOW} + $6::bigint, locked = locked OR $7

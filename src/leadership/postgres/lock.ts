@@ -24,7 +24,6 @@ interface PostgresLockOptions extends Pick<Platform, "identity" | "clock" | "log
   readonly role: LeaderRole;
   readonly control: ControlSession;
   readonly advisoryLocks: AdvisoryLocks;
-  /** The coordination that this lock belongs to. */
   readonly owner: { readonly running: boolean };
 }
 
@@ -156,7 +155,7 @@ export class PostgresLock extends BaseLock {
     return !seat.locked || this.#advisory?.held === true;
   }
 
-  /** Another's lease is valid. Asks for a hint at the time when it may be taken. */
+  /** Gives a hint when another's lease may be taken. */
   async #wait(seat: LeaseRecord, advisory: AdvisoryLock | null): Promise<void> {
     const { clock, identity } = this.#o;
     const graceMs = advisory ? EVICT_AFTER_MS : 0;
@@ -236,7 +235,7 @@ export class PostgresLock extends BaseLock {
     if (this.#followers === 0) this.#stepBack();
   }
 
-  /** This node is no candidate any more: others must not wait behind us. */
+  /** Others must not wait behind a node that is no candidate any more. */
   #stepBack(): void {
     void this.turn
       .run(async () => {

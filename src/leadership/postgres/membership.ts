@@ -1,7 +1,4 @@
-/**
- * Membership of nodes that share a database: one statement per heartbeat writes our row and reads the others, so that
- * `nodes()` never waits. The rows themselves are node-registry.ts.
- */
+/** Membership of nodes that share a database: each heartbeat writes our row and reads the others in one statement. */
 
 import { BatonError, hasCode } from "../../core/errors.ts";
 import { judge, NOTHING_SEEN, type Watch } from "../../core/leadership/failure-detector.ts";

@@ -36,10 +36,7 @@ export const BEAT = write(
    SELECT moment.at, (SELECT ${REQUEST} FROM own) AS own_request, n.* FROM moment
    LEFT JOIN baton.node n ON n.incarnation <> $2`,
 );
-/**
- * A namesake whose session is gone is dead, and no reason to wait. One without a session, or on a server that has only just
- * started, is judged by its heartbeat.
- */
+/** A namesake whose session is gone is dead. One without a session, or on a server that has just started, is judged by its heartbeat. */
 export const REGISTER = write(
   "node-register",
   `WITH moment AS MATERIALIZED (SELECT ${NOW} AS at), namesake AS MATERIALIZED (

@@ -22,7 +22,6 @@ import type { NodeRequest } from "../coordination.ts";
 import { REQUEST_CHANNEL, type ControlSession } from "./control-session.ts";
 import * as rows from "./node-records.ts";
 
-/** What a heartbeat brings back. */
 export interface NodeList {
   /** By the clock of the backend. */
   readonly at: number;
@@ -35,14 +34,12 @@ export interface Registered {
   readonly ageMs: number;
 }
 
-/** Another incarnation that has our name. */
 export interface Namesake {
   readonly hostname: string;
   readonly version: string;
   readonly startedAt: number;
 }
 
-/** What a leader sees of all nodes. */
 interface NodeSigns {
   /** Changes when the server that keeps the list starts anew. */
   readonly server: string;
@@ -58,7 +55,6 @@ export class NodeRegistry {
   readonly #control: ControlSession;
   readonly #identity: NodeIdentity;
   readonly #info: () => OwnInfo;
-  /** A node that was silent for so long is not taken for alive. */
   readonly #deadAfterMs: number;
   #status: NodeStatus = "joining";
 
@@ -87,7 +83,7 @@ export class NodeRegistry {
     }
   }
 
-  /** Sends a heartbeat; `heard` is the request that this node has received, so that it can be cleared. */
+  /** `heard`: the request that this node has received, so that it can be cleared. */
   async beat(heard: string | null = null): Promise<NodeList> {
     await this.#control.ensureLocked();
     const found = await this.#control
@@ -108,7 +104,6 @@ export class NodeRegistry {
     await this.#control.query(rows.DEREGISTER, [this.#identity.incarnation]);
   }
 
-  /** Everybody, as the database has it now. */
   async nodes(): Promise<readonly NodeInfo[]> {
     const found = await this.#control.query<rows.NodeRow>(rows.LIST, [this.#control.now()]);
     return found.map((row) => {
@@ -212,7 +207,7 @@ export function requestSubject(name: NodeName): string {
   return `node/${name}`;
 }
 
-/** A look finds a row without a node when there is none. */
+/** There is a row without a node when there is none. */
 function isNode({ incarnation }: { readonly incarnation: string | null }): boolean {
   return incarnation !== null;
 }

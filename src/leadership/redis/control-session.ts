@@ -1,14 +1,11 @@
 /**
- * A node's own connection for elections, separate from those of the channels: leases, reads and notifications never
- * wait for messages.
+ * A node's own connection for elections, so that leases never wait for messages of the channels.
  *
  * While it is open, the node is subscribed to the channel of its own incarnation. Redis drops the subscription at the
- * moment the connection breaks, so the number of subscribers shows at once that a leader was killed. Keys do not help,
- * because no key of Redis ends with a connection. Rejected: finding the connection in `CLIENT LIST`, because the server
- * walks through all connections and scripts may not call it; and a socket to the leader's own port, because the leader
- * may listen on none, and an open connection without a request delays its stop.
- *
- * Where the number of subscribers is not available (a proxy, a user without the permission), leases alone decide.
+ * moment the connection breaks, so the number of subscribers shows at once that a leader was killed; no key of Redis ends
+ * with a connection. Rejected: finding the connection in `CLIENT LIST`, because the server walks through all connections
+ * and scripts may not call it; and a socket to the leader's own port, because the leader may listen on none. Where the
+ * number of subscribers is not available (a proxy, a user without the permission), leases alone decide.
  */
 
 import type { Clock } from "../../platform/clock.ts";
@@ -28,7 +25,7 @@ export interface ControlOptions extends Pick<Platform, "identity" | "clock" | "r
   readonly commandMs: number;
   /** Takes the place of the clock of Redis: for tests, which move it by hand. */
   readonly time: Clock | null;
-  /** The session is open, again after each loss. */
+  /** Again after each loss. */
   readonly onReady: () => void;
   readonly onLost: () => void;
   /** A notification within our cluster, such as `leader/scheduler`. */
@@ -156,13 +153,12 @@ async function isCounted(session: RedisCommands, channel: string): Promise<boole
 const PROMPT_MS = 100;
 
 /**
- * An upper bound for the current time of the server. Answers contain the server's time, read after the request was
- * sent, so that
+ * An upper bound for the current time of the server, by the time that its answers contain:
  *
  *     time of the server now  <=  time in the answer + time since the request was sent
  *
- * holds unless its clock is set. A command can carry its own deadline in these terms, and the server refuses it when it
- * arrives too late: after the server was stalled, or from the buffer of a broken connection.
+ * holds unless its clock is set. A command carries its deadline in these terms, so that the server refuses what arrives
+ * too late: after the server was stalled, or from the buffer of a broken connection.
  */
 class ServerTime {
   readonly #clock: Clock;

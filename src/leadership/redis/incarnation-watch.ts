@@ -22,8 +22,8 @@ const GONE_MS = 20;
 /** Timers may fire a little early. */
 const TIMER_SLACK_MS = 2;
 /**
- * For one that was never found since we connected ourselves, as after a restart of Redis. Shorter, and the leader loses its term
- * because it pauses longer than we do between its attempts to connect, up to 1.5 s.
+ * For one that was never found since we connected, as after a restart of Redis. Shorter, and a leader that pauses up to
+ * 1.5 s between its attempts to connect loses its term.
  */
 const NEVER_SEEN_MS = 2_000;
 

@@ -1,8 +1,7 @@
 /**
  * The key that names the leader: a hash with the holder, its epoch and the end of its lease by the clock of Redis. It
- * expires with the lease. A second key has the highest epoch that this Redis granted. If Redis loses it (FLUSHALL, a
- * restart without persistence, a failover), the store still has the highest epoch, so the candidate passes the store's
- * number.
+ * expires with the lease. A second key has the highest epoch that this Redis granted; Redis may lose it, so the candidate
+ * passes the number that the store knows.
  *
  * Every script compares holder and epoch, and the lease with the server's own time: a renewal that was delayed in a
  * stopped server finds its lease expired, and a renewal that arrives after its sender's deadline extends nothing.

@@ -1,7 +1,4 @@
-/**
- * Elections through Redis: a key with a lease for each leader role. Redis makes failover fast. Lost data in Redis costs
- * at most an election, because the store admits every epoch before it counts. The members are in PostgreSQL.
- */
+/** Elections through Redis: a key with a lease for each leader role. The members are in PostgreSQL. */
 
 import type { LeaderRole } from "../../core/leadership/term.ts";
 import { silentLog } from "../../platform/log.ts";

@@ -1,9 +1,8 @@
 /**
  * Coordination for a cluster of one node: it is always the leader, but under a real epoch that grows at each start.
  *
- * Unlike in other backends, a new candidate always supersedes the holder. Only one process at a time can open the
- * store, so a new candidate proves that the previous holder has ended; waiting for its lease would only delay a
- * restart. The old term is over all the same, for the lock and for the store.
+ * A new candidate always supersedes the holder: only one process at a time can open the store, so the previous holder
+ * has ended, and waiting for its lease would only delay a restart.
  */
 
 import type { NodeStatus, OwnInfo } from "../../core/node.ts";

@@ -1,7 +1,4 @@
-/**
- * The leader lock of a cluster with a single node. The epochs are in the store and only grow; the lease is in memory
- * and ends with the process.
- */
+/** The leader lock of a single node. The epochs are in the store; the lease is in memory and ends with the process. */
 
 import type { NodeIdentity } from "../../core/node.ts";
 import { sameTerm, type LeaderRole, type Term } from "../../core/leadership/term.ts";
@@ -13,7 +10,6 @@ import type { Tenure } from "../coordination.ts";
 interface StandaloneLockOptions extends Pick<Platform, "clock"> {
   readonly role: LeaderRole;
   readonly terms: TermStore;
-  /** The coordination that this lock belongs to. */
   readonly owner: { readonly running: boolean };
 }
 

@@ -14,7 +14,9 @@ import type { ClusterKeys, ConnectionUse } from "../signing/signing.ts";
 import { FRAME_BYTES_MAX } from "./frame.ts";
 import { MESH_PATH, REFUSAL_HEADER, welcome, type SessionKeys } from "./handshake.ts";
 
-interface AcceptorEvents {
+interface AcceptorOptions extends Pick<Platform, "identity" | "random"> {
+  readonly keys: ClusterKeys;
+  readonly authenticator: Authenticator;
   /** The reason why no connection of this use is accepted now; null while they are. */
   readonly closed: (use: ConnectionUse) => string | null;
   readonly onConnection: (accepted: Accepted) => void;
@@ -25,15 +27,11 @@ export interface Accepted {
   readonly peer: NodeIdentity;
   readonly session: SessionKeys;
   readonly use: ConnectionUse;
-  /** The server that it came in at. */
   readonly server: Server;
 }
 
 export class Acceptor {
-  readonly #platform: Pick<Platform, "identity" | "random">;
-  readonly #keys: ClusterKeys;
-  readonly #authenticator: Authenticator;
-  readonly #events: AcceptorEvents;
+  readonly #o: AcceptorOptions;
   readonly #headers = new WeakMap<IncomingMessage, Readonly<Record<string, string>>>();
   readonly #sockets = new WebSocketServer({
     noServer: true,
@@ -42,16 +40,8 @@ export class Acceptor {
     maxPayload: FRAME_BYTES_MAX,
   });
 
-  constructor(
-    platform: Pick<Platform, "identity" | "random">,
-    keys: ClusterKeys,
-    authenticator: Authenticator,
-    events: AcceptorEvents,
-  ) {
-    this.#platform = platform;
-    this.#keys = keys;
-    this.#authenticator = authenticator;
-    this.#events = events;
+  constructor(options: AcceptorOptions) {
+    this.#o = options;
     this.#sockets.on("headers", (lines, request) => {
       for (const [name, value] of Object.entries(this.#headers.get(request) ?? {}))
         lines.push(`${name}: ${value}`);
@@ -81,12 +71,12 @@ export class Acceptor {
   #upgrade(server: Server, request: IncomingMessage, socket: Duplex, head: Buffer): void {
     // Node has taken its own listener away, and an error without one would end the process.
     socket.on("error", () => socket.destroy());
-    const { identity: self, random } = this.#platform;
-    const verdict = this.#authenticator.check(request.headers);
+    const { identity: self, random, keys, authenticator } = this.#o;
+    const verdict = authenticator.check(request.headers);
     if (verdict.verdict === "refused") return answer(socket, "401 Unauthorized", verdict.reason);
     const { claims, keyId } = verdict;
     const { from, use } = claims;
-    const reason = this.#events.closed(use);
+    const reason = this.#o.closed(use);
     if (reason !== null) return answer(socket, "503 Service Unavailable", reason);
     if (from.name === self.name) {
       const why =
@@ -95,10 +85,10 @@ export class Acceptor {
           : `${self.name} is the name of this node`;
       return answer(socket, "401 Unauthorized", why);
     }
-    const welcomed = welcome(this.#keys, self, random.uuid(), claims, keyId);
-    this.#headers.set(request, welcomed.headers);
+    const { headers, session } = welcome(keys, self, random.uuid(), claims, keyId);
+    this.#headers.set(request, headers);
     this.#sockets.handleUpgrade(request, socket, head, (opened) => {
-      this.#events.onConnection({ socket: opened, peer: from, session: welcomed.session, use, server });
+      this.#o.onConnection({ socket: opened, peer: from, session, use, server });
     });
   }
 }

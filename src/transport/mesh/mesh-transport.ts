@@ -112,7 +112,10 @@ export class MeshTransport extends Lifecycle implements NodeTransport {
     this.#limits = { ...LIMITS, ...settings.limits };
     this.#members = new ConnectionTable(platform.identity.name);
     this.#parked = new ParkedReplies(platform);
-    this.#acceptor = new Acceptor(platform, this.#keys, new Authenticator(platform, this.#keys, settings), {
+    this.#acceptor = new Acceptor({
+      ...platform,
+      keys: this.#keys,
+      authenticator: new Authenticator(platform, this.#keys, settings),
       closed: (use) => this.#closed(use),
       onConnection: (accepted) => this.#accept(accepted),
     });

@@ -63,10 +63,8 @@ export class Authenticator {
     if (!verified.valid) return refuse(verified.fault, verified.reason);
     const { claims, keyId, signature } = verified;
     const { from, to } = claims;
-    const {
-      clock,
-      identity: { name: self },
-    } = this.#platform;
+    const { clock, identity } = this.#platform;
+    const self = identity.name;
     if (to !== null && to !== self) {
       return refuse("wrong_receiver", `a request from ${from.name} was meant for ${to}, and this is ${self}`);
     }
@@ -105,11 +103,9 @@ function refuse(why: Refusal, reason: string): Verdict {
 }
 
 /**
- * Remembers the signatures of calls for as long as they would be accepted, so that none is accepted twice.
- *
- * There are two generations. New signatures go into the young one. When that is a whole window old it becomes the old
- * one, and the previous old one, whose signatures have all expired, is dropped at once. When the young one is full, the
- * answer is "full": forgetting a signature inside its window would allow a replay.
+ * Remembers signatures for as long as they would be accepted, in two generations: when the young one is a whole window
+ * old it becomes the old one, and the previous old one, whose signatures have all expired, is dropped. A full young one
+ * takes no more: forgetting a signature inside its window would allow a replay.
  */
 export class SeenSignatures {
   readonly #windowMs: number;

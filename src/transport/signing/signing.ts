@@ -19,10 +19,10 @@ export interface Claims {
   /** Wall time of the sender. */
   readonly time: number;
   readonly nonce: string;
-  /** `shared`: all small calls between two nodes. `single`: one call with a stream or a large body. */
   readonly use: ConnectionUse;
 }
 
+/** `shared`: all small calls between two nodes. `single`: one call with a stream or a large body. */
 export type ConnectionUse = "shared" | "single";
 
 export type ReceivedHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -53,7 +53,6 @@ const KEY_ID = /^[A-Za-z0-9_-]{8}$/;
 const WHOLE = /^(?:0|[1-9]\d{0,14})$/;
 const USE = /^(?:shared|single)$/;
 
-/** The headers that prove the claims. */
 export function sign(keys: ClusterKeys, claims: Claims): Record<string, string> {
   const { from, to, time, nonce, use } = claims;
   return {
@@ -141,7 +140,7 @@ export interface ClusterKeys {
 const SECRETS_MAX = 2;
 const KEY_BYTES = 32;
 
-/** The first secret signs, both verify. How strong a secret has to be is the configuration's business. */
+/** How strong a secret has to be is the configuration's business. */
 export function clusterKeys(secrets: readonly string[]): ClusterKeys {
   const field = { field: "cluster.secret" };
   if (secrets.length === 0 || secrets.some((secret) => secret.trim() === "")) {
