@@ -249,8 +249,27 @@ export async function inBatches<Item>(
   items: readonly Item[],
   work: (batch: readonly Item[]) => Promise<void>,
 ): Promise<void> {
-  const batches = Array.from({ length: Math.ceil(items.length / BATCH_MAX) }, (_, at) =>
-    items.slice(at * BATCH_MAX, (at + 1) * BATCH_MAX),
-  );
-  await atOnce(PARALLEL, batches.values(), work);
+  await atOnce(PARALLEL, split(items, BATCH_MAX).values(), work);
+}
+
+/** In their order, in parts of at most so many and of so much weight together. Each part has at least one. */
+export function split<Item>(
+  items: readonly Item[],
+  countMax: number,
+  weigh: (item: Item) => number = () => 0,
+  weightMax = Infinity,
+): Item[][] {
+  const parts: Item[][] = [];
+  let part: Item[] = [];
+  let weight = 0;
+  for (const item of items) {
+    const more = weigh(item);
+    if (part.length === 0 || part.length >= countMax || weight + more > weightMax) {
+      parts.push((part = []));
+      weight = 0;
+    }
+    part.push(item);
+    weight += more;
+  }
+  return parts;
 }

@@ -11,6 +11,8 @@
  * are ignored.
  */
 
+import { split } from "../../platform/loop.ts";
+
 export type Entry =
   | { readonly kind: "message"; readonly topic: string; readonly key: string; readonly body: unknown }
   | { readonly kind: "stored"; readonly topic: string; readonly id: string }
@@ -48,22 +50,10 @@ export function fits(entry: string): boolean {
 
 /** Entries that fit, in their order, in as few payloads as that allows; one payload if there are none. */
 export function pack(entries: readonly string[], origin: string, nextNumber: () => number): string[] {
-  const payloads: string[] = [];
-  let packed: string[] = [];
-  let bytes = 0;
-  const close = (): void => void payloads.push(`${origin}:${nextNumber()}:[${packed.join(",")}]`);
-  for (const entry of entries) {
-    const more = Buffer.byteLength(entry) + ",".length;
-    if (packed.length > 0 && bytes + more > ENTRY_BYTES_MAX + ",".length) {
-      close();
-      packed = [];
-      bytes = 0;
-    }
-    packed.push(entry);
-    bytes += more;
-  }
-  close();
-  return payloads;
+  const sizeOf = (entry: string): number => Buffer.byteLength(entry) + ",".length;
+  const packed = split(entries, Infinity, sizeOf, ENTRY_BYTES_MAX + ",".length);
+  if (packed.length === 0) packed.push([]);
+  return packed.map((some) => `${origin}:${nextNumber()}:[${some.join(",")}]`);
 }
 
 /** Null when it is none of ours: anybody may NOTIFY. */

@@ -26,8 +26,8 @@ import type { QueueConsumer } from "../queue-consumer.ts";
 import { Listener } from "./listener.ts";
 import { QueueMessages, type RedisSource } from "./queue-messages.ts";
 import { ConsumerHeartbeat, type TopicsPosition } from "./consumer-heartbeat.ts";
+import type { RedisLink } from "./link.ts";
 import { Publisher } from "./publisher.ts";
-import { isStale } from "./queue-scripts.ts";
 
 export interface RedisChannelsOptions extends SharedChannelsOptions {
   /** Two clusters on one server have a prefix each, and do not hear each other. */
@@ -78,8 +78,6 @@ export class RedisChannels extends BaseChannels<RedisSource> {
     this.#o = options;
     this.#beats = new Loop(clock, () => this.#beat());
     this.#redis = new Redis(options);
-    const key = (...parts: readonly string[]): string => this.#redis.keys.key(...parts);
-    const origin = options.consumer ?? random.uuid().replaceAll("-", "").slice(0, 16);
     this.#commands = this.#redis.session({
       commandMs,
       onOpen: async (session) => {
@@ -98,46 +96,27 @@ export class RedisChannels extends BaseChannels<RedisSource> {
         if (this.running) log?.warn({ err }, "topics are not heard at the moment");
       },
     });
-    this.#messages = new QueueMessages({
-      session: this.#commands,
-      key,
+    const link: RedisLink = {
       clock,
-      speaker: () => this.#presence.speaker,
-      oursUntil: () => this.#presence.oursUntil,
+      random,
       log,
-      onRefused: (reason) => {
-        if (isStale(reason)) void this.#presence.beat().catch(() => {}); // the next one tries again
-      },
-    });
-    this.#presence = new ConsumerHeartbeat({
       session: this.#commands,
-      key,
-      clock,
-      log,
-      consumer: origin,
+      key: (...parts) => this.#redis.keys.key(...parts),
+      origin: options.consumer ?? random.uuid().replaceAll("-", "").slice(0, 16),
+    };
+    this.#presence = new ConsumerHeartbeat(link, {
       leaseMs: options.leaseMs ?? LEASE_MS,
       lastWake: () => this.#listener.lastWake,
       onTopics: (count) => this.#listener.topicsAreAt(count),
       onForgotten: () => this.#forgotten(),
     });
-    this.#publisher = new Publisher({
-      session: this.#commands,
-      key,
-      origin,
-      clock,
-      random,
-      entriesMax: options.topicEntriesMax ?? TOPIC_ENTRIES_MAX,
-    });
-    this.#listener = new Listener({
+    this.#messages = new QueueMessages(link, this.#presence);
+    this.#publisher = new Publisher(link, options.topicEntriesMax ?? TOPIC_ENTRIES_MAX);
+    this.#listener = new Listener(link, {
       session: this.#reading,
-      key,
-      clock,
-      log,
-      origin,
-      consumer: () => this.#presence.speaker.name,
       commandMs,
-      wanted: (topic) => this.topics.hasSubscribers(topic),
-      deliver: (topic, messages) => this.topics.deliver(topic, messages),
+      presence: this.#presence,
+      topics: this.topics,
       wake: (number, queue) => this.#wake(number, queue),
       onGap: () => this.#o.onGap?.(),
     });

@@ -8,31 +8,29 @@
  * may still be in progress.
  */
 
-import type { Clock } from "../../platform/clock.ts";
 import { redisScript, type RedisCommands } from "../../platform/drivers/redis/session.ts";
-import type { Log } from "../../platform/log.ts";
-import type { Speaker } from "./queue-messages.ts";
+import type { RedisLink } from "./link.ts";
 import { CURRENT, isStale, REPLACED, RETURN } from "./queue-scripts.ts";
 
 export interface ConsumerHeartbeatOptions {
-  readonly session: RedisCommands;
-  readonly key: (...parts: readonly string[]) => string;
-  readonly clock: Clock;
-  readonly log?: Pick<Log, "info" | "warn"> | undefined;
-  /** Of this incarnation of the node alone. */
-  readonly consumer: string;
   readonly leaseMs: number;
   /** The last wake-up that was read: those before it can go. */
   readonly lastWake: () => string;
-  /** Where the topics are. */
-  readonly onTopics: (count: number) => void;
+  readonly onTopics: (count: TopicsPosition["count"]) => void;
   /** Redis has forgotten us, and knows us by a new name now. */
   readonly onForgotten: () => void;
 }
 
+/** The number of the newest entry of the topics, and its id. */
 export interface TopicsPosition {
   readonly count: number;
   readonly id: string;
+}
+
+/** Under which name this node is known at the moment, and the number of its connection. */
+export interface Speaker {
+  readonly name: string;
+  readonly connection: number;
 }
 
 const NOW = `local time = redis.call('TIME')
@@ -99,19 +97,19 @@ return found`,
 );
 
 export class ConsumerHeartbeat {
-  readonly #o: ConsumerHeartbeatOptions;
+  readonly #o: RedisLink & ConsumerHeartbeatOptions;
   #incarnation = 1;
   #connection = 0;
   /** On our monotonic clock, counted from before Redis heard of it. */
   #oursUntil = 0;
   #recovering: Promise<void> | null = null;
 
-  constructor(options: ConsumerHeartbeatOptions) {
-    this.#o = options;
+  constructor(link: RedisLink, options: ConsumerHeartbeatOptions) {
+    this.#o = { ...link, ...options };
   }
 
   get speaker(): Speaker {
-    return { name: `${this.#o.consumer}.${this.#incarnation}`, connection: this.#connection };
+    return { name: `${this.#o.origin}.${this.#incarnation}`, connection: this.#connection };
   }
 
   get oursUntil(): number {

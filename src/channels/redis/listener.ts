@@ -6,26 +6,19 @@
  * not, or the stream starts again (Redis was emptied), hints were lost, and `onGap` reports that.
  */
 
-import type { Clock } from "../../platform/clock.ts";
 import { Pause } from "../../platform/loop.ts";
 import type { RedisSession } from "../../platform/drivers/redis/session.ts";
-import type { Log } from "../../platform/log.ts";
-import type { EncodedMessage } from "../message-encoding.ts";
+import type { LocalTopics } from "../local-topics.ts";
+import type { ConsumerHeartbeat, TopicsPosition } from "./consumer-heartbeat.ts";
+import type { RedisLink } from "./link.ts";
 import { messageOf, parseEntry, storedId, type TopicEntry } from "./payload.ts";
 
 export interface ListenerOptions {
+  /** Of its own: its reads block. */
   readonly session: RedisSession;
-  readonly key: (...parts: readonly string[]) => string;
-  readonly clock: Clock;
-  readonly log?: Pick<Log, "info" | "warn"> | undefined;
-  /** What this node publishes is skipped: its own subscribers have it already. */
-  readonly origin: string;
-  /** The name of the consumer at the moment. */
-  readonly consumer: () => string;
   readonly commandMs: number;
-  /** False: no message of this topic is fetched or unpacked. */
-  readonly wanted: (topic: string) => boolean;
-  readonly deliver: (topic: string, messages: readonly EncodedMessage[]) => void;
+  readonly presence: Pick<ConsumerHeartbeat, "speaker">;
+  readonly topics: LocalTopics;
   readonly wake: (consumer: number, queue: string) => void;
   readonly onGap: () => void;
 }
@@ -40,7 +33,7 @@ const RETRY_MS = 100;
 const FIRST_ID = "0-0";
 
 export class Listener {
-  readonly #o: ListenerOptions;
+  readonly #o: RedisLink & ListenerOptions;
   readonly counters = { gaps: 0 };
   #topicsId = FIRST_ID;
   #number = 0;
@@ -52,9 +45,9 @@ export class Listener {
   #reading: Promise<void> = Promise.resolve();
   readonly #pause: Pause;
 
-  constructor(options: ListenerOptions) {
-    this.#o = options;
-    this.#pause = new Pause(options.clock);
+  constructor(link: RedisLink, options: ListenerOptions) {
+    this.#o = { ...link, ...options };
+    this.#pause = new Pause(link.clock);
   }
 
   /** The wake-ups up to this one are not needed any more. */
@@ -62,7 +55,7 @@ export class Listener {
     return this.#wakeId;
   }
 
-  start(position: { readonly count: number; readonly id: string }): void {
+  start(position: TopicsPosition): void {
     this.#number = position.count;
     this.#topicsId = position.id;
     this.#over = false;
@@ -94,10 +87,11 @@ export class Listener {
   }
 
   async #read(): Promise<void> {
-    const { session, commandMs, key, consumer, log } = this.#o;
+    const { session, commandMs, key, presence, log } = this.#o;
     while (!this.#over) {
-      if (this.#wakeOf !== consumer()) {
-        this.#wakeOf = consumer();
+      const { name } = presence.speaker;
+      if (this.#wakeOf !== name) {
+        this.#wakeOf = name;
         this.#wakeId = FIRST_ID;
       }
       const [topics, wakes] = [key("topics"), key("wake", this.#wakeOf)];
@@ -140,12 +134,12 @@ export class Listener {
   }
 
   async #pass({ values }: TopicEntry): Promise<void> {
-    const { wanted, deliver } = this.#o;
+    const { topics } = this.#o;
     for (const { topic, value } of values) {
-      if (!wanted(topic)) continue;
+      if (!topics.hasSubscribers(topic)) continue;
       const id = storedId(value);
       const text = id === null ? value : await this.#fetch(id);
-      if (text !== null) deliver(topic, [messageOf(text)]);
+      if (text !== null) topics.deliver(topic, [messageOf(text)]);
     }
   }
 

@@ -7,6 +7,7 @@
  * The number counts entries from 1 without gaps: a reader that finds any number but the next has missed entries.
  */
 
+import { split } from "../../platform/loop.ts";
 import type { EncodedMessage } from "../message-encoding.ts";
 
 export interface TopicEntry {
@@ -22,8 +23,8 @@ export interface TopicValue {
 
 /** The stream keeps thousands of entries: this much for each is what bounds its memory. */
 export const VALUE_LENGTH_MAX = 16_000;
-/** Lua can hand on some 8,000 values at a time. */
-const FIELDS_MAX = 2_000;
+/** In one entry, two fields each: Lua can hand on some 8,000 values at a time. */
+const VALUES_MAX = 1_000;
 
 export function messageValue({ key, text }: EncodedMessage): string {
   return `${JSON.stringify(key)}\n${text}`;
@@ -45,20 +46,8 @@ export function messageOf(value: string): EncodedMessage {
 
 /** The fields of as few entries as their size allows, in the order given. */
 export function pack(values: readonly TopicValue[]): string[][] {
-  const entries: string[][] = [];
-  let fields: string[] = [];
-  let length = 0;
-  for (const { topic, value } of values) {
-    if (fields.length > 0 && (length + value.length > VALUE_LENGTH_MAX || fields.length >= FIELDS_MAX)) {
-      entries.push(fields);
-      fields = [];
-      length = 0;
-    }
-    fields.push(topic, value);
-    length += value.length;
-  }
-  if (fields.length > 0) entries.push(fields);
-  return entries;
+  const entries = split(values, VALUES_MAX, ({ value }) => value.length, VALUE_LENGTH_MAX);
+  return entries.map((entry) => entry.flatMap(({ topic, value }) => [topic, value]));
 }
 
 /** Null when it is none of ours: anybody may add to a stream. */

@@ -1,21 +1,10 @@
 /** Sends hints: at once when idle, in batches when busy. Messages published during a send go out with the next entry. */
 
-import type { Clock } from "../../platform/clock.ts";
 import { Batcher } from "../../platform/batcher.ts";
-import { redisScript, type RedisCommands } from "../../platform/drivers/redis/session.ts";
-import type { Random } from "../../platform/random.ts";
+import { redisScript } from "../../platform/drivers/redis/session.ts";
 import type { EncodedMessage } from "../message-encoding.ts";
+import type { RedisLink } from "./link.ts";
 import { messageValue, pack, storedValue, type TopicValue, VALUE_LENGTH_MAX } from "./payload.ts";
-
-export interface PublisherOptions {
-  readonly clock: Clock;
-  readonly session: RedisCommands;
-  readonly key: (...parts: readonly string[]) => string;
-  readonly origin: string;
-  readonly random: Random;
-  /** Readers that are further behind have a gap. */
-  readonly entriesMax: number;
-}
 
 interface Outgoing {
   readonly topic: string;
@@ -34,13 +23,16 @@ return number`,
 const LARGE_KEPT_MS = 60_000;
 
 export class Publisher {
-  readonly #o: PublisherOptions;
+  readonly #link: RedisLink;
+  readonly #entriesMax: number;
   readonly #outbox: Batcher<Outgoing, undefined>;
 
-  constructor(options: PublisherOptions) {
-    this.#o = options;
+  /** Readers that are more than `entriesMax` behind have a gap. */
+  constructor(link: RedisLink, entriesMax: number) {
+    this.#link = link;
+    this.#entriesMax = entriesMax;
     this.#outbox = new Batcher({
-      clock: options.clock,
+      clock: link.clock,
       flush: (batch) => this.#flush(batch),
       batchMax: 10_000,
     });
@@ -56,7 +48,7 @@ export class Publisher {
   }
 
   async #flush(batch: readonly Outgoing[]): Promise<undefined[]> {
-    const { session, key, origin, entriesMax } = this.#o;
+    const { session, key, origin } = this.#link;
     const sent: Promise<unknown>[] = [];
     const values: TopicValue[] = [];
     for (const { topic, messages } of batch) {
@@ -67,7 +59,8 @@ export class Publisher {
     }
     const entries = pack(values);
     const keys = [key("topics"), key("topics", "count")];
-    for (const fields of entries) sent.push(session.run(PUBLISH, keys, [entriesMax, origin, ...fields]));
+    for (const fields of entries)
+      sent.push(session.run(PUBLISH, keys, [this.#entriesMax, origin, ...fields]));
     // All of them settle before the next flush: the order of publishing is that of the commands.
     for (const outcome of await Promise.allSettled(sent)) {
       if (outcome.status === "rejected") throw outcome.reason;
@@ -76,9 +69,9 @@ export class Publisher {
   }
 
   #store(value: string, sent: Promise<unknown>[]): string {
-    const id = this.#o.random.uuid();
-    const stored = ["SET", this.#o.key("large", id), value, "PX", String(LARGE_KEPT_MS)];
-    sent.push(this.#o.session.send(stored));
+    const { session, key, random } = this.#link;
+    const id = random.uuid();
+    sent.push(session.send(["SET", key("large", id), value, "PX", String(LARGE_KEPT_MS)]));
     return storedValue(id);
   }
 }

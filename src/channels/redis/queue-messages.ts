@@ -3,32 +3,15 @@
  * one command for all consumers that finished or began during the previous command.
  */
 
-import type { Clock } from "../../platform/clock.ts";
 import { Batcher } from "../../platform/batcher.ts";
 import type { RedisCommands } from "../../platform/drivers/redis/session.ts";
-import type { Log } from "../../platform/log.ts";
+import { split } from "../../platform/loop.ts";
 import type { OpenedQueue } from "../base-channels.ts";
 import type { EncodedMessage } from "../message-encoding.ts";
 import type { QueueSource, Taken, TakenMessage } from "../queue-consumer.ts";
-import { SEND, STEPS } from "./queue-scripts.ts";
-
-/** Under which name this node is known at the moment, and the number of its connection. */
-export interface Speaker {
-  readonly name: string;
-  readonly connection: number;
-}
-
-export interface QueueMessagesOptions {
-  readonly clock: Clock;
-  readonly session: RedisCommands;
-  readonly key: (...parts: readonly string[]) => string;
-  readonly speaker: () => Speaker;
-  /** On our monotonic clock: until then this node is not taken for dead. */
-  readonly oursUntil: () => number;
-  readonly log?: Pick<Log, "warn"> | undefined;
-  /** Steps were refused, or their answer was lost. */
-  readonly onRefused: (error: unknown) => void;
-}
+import type { ConsumerHeartbeat, Speaker } from "./consumer-heartbeat.ts";
+import type { RedisLink } from "./link.ts";
+import { isStale, SEND, STEPS } from "./queue-scripts.ts";
 
 interface TakenEntries extends Taken {
   /** The name of this node when it took them: under another name they are not ours any more. */
@@ -60,16 +43,18 @@ const STEPS_MAX = 100;
 const STEPS_WEIGHT_MAX = 1_000;
 
 export class QueueMessages {
-  readonly #o: QueueMessagesOptions;
+  readonly #link: RedisLink;
+  readonly #presence: ConsumerHeartbeat;
   readonly #prefix: string;
   readonly #outbox: Batcher<Sending, Outcome>;
   readonly #steps: Batcher<Step, Outcome>;
 
-  constructor(options: QueueMessagesOptions) {
-    this.#o = options;
-    this.#prefix = options.key("");
-    this.#outbox = new Batcher({ clock: options.clock, flush: (batch) => this.#send(batch) });
-    this.#steps = new Batcher({ clock: options.clock, flush: (batch) => this.#run(batch), batchMax: 2_000 });
+  constructor(link: RedisLink, presence: ConsumerHeartbeat) {
+    this.#link = link;
+    this.#presence = presence;
+    this.#prefix = link.key("");
+    this.#outbox = new Batcher({ clock: link.clock, flush: (batch) => this.#send(batch) });
+    this.#steps = new Batcher({ clock: link.clock, flush: (batch) => this.#run(batch), batchMax: 2_000 });
   }
 
   /**
@@ -88,7 +73,7 @@ export class QueueMessages {
 
   source(opened: OpenedQueue, number: number): RedisSource {
     const step = (args: Step["args"], weight: number) => this.#step(args, weight);
-    return new RedisSource({ ...this.#o, ...opened, number, step });
+    return new RedisSource({ ...opened, number, step, presence: this.#presence, log: this.#link.log });
   }
 
   /** What was given back may be due, for any consumer that is idle. */
@@ -111,8 +96,8 @@ export class QueueMessages {
   }
 
   async #run(steps: readonly Step[]): Promise<Outcome[]> {
-    const { session, key, speaker, onRefused } = this.#o;
-    const now = speaker();
+    const { session, key } = this.#link;
+    const now = this.#presence.speaker;
     const outcomes = await Promise.all(
       split(steps, STEPS_MAX, ({ weight }) => weight, STEPS_WEIGHT_MAX).map(async (some) => {
         const args = [this.#prefix, now.name, String(now.connection)];
@@ -121,7 +106,7 @@ export class QueueMessages {
           const replies = await session.run<unknown[]>(STEPS, [key("consumer", now.name)], args);
           return replies.map((reply): Outcome => ({ reply }));
         } catch (error) {
-          onRefused(error);
+          if (isStale(error)) void this.#presence.beat().catch(() => {}); // the next one tries again
           return some.map((): Outcome => ({ error }));
         }
       }),
@@ -143,9 +128,9 @@ export class QueueMessages {
           if (at === undefined) streams.set(queue, (at = String(streams.size + 1)));
           args.push(at, JSON.stringify(key), text);
         }
-        const keys = Array.from(streams.keys(), (queue) => this.#o.key("queue", queue));
+        const keys = Array.from(streams.keys(), (queue) => this.#link.key("queue", queue));
         try {
-          await this.#o.session.run(SEND, keys, args);
+          await this.#link.session.run(SEND, keys, args);
         } catch (error) {
           for (const { owner } of some) outcomes[owner] = { error };
         }
@@ -155,8 +140,8 @@ export class QueueMessages {
   }
 }
 
-interface RedisSourceOptions
-  extends OpenedQueue, Pick<QueueMessagesOptions, "speaker" | "oursUntil" | "log"> {
+interface RedisSourceOptions extends OpenedQueue, Pick<RedisLink, "log"> {
+  readonly presence: ConsumerHeartbeat;
   /** Of this node alone. */
   readonly number: number;
   readonly step: (args: Step["args"], weight: number) => Promise<unknown>;
@@ -213,7 +198,8 @@ export class RedisSource implements QueueSource<TakenEntries> {
   }
 
   oursUntil({ name }: TakenEntries): number {
-    return this.#o.speaker().name === name ? this.#o.oursUntil() : -Infinity;
+    const { speaker, oursUntil } = this.#o.presence;
+    return speaker.name === name ? oursUntil : -Infinity;
   }
 
   async leave(last: boolean): Promise<void> {
@@ -287,28 +273,4 @@ function entriesOf(name: string, [again, fresh]: [(string | number)[], string[]]
 function valueOf(outcome: Outcome): unknown {
   if ("error" in outcome) throw outcome.error;
   return outcome.reply;
-}
-
-/** In their order, in parts of at most so many and of so much together; each has at least one. */
-function split<Item>(
-  items: readonly Item[],
-  countMax: number,
-  weigh: (item: Item) => number,
-  weightMax: number,
-): Item[][] {
-  const parts: Item[][] = [];
-  let part: Item[] = [];
-  let weight = 0;
-  for (const item of items) {
-    const more = weigh(item);
-    if (part.length > 0 && (part.length >= countMax || weight + more > weightMax)) {
-      parts.push(part);
-      part = [];
-      weight = 0;
-    }
-    part.push(item);
-    weight += more;
-  }
-  if (part.length > 0) parts.push(part);
-  return parts;
 }

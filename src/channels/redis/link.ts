@@ -1,0 +1,12 @@
+import type { RedisCommands } from "../../platform/drivers/redis/session.ts";
+import type { Platform } from "../../platform/platform.ts";
+
+/** What the parts of the Redis channels of a node share. */
+export interface RedisLink extends Pick<Platform, "clock" | "random"> {
+  readonly log: Pick<Platform["log"], "info" | "warn"> | undefined;
+  /** For all but the blocking read. */
+  readonly session: RedisCommands;
+  readonly key: (...parts: readonly string[]) => string;
+  /** Of this incarnation of the node alone: its consumers are named after it, and it skips messages of its own. */
+  readonly origin: string;
+}
