@@ -76,7 +76,6 @@ export interface ResultServiceOptions {
   readonly onReported: (id: JobId) => void;
 }
 
-const NOT_ABORTED = { why: null, message: null };
 /** Of a run whose outcome does not depend on what it has spent. */
 const UNSPENT: Judged = { failures: 0, interruptions: 0, crashes: 0, maxAttempts: 1, timeoutMs: null };
 
@@ -164,7 +163,7 @@ export class ResultService {
     const job = leased ?? (result.status === "failed" ? await store.jobs.get(run.id) : null);
     const policy = job ? tasks.get(job.task)?.retry : undefined;
     const cancelled = { why: "cancel", message: result.error?.message ?? null } as const;
-    const aborted = result.status === "cancelled" ? cancelled : NOT_ABORTED;
+    const aborted = result.status === "cancelled" ? cancelled : null;
     return { run, outcome: outcomeOf(job ?? UNSPENT, endingOf(result), aborted, policy, rules)! };
   }
 

@@ -7,20 +7,17 @@
  * for a disk.
  */
 
-import type { Clock } from "../../platform/clock.ts";
 import { Batcher } from "../../platform/batcher.ts";
 import { write, type Queryable } from "../../platform/drivers/postgres/postgres.ts";
 import { texts, uuids } from "../../platform/drivers/postgres/arrays.ts";
-import type { Random } from "../../platform/random.ts";
+import type { Platform } from "../../platform/platform.ts";
 import type { EncodedMessage } from "../message-encoding.ts";
 import { fits, messageEntry, pack, queueEntry, storedEntry } from "./payload.ts";
 
-export interface PublisherOptions {
-  readonly clock: Clock;
+export interface PublisherOptions extends Pick<Platform, "clock" | "random"> {
   readonly session: Queryable;
   readonly channel: string;
   readonly origin: string;
-  readonly random: Random;
 }
 
 /** A message that does not fit into a payload. */

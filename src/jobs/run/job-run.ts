@@ -45,7 +45,8 @@ export class JobRun implements TaskContext {
   place = -1;
   /** Its slot has been given to another job: whatever the handler still does is not waited for. */
   abandoned = false;
-  #aborted: JobAborted | null = null;
+  /** The first reason; `abort` sets it. */
+  aborted: JobAborted | null = null;
   #controller: AbortController | null = null;
   #log: TaskLog | null = null;
   #job: TaskJob | null = null;
@@ -65,7 +66,7 @@ export class JobRun implements TaskContext {
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController();
-      if (this.#aborted) this.#controller.abort(this.#aborted);
+      if (this.aborted) this.#controller.abort(this.aborted);
     }
     return this.#controller.signal;
   }
@@ -97,19 +98,11 @@ export class JobRun implements TaskContext {
 
   // ------------------------------------------------ for the worker
 
-  get aborted(): AbortReason | null {
-    return this.#aborted?.why ?? null;
-  }
-
-  get abortMessage(): string | null {
-    return this.#aborted?.message ?? null;
-  }
-
   /** The first reason stays: a signal fires once. */
   abort(why: AbortReason, message: string | null = null): boolean {
-    if (this.#aborted) return false;
-    this.#aborted = new JobAborted(why, message);
-    this.#controller?.abort(this.#aborted);
+    if (this.aborted) return false;
+    this.aborted = new JobAborted(why, message);
+    this.#controller?.abort(this.aborted);
     return true;
   }
 

@@ -26,11 +26,10 @@ export type Ending =
   /** It did not end within its grace after the abort. */
   | { readonly ended: "abandoned" };
 
-export interface Aborted {
-  readonly why: AbortReason | null;
+interface Aborted {
+  readonly why: AbortReason;
   readonly message: string | null;
 }
-export const NOT_ABORTED: Aborted = { why: null, message: null };
 
 /**
  * A handler that returns has done its work, whatever was asked of it meanwhile: its result stands. One that throws
@@ -39,22 +38,20 @@ export const NOT_ABORTED: Aborted = { why: null, message: null };
 export function outcomeOf(
   job: Judged,
   ending: Ending,
-  aborted: Aborted,
+  aborted: Aborted | null,
   policy: Partial<RetryPolicy> | undefined,
   rules: OutcomeRules,
 ): Outcome | null {
-  if (aborted.why === "lease_lost") return null;
+  if (aborted?.why === "lease_lost") return null;
   if (ending.ended === "returned") return completed(ending.result);
-  const unrelated =
-    ending.ended === "threw" && aborted.why !== null && !isAbort(ending.error) ? ending.error : null;
-  switch (aborted.why) {
+  switch (aborted?.why) {
     case "cancel":
-      return { kind: "cancelled", error: { code: "CANCELLED", message: aborted.message ?? "cancelled" } };
+      return { kind: "cancelled", error: { code: "CANCELLED", message: aborted?.message ?? "cancelled" } };
     case "drain":
       return interrupted(job, rules);
     case "timeout":
-      return failure(job, timeoutError(job, unrelated), true, policy, rules);
-    case null:
+      return failure(job, timeoutError(job, ending), true, policy, rules);
+    case undefined:
       return ending.ended === "threw"
         ? failure(job, toJobError(ending.error), mayTryAgain(ending.error), policy, rules)
         : failure(job, { code: "ABANDONED", message: "the handler was given up" }, true, policy, rules);
@@ -122,8 +119,9 @@ function failure(
   return { kind: "retry", error, delayMs: retryDelayMs(job.failures + 1, rules.chance(), merged) };
 }
 
-function timeoutError(job: Judged, thrown: unknown): JobError {
-  const after = thrown === null ? "" : `; then it threw: ${toJobError(thrown).message}`;
+function timeoutError(job: Judged, ending: Ending): JobError {
+  const unrelated = ending.ended === "threw" && ending.error !== null && !isAbort(ending.error);
+  const after = unrelated ? `; then it threw: ${toJobError(ending.error).message}` : "";
   return { code: "TIMEOUT", message: `ran longer than its timeout of ${job.timeoutMs} ms${after}` };
 }
 

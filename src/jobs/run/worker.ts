@@ -22,7 +22,7 @@ import { Lifecycle } from "../../platform/service.ts";
 import type { Author, Claimed, ClaimedJob } from "../../store/store.ts";
 import { ClaimBuffer } from "./claim-buffer.ts";
 import { invoke, isThenable, JobRun } from "./job-run.ts";
-import { NOT_ABORTED, outcomeOf, type Ending, type OutcomeRules } from "./run-outcome.ts";
+import { outcomeOf, type Ending, type OutcomeRules } from "./run-outcome.ts";
 import { ResultWriter } from "./result-writer.ts";
 import { RunDeadlines } from "./run-deadlines.ts";
 import { RunningRuns } from "./running-runs.ts";
@@ -265,7 +265,9 @@ export class Worker extends Lifecycle {
    * much as runs do; under a retired one, what is left of it must do for them.
    */
   #holdsUnder(lease: LeaseId): boolean {
-    if (this.#running.some((run) => run.claimed.lease === lease && run.aborted !== "lease_lost")) return true;
+    const needs = ({ claimed, aborted }: JobRun): boolean =>
+      claimed.lease === lease && aborted?.why !== "lease_lost";
+    if (this.#running.some(needs)) return true;
     if (this.#buffer.some((job) => job.lease === lease)) return true;
     return lease === this.#lease.id && this.#results.busy;
   }
@@ -325,8 +327,7 @@ export class Worker extends Lifecycle {
     const { claimed } = run;
     const active = this.#running.size;
     this.#running.delete(run);
-    const aborted = run.aborted ? { why: run.aborted, message: run.abortMessage } : NOT_ABORTED;
-    const outcome = outcomeOf(claimed, ending, aborted, task.retry, this.#o.rules);
+    const outcome = outcomeOf(claimed, ending, run.aborted, task.retry, this.#o.rules);
     this.#watch.ended(run, outcome, active, now);
     if (outcome) this.#results.settle(claimed, outcome, run.span?.trace);
     else this.#results.forget(run);
@@ -354,7 +355,7 @@ export class Worker extends Lifecycle {
   /** The handler did not end in time: its job is settled without it, and its slot is free again. */
   #abandon(run: JobRun): void {
     const { id, task, trace } = run.claimed;
-    const fields = { jobId: id, task, why: run.aborted, ...traceFields(trace) };
+    const fields = { jobId: id, task, why: run.aborted?.why, ...traceFields(trace) };
     this.#o.log.warn(fields, "the handler did not end in time and was given up");
     run.abandoned = true;
     this.#end(run, this.#o.tasks.get(task)!, { ended: "abandoned" }, this.#o.clock.monotonic());

@@ -3,7 +3,7 @@
  * term, and every write carries the term as its fence.
  *
  *     read all (at first, then every few seconds)   a hint: read what changed
- *              '--------------------> queue by due time <-------'
+ *              '--------------------> known schedules <---------'
  *                                          |  one timer, to the first that is due
  *                                plan (core) -> store.fire(expectedNextAt, fence) -> nextAt
  *
@@ -22,7 +22,6 @@ import { atOnce, Pause } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { Author, Firing, FireVerdict, NewJob, ScheduleStore } from "../../store/store.ts";
 import { compileTiming } from "./cron.ts";
-import { DueQueue } from "./due-queue.ts";
 
 export interface ScheduleDutyOptions {
   readonly store: { readonly schedules: Pick<ScheduleStore, "list" | "get" | "fire"> };
@@ -61,6 +60,8 @@ export function scheduleDuty(platform: Platform, options: ScheduleDutyOptions): 
 
 interface Known {
   schedule: Schedule;
+  /** When it is to be fired, or tried again; null while it is paused, ended or broken. */
+  dueAt: number | null;
   /** Fires in a row that did not go through. */
   failures: number;
   /** The complaint about it that has been logged already. */
@@ -74,7 +75,6 @@ class ScheduleTerm {
   readonly #term: Term;
   readonly #signal: AbortSignal;
   readonly #known = new Map<string, Known>();
-  readonly #queue = new DueQueue();
   readonly #changed = new Set<string>();
   readonly #readyQueues = new Set<string>();
   #readAllAt = -Infinity;
@@ -135,7 +135,7 @@ class ScheduleTerm {
     for (const name of names) {
       const schedule = await this.#options.store.schedules.get(name);
       if (schedule) this.#adopt(schedule);
-      else this.#forget(name);
+      else this.#known.delete(name);
     }
   }
 
@@ -147,7 +147,7 @@ class ScheduleTerm {
       gone.delete(schedule.name);
       this.#adopt(schedule);
     }
-    for (const name of gone) this.#forget(name);
+    for (const name of gone) this.#known.delete(name);
     this.#options.sink?.known(schedules.length);
     if (this.#readAllAt === -Infinity) {
       this.#platform.log.info({ schedules: schedules.length, epoch: this.#term.epoch }, "schedules loaded");
@@ -158,51 +158,50 @@ class ScheduleTerm {
 
   #adopt(schedule: Schedule): void {
     const { name, nextAt } = schedule;
-    const known = this.#known.get(name) ?? { schedule, failures: 0, complaint: null };
+    const known = this.#known.get(name) ?? { schedule, dueAt: null, failures: 0, complaint: null };
     const moved = known.schedule.nextAt !== nextAt;
     known.schedule = schedule;
     this.#known.set(name, known);
     if (moved) known.failures = 0;
-    if (schedule.paused || nextAt === null) return this.#takeOut(known);
+    if (schedule.paused || nextAt === null) return takeOut(known);
     try {
       compileTiming(schedule.timing);
     } catch (error) {
       return this.#setAside(known, error);
     }
     known.complaint = null;
-    // One that waits for another try keeps its place, or reading would undo the back-off.
-    if (known.failures === 0) this.#queue.set(name, nextAt);
+    // One that waits for another try goes on waiting, or reading would undo the back-off.
+    if (known.failures === 0) known.dueAt = nextAt;
   }
 
-  #takeOut(known: Known): void {
-    known.failures = 0;
-    this.#queue.delete(known.schedule.name);
-  }
-
-  #forget(name: string): void {
-    this.#known.delete(name);
-    this.#queue.delete(name);
-  }
-
-  /** Out of the queue until it is changed; the others go on. */
+  /** Does not fire until it is changed; the others go on. */
   #setAside(known: Known, error: unknown): void {
-    const { name } = known.schedule;
-    this.#takeOut(known);
+    takeOut(known);
     const complaint = error instanceof Error ? error.message : String(error);
     if (known.complaint === complaint) return;
     known.complaint = complaint;
-    const fields = { schedule: name, err: error };
+    const fields = { schedule: known.schedule.name, err: error };
     this.#platform.log.error(fields, "this schedule cannot be computed and does not fire; put it anew");
   }
 
   async #fireDue(): Promise<void> {
-    this.#options.sink?.next(this.#queue.nextAt());
-    const due = this.#queue.take(this.#clock.now());
+    this.#options.sink?.next(this.#nextAt());
+    const now = this.#clock.now();
+    const due = [...this.#known.values()].filter(({ dueAt }) => dueAt !== null && dueAt <= now);
     if (due.length === 0) return;
-    await atOnce(FIRES_MAX, due.values(), async (name) => {
-      if (!this.#over) await this.#fire(this.#known.get(name)!);
+    due.sort((a, b) => a.dueAt! - b.dueAt!);
+    for (const known of due) known.dueAt = null;
+    await atOnce(FIRES_MAX, due.values(), async (known) => {
+      if (!this.#over) await this.#fire(known);
     });
     await this.#announceJobs();
+  }
+
+  /** A look at each of thousands takes less than a millisecond, and they fall due together at full seconds. */
+  #nextAt(): number | null {
+    let first = Infinity;
+    for (const { dueAt } of this.#known.values()) if (dueAt !== null && dueAt < first) first = dueAt;
+    return first === Infinity ? null : first;
   }
 
   async #fire(known: Known): Promise<void> {
@@ -217,7 +216,10 @@ class ScheduleTerm {
       return this.#setAside(known, error);
     }
     // The wall clock was set back meanwhile.
-    if (plan.occurrences.length === 0) return this.#queue.set(name, schedule.nextAt!);
+    if (plan.occurrences.length === 0) {
+      known.dueAt = schedule.nextAt;
+      return;
+    }
 
     const firing: Firing = {
       schedule: name,
@@ -263,31 +265,22 @@ class ScheduleTerm {
     }
     known.failures = 0;
     known.schedule = { ...schedule, nextAt: plan.nextAt };
-    if (plan.nextAt !== null) this.#queue.set(name, plan.nextAt);
+    known.dueAt = plan.nextAt;
   }
 
   #tryLater(known: Known): number {
     const delayMs = retryDelayMs(++known.failures, this.#platform.random.chance(), RETRY);
-    this.#queue.set(known.schedule.name, this.#clock.now() + delayMs);
+    known.dueAt = this.#clock.now() + delayMs;
     return delayMs;
   }
 
   #jobOf(schedule: Schedule, at: number): NewJob {
     const { task, queue, priority, payload, maxAttempts, timeoutMs } = schedule;
     const { identity, random } = this.#platform;
-    return {
-      id: jobId(identity.name, random.timedUuid()),
-      task,
-      queue,
-      priority,
-      payload,
-      delayMs: 0,
-      // Tells the handler which occurrence it serves, and keeps made-up runs in their order.
-      runAt: at,
-      maxAttempts,
-      timeoutMs,
-      idempotencyKey: null,
-    };
+    const id = jobId(identity.name, random.timedUuid());
+    const asked = { task, queue, priority, payload, maxAttempts, timeoutMs };
+    // `runAt` tells the handler which occurrence it serves, and keeps made-up runs in their order.
+    return { id, ...asked, delayMs: 0, runAt: at, idempotencyKey: null };
   }
 
   /** A hint to idle workers. They poll as well, so a lost one costs a little time and nothing else. */
@@ -304,11 +297,16 @@ class ScheduleTerm {
 
   async #rest(): Promise<void> {
     if (this.#over || this.#changed.size > 0) return;
-    const dueAt = this.#queue.nextAt();
+    const dueAt = this.#nextAt();
     this.#options.sink?.next(dueAt);
     const untilDueMs = dueAt === null ? Infinity : dueAt - this.#clock.now();
     const ms = Math.min(untilDueMs, this.#readAllAt - this.#clock.monotonic());
     this.#pause.clear();
     if (ms > 0) await this.#pause.sleep(ms, this.#signal);
   }
+}
+
+function takeOut(known: Known): void {
+  known.failures = 0;
+  known.dueAt = null;
 }

@@ -16,12 +16,12 @@ import type { Channels, Subscription } from "../../channels/channels.ts";
 import type { Receipt, StatusReport } from "../../channels/messages.ts";
 import { queues, topics } from "../../channels/channel-names.ts";
 import type { Platform } from "../../platform/platform.ts";
+import { within } from "../../platform/loop.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { AssignmentId } from "../../store/ownership.ts";
 import { recordRuns } from "../../jobs/run/run-writes.ts";
 import type { ResultPort } from "../../jobs/run/worker-ports.ts";
 import type { Recorded, Report, Run, RunBatch, Settlement, Store, Verdict } from "../../store/store.ts";
-import { PendingReceipts } from "./pending-receipts.ts";
 
 export interface StatusSinkOptions {
   readonly store: Pick<Store, "jobs">;
@@ -49,7 +49,10 @@ interface Part {
 export class StatusSink extends Lifecycle implements ResultPort {
   readonly patienceMs = PATIENCE_MS;
   readonly #o: Platform & StatusSinkOptions;
-  readonly #receipts: PendingReceipts;
+  /** Receipts that are awaited, by number. */
+  readonly #awaited = new Map<number, (receipt: Receipt | undefined) => void>();
+  #receiptMs: number;
+  #hurried = new AbortController();
   /** Assignments whose owner was silent, and until when they go past it. */
   readonly #silent = new Map<AssignmentId, number>();
   /** Reports that no owner has confirmed, of runs that have not ended. */
@@ -62,26 +65,28 @@ export class StatusSink extends Lifecycle implements ResultPort {
   constructor(platform: Platform, options: StatusSinkOptions) {
     super();
     this.#o = { ...platform, ...options };
-    this.#receipts = new PendingReceipts(platform.clock, options.receiptMs);
+    this.#receiptMs = options.receiptMs;
   }
 
   protected onStart(): void {
     const { channels, identity, receiptMs } = this.#o;
-    this.#receipts.waitMs = receiptMs;
+    this.#receiptMs = receiptMs;
+    this.#hurried = new AbortController();
     this.#subscription = channels.subscribe(topics.receipts(identity.name), ({ body }) => {
       const receipt = body as Receipt;
-      if (receipt.incarnation === identity.incarnation) this.#receipts.arrived(receipt);
+      if (receipt.incarnation === identity.incarnation) this.#awaited.get(receipt.number)?.(receipt);
     });
   }
 
   protected async onStop(): Promise<void> {
-    this.#receipts.giveUp();
+    for (const resolve of this.#awaited.values()) resolve(undefined);
     await this.#subscription?.close();
   }
 
-  /** The worker is about to stop: owners have less time from now on. */
+  /** The worker is about to stop: owners have less time, also those who were asked before. */
   hurry(): void {
-    this.#receipts.waitMs = Math.min(this.#receipts.waitMs, HURRIED_RECEIPT_MS);
+    this.#receiptMs = Math.min(this.#receiptMs, HURRIED_RECEIPT_MS);
+    this.#hurried.abort();
   }
 
   async record({ reports, settlements }: RunBatch): Promise<Recorded> {
@@ -104,7 +109,7 @@ export class StatusSink extends Lifecycle implements ResultPort {
   }
 
   async #ask(assignment: AssignmentId, part: Part): Promise<Recorded> {
-    const { channels, identity, clock, log } = this.#o;
+    const { identity, clock, log } = this.#o;
     const number = ++this.#number;
     const body: StatusReport = {
       assignment,
@@ -114,11 +119,7 @@ export class StatusSink extends Lifecycle implements ResultPort {
       reports: part.reports.map((report) => ({ ...report, run: slim(report.run) })),
       settlements: part.settlements.map(({ run, outcome }) => ({ run: slim(run), outcome })),
     };
-    const receipt = this.#receipts.expect(number);
-    channels
-      .send(queues.jobStatus(assignment), [{ key: identity.incarnation, body }])
-      .catch(() => this.#receipts.cannotArrive(number));
-    const { reported, settled } = (await receipt) ?? { reported: [], settled: [] };
+    const { reported, settled } = (await this.#receiptFor(body)) ?? { reported: [], settled: [] };
     if (reported.length === part.reports.length && settled.length === part.settlements.length) {
       this.#silent.delete(assignment);
       // Of one worker everything comes to the owner in order, so what went before is stored as well.
@@ -135,6 +136,23 @@ export class StatusSink extends Lifecycle implements ResultPort {
     // The runs go on, and an owner may yet write it: said twice, it would stand there twice.
     this.#unconfirmed.set(assignment, [...(this.#unconfirmed.get(assignment) ?? []), ...part.reports]);
     return { reported: part.reports.map(() => "accepted"), settled: [] };
+  }
+
+  /** Undefined when none came in time, or the report could not be sent. */
+  async #receiptFor(body: StatusReport): Promise<Receipt | undefined> {
+    const { channels, clock } = this.#o;
+    const since = clock.monotonic();
+    const { promise, resolve } = Promise.withResolvers<Receipt | undefined>();
+    this.#awaited.set(body.number, resolve);
+    channels
+      .send(queues.jobStatus(body.assignment), [{ key: body.incarnation, body }])
+      .catch(() => resolve(undefined));
+    const receipt = await within(clock, this.#receiptMs, promise, this.#hurried.signal);
+    // A hurry has ended that wait: what is left of the shorter one.
+    const leftMs = since + this.#receiptMs - clock.monotonic();
+    const late = receipt ?? (leftMs > 0 ? await within(clock, leftMs, promise) : undefined);
+    this.#awaited.delete(body.number);
+    return late;
   }
 
   /** Straight into the store. */

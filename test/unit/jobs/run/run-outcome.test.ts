@@ -26,7 +26,7 @@ const aborts = fc.option(fc.constantFrom(...REASONS));
 function decide(spent: object, ending: Ending, why: AbortReason | null) {
   const job = claimedJob({ timeoutMs: 100, ...spent });
   const rules = { budgets: DEFAULT_BUDGETS, retry: DEFAULT_RETRY, chance: () => 0.5 };
-  return outcomeOf(job, ending, { why, message: null }, undefined, rules);
+  return outcomeOf(job, ending, why && { why, message: null }, undefined, rules);
 }
 
 describe("what becomes of a job, whatever its handler did", () => {
