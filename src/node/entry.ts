@@ -24,7 +24,7 @@ import { parseAddress } from "../config/values/address.ts";
 import { shownSettings } from "../config/load-settings.ts";
 import type { JoinServer } from "../peers/open-peers.ts";
 import type { HttpServer, HttpServerOptions } from "../http/http-server.ts";
-import { FunctionCalls } from "../jobs/submit/function-calls.ts";
+import { functionCalls } from "../jobs/submit/function-calls.ts";
 import { observeNode } from "../observe/observe-node.ts";
 import type { Cached } from "../platform/cached.ts";
 import { VERSION } from "../platform/version.ts";
@@ -117,7 +117,7 @@ function servicesOf(
       store,
       warnings: peers?.warnings ?? [],
     }),
-    functions: new FunctionCalls(p, jobs, settings.functions.timeoutMs, () => inFlight.closing),
+    functions: functionCalls(p, jobs, settings.functions.timeoutMs, () => inFlight.closing),
     jobs,
     queues: w.queues,
     schedules,

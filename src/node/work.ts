@@ -21,7 +21,7 @@ import { roleOf } from "../core/leadership/role.ts";
 import { Followers } from "../jobs/follow/followers.ts";
 import { JobService } from "../jobs/job-service.ts";
 import { LeaseReaper } from "../jobs/recover/lease-reaper.ts";
-import { QueueService } from "../jobs/queue-service.ts";
+import { queueService } from "../jobs/queue-service.ts";
 import { ScheduleService } from "../jobs/schedules/schedule-service.ts";
 import { Submitter } from "../jobs/submit/submitter.ts";
 import { ThreadPool } from "../jobs/run/thread-pool.ts";
@@ -187,7 +187,7 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
     reaper,
     controller,
     jobs,
-    queues: new QueueService(p, store, peers?.pauses ?? store.queues, announce),
+    queues: queueService(p, store, peers?.pauses ?? store.queues, announce),
     schedules,
     peers,
     mounts: {

@@ -98,7 +98,7 @@ export class OpenTelemetry implements Tracing {
       ...(startedAt !== undefined && { startTime: startedAt }),
     };
     const tracer = this.#find() ?? trace.getTracer("baton", this.#version);
-    return new RecordedSpan(tracer.startSpan(name, options, within), within);
+    return recorded(tracer.startSpan(name, options, within), within);
   }
 
   active(): string | null {
@@ -119,33 +119,20 @@ export class OpenTelemetry implements Tracing {
   }
 }
 
-class RecordedSpan implements Span {
-  readonly trace: string;
-  readonly #span: ApiSpan;
-  readonly #within: Context;
-
-  constructor(span: ApiSpan, within: Context) {
-    this.#span = span;
-    this.#within = within;
-    this.trace = textOf(span)!;
-  }
-
-  run<T>(part: () => T): T {
-    const { context, trace } = api();
-    return context.with(trace.setSpan(this.#within, this.#span), part);
-  }
-
-  set(attributes: Attributes): void {
-    this.#span.setAttributes(attributes);
-  }
-
-  end(failure: { readonly code: string; readonly message: string } | null = null): void {
-    if (failure) {
-      this.#span.setAttributes({ "error.type": failure.code });
-      this.#span.setStatus({ code: api().SpanStatusCode.ERROR, message: failure.message });
-    }
-    this.#span.end();
-  }
+function recorded(span: ApiSpan, within: Context): Span {
+  const { context, SpanStatusCode, trace } = api();
+  return {
+    trace: textOf(span)!,
+    run: (part) => context.with(trace.setSpan(within, span), part),
+    set: (attributes) => void span.setAttributes(attributes),
+    end(failure = null) {
+      if (failure) {
+        span.setAttributes({ "error.type": failure.code });
+        span.setStatus({ code: SpanStatusCode.ERROR, message: failure.message });
+      }
+      span.end();
+    },
+  };
 }
 
 function textOf(span: ApiSpan | undefined): string | null {

@@ -20,6 +20,7 @@
 import { checkRedis, Redis } from "../../platform/drivers/redis/redis.ts";
 import type { RedisSession } from "../../platform/drivers/redis/session.ts";
 import { Loop } from "../../platform/loop.ts";
+import { startWith } from "../../platform/service.ts";
 import { BaseChannels, LEASE_MS, type OpenedQueue, type SharedChannelsOptions } from "../base-channels.ts";
 import type { EncodedMessage } from "../message-encoding.ts";
 import type { QueueConsumer } from "../queue-consumer.ts";
@@ -163,18 +164,14 @@ export class RedisChannels extends BaseChannels<RedisSource> {
 
   protected async onStart(): Promise<void> {
     this.#position = null;
-    await this.#commands.start();
-    try {
+    await startWith(this.#commands, async () => {
       const { evicts: policy } = await checkRedis(this.#commands, this.#redis.shown);
       if (policy !== null) {
         const message = "Redis may evict what is not handled yet: set maxmemory-policy to noeviction";
         this.#o.log?.warn({ policy }, message);
       }
       await this.#reading.start();
-    } catch (error) {
-      await this.#commands.stop();
-      throw error;
-    }
+    });
     this.#listener.start(this.#position!);
     this.#beats.start();
   }

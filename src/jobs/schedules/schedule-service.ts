@@ -9,34 +9,23 @@ import { topics } from "../../channels/channel-names.ts";
 import { BatonError, type ErrorCode } from "../../core/errors.ts";
 import { type JobId, THING_NAME } from "../../core/ids.ts";
 import { ATTEMPTS_MAX, PRIORITY_MAX, PRIORITY_MIN, TIMEOUT_MS_MAX } from "../../core/jobs/job-fields.ts";
-import type {
-  MissedPolicy,
-  OverlapPolicy,
-  Schedule,
-  ScheduleDefinition,
-  Timing,
-} from "../../core/schedules/schedule.ts";
+import type { Schedule, ScheduleDefinition, Timing } from "../../core/schedules/schedule.ts";
 import { MISSED_POLICIES, OVERLAP_POLICIES } from "../../core/schedules/schedule.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { NotedOccurrence, ScheduleStore } from "../../store/store.ts";
 import { compileTiming } from "./cron.ts";
 import { checkPayload, type AnyTask } from "../tasks/task.ts";
 
-export interface ScheduleRequest {
-  readonly name: string;
-  readonly task: string;
+type Defaulted = "queue" | "priority" | "maxAttempts" | "missed" | "missedMax" | "overlap";
+
+export interface ScheduleRequest
+  extends Pick<ScheduleDefinition, "name" | "task">, Partial<Pick<ScheduleDefinition, Defaulted>> {
   readonly payload?: unknown;
   /** Exactly one of `cron` and `everyMs`. */
   readonly cron?: string;
   readonly everyMs?: number;
   readonly zone?: string;
-  readonly queue?: string;
-  readonly priority?: number;
-  readonly maxAttempts?: number;
   readonly timeoutMs?: number;
-  readonly missed?: MissedPolicy;
-  readonly missedMax?: number;
-  readonly overlap?: OverlapPolicy;
 }
 
 export type Schedules = Pick<

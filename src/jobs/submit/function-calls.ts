@@ -8,7 +8,6 @@ import type { Jobs } from "../job-service.ts";
 import type { SubmitOptions } from "./submitter.ts";
 import type { JobId } from "../../core/ids.ts";
 import { FUNCTIONS_QUEUE, isFinal, type Job } from "../../core/jobs/job.ts";
-import type { Clock } from "../../platform/clock.ts";
 import { Deadline } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
 
@@ -17,37 +16,36 @@ export type FunctionAnswer =
   /** The time was up first; the job goes on. */
   | { readonly ended: false; readonly id: JobId };
 
-export type Functions = Pick<FunctionCalls, "timeoutMs" | "call">;
-
-export class FunctionCalls {
+export interface Functions {
   /** How long a call waits for a caller who does not say: the setting `functions.timeout`. */
   readonly timeoutMs: number;
-  readonly #jobs: Jobs;
-  readonly #clock: Clock;
-  readonly #closing: () => AbortSignal;
-
-  /** `closing` fires when the node drains: calls end then, and the answer says where to ask for the result. */
-  constructor({ clock }: Pick<Platform, "clock">, jobs: Jobs, timeoutMs: number, closing: () => AbortSignal) {
-    this.timeoutMs = timeoutMs;
-    this.#closing = closing;
-    this.#jobs = jobs;
-    this.#clock = clock;
-  }
-
-  async call(
+  call(
     task: string,
     payload: unknown,
-    { timeoutMs, trace = null }: { timeoutMs: number } & Pick<SubmitOptions, "trace">,
-  ): Promise<FunctionAnswer> {
-    const request = { task, payload, queue: FUNCTIONS_QUEUE, maxAttempts: 1 };
-    const [submitted] = await this.#jobs.submit([request], { trace });
-    const { id } = submitted!;
-    using limit = new Deadline(this.#clock, timeoutMs, this.#closing());
-    for await (const _ of this.#jobs.changes(id, limit.signal)) {
-      const job = await this.#jobs.get(id);
-      if (job && isFinal(job.status)) return { ended: true, job, result: await this.#jobs.result(id) };
-      if (!job) break;
-    }
-    return { ended: false, id };
-  }
+    options: { readonly timeoutMs: number } & Pick<SubmitOptions, "trace">,
+  ): Promise<FunctionAnswer>;
+}
+
+/** `closing` fires when the node drains: calls end then, and the answer says where to ask for the result. */
+export function functionCalls(
+  { clock }: Pick<Platform, "clock">,
+  jobs: Jobs,
+  timeoutMs: number,
+  closing: () => AbortSignal,
+): Functions {
+  return {
+    timeoutMs,
+    async call(task, payload, options) {
+      const request = { task, payload, queue: FUNCTIONS_QUEUE, maxAttempts: 1 };
+      const [submitted] = await jobs.submit([request], { trace: options.trace ?? null });
+      const { id } = submitted!;
+      using limit = new Deadline(clock, options.timeoutMs, closing());
+      for await (const _ of jobs.changes(id, limit.signal)) {
+        const job = await jobs.get(id);
+        if (job && isFinal(job.status)) return { ended: true, job, result: await jobs.result(id) };
+        if (!job) break;
+      }
+      return { ended: false, id };
+    },
+  };
 }

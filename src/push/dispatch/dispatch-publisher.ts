@@ -44,25 +44,22 @@ export class DispatchPublisher {
   ): Promise<ReadonlyMap<string, number>> {
     const { messages, counts } = this.#pack(assignments, group, groups);
     await this.#sending;
-    this.announce([...counts.keys()].filter((channel) => !this.#used.has(channel)));
+    const fresh = [...counts.keys()].filter((channel) => !this.#used.has(channel));
+    if (fresh.length > 0) this.announce(fresh);
     for (const channel of counts.keys()) this.#used.set(channel, this.#platform.clock.monotonic());
     this.#sending = this.#send(assignments, messages);
     return counts;
-  }
-
-  /** Workers that are ready for all queues cannot know otherwise which there are. */
-  announce(channels: readonly string[], asks = false): void {
-    if (channels.length > 0 || asks) this.#publishUsed(channels, asks);
   }
 
   /** A worker that hears of no leader that dispatches claims from the store. */
   announceUsed(): void {
     const since = this.#platform.clock.monotonic() - USED_MS;
     for (const [channel, at] of this.#used) if (at < since) this.#used.delete(channel);
-    this.#publishUsed(this.channels);
+    this.announce(this.channels);
   }
 
-  #publishUsed(channels: readonly string[], asks = false): void {
+  /** Workers that are ready for all queues cannot know otherwise which there are. */
+  announce(channels: readonly string[], asks = false): void {
     const body: Dispatching = { channels, ...(asks && { asks }) };
     void this.#channels.publish(topics.dispatching, [{ key: "", body }]).catch((err: unknown) => {
       this.#platform.log.warn({ err, channels }, "workers could not be informed of new dispatch queues");

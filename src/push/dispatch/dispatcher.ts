@@ -197,7 +197,7 @@ class DispatchTerm {
   #heard(heartbeat: WorkerHeartbeat): void {
     if (this.#o.isGone(heartbeat.incarnation)) return;
     const isNew = this.#demand.heard(heartbeat, this.#o.clock.monotonic());
-    if (isNew) this.#publisher.announce(this.channels);
+    if (isNew && this.channels.length > 0) this.#publisher.announce(this.channels);
     if (heartbeat.wants > 0) this.#pause.wake();
   }
 }

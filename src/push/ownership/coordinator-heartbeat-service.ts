@@ -38,10 +38,9 @@ export class CoordinatorHeartbeatService {
       dispatches: dispatcher.channels(),
       at: new Date(clock.now()).toISOString(),
     };
-    try {
-      await channels.publish(topics.coordinatorHeartbeat, [{ key: identity.name, body: heartbeat }]);
-    } catch {
-      // The channels log when they are unavailable.
-    }
+    const published = channels.publish(topics.coordinatorHeartbeat, [
+      { key: identity.name, body: heartbeat },
+    ]);
+    await published.catch(() => {}); // the channels log when they are unavailable
   }
 }

@@ -6,7 +6,6 @@
 import type { Delivery, Subscription } from "../../channels/channels.ts";
 import type { Handoff, HandoffAck } from "../../channels/messages.ts";
 import { queues, topics } from "../../channels/channel-names.ts";
-import type { NodeName } from "../../core/ids.ts";
 import { takesMore } from "../../core/push/rebalance.ts";
 import type { HandoffContext } from "./owner-context.ts";
 import type { OwnershipClaims } from "./ownership-claims.ts";
@@ -111,24 +110,18 @@ export class JobHandoffSubscriber {
   /** Many at a time. A lost acknowledgement costs the giver a read of the store. */
   async #acknowledge(offers: readonly Handoff[], epochs: readonly (number | null)[]): Promise<void> {
     const { channels, identity, log } = this.#o;
-    const acks = new Map<NodeName, HandoffAck[]>();
-    for (const [at, { assignment, from, reason }] of offers.entries()) {
-      const ownerEpoch = epochs[at];
+    const acks = offers.flatMap(({ assignment, from, reason }, at) => {
+      const ownerEpoch = epochs[at] ?? null;
       // A dead node waits for no answer.
-      if (from === null || reason === "node_crash" || ownerEpoch === null || ownerEpoch === undefined)
-        continue;
-      const ack = { assignment, newOwner: identity.name, ownerEpoch };
-      acks.set(from, [...(acks.get(from) ?? []), ack]);
-    }
-    for (const [from, bodies] of acks) {
-      try {
-        await channels.publish(
-          topics.handoffAck(from),
-          bodies.map((body) => ({ key: `${body.assignment}`, body })),
-        );
-      } catch (error) {
-        log.debug({ err: error, from, acks: bodies.length }, "acknowledgements may not have arrived");
-      }
+      if (from === null || reason === "node_crash" || ownerEpoch === null) return [];
+      const body: HandoffAck = { assignment, newOwner: identity.name, ownerEpoch };
+      return [{ from, message: { key: `${assignment}`, body } }];
+    });
+    for (const [from, theirs] of Map.groupBy(acks, (ack) => ack.from)) {
+      const messages = theirs.map(({ message }) => message);
+      await channels.publish(topics.handoffAck(from), messages).catch((err: unknown) => {
+        log.debug({ err, from, acks: messages.length }, "acknowledgements may not have arrived");
+      });
     }
   }
 

@@ -42,24 +42,25 @@ export class OwnershipClaims {
     const { ownership, owned, identity } = this.#o;
     const wanted = claims.map(({ assignment, ownerEpoch }) => ({ assignment, ownerEpoch }));
     const ids = claims.map(({ assignment }) => assignment);
-    let epochs: (number | null)[];
+    let epochs: readonly (number | null)[];
     let ours: ReadonlyMap<AssignmentId, number>;
     try {
-      epochs = [...(await this.#call(() => ownership.own(wanted, identity)))];
+      epochs = await this.#call(() => ownership.own(wanted, identity));
       ours = await this.#ours(ids.filter((_, at) => epochs[at] === null));
     } catch (error) {
       for (const id of ids) this.#unanswered.add(id);
       throw error;
     }
-    for (const [at, { assignment, jobs }] of claims.entries()) {
-      const epoch = epochs[at] ?? null;
-      const found = epoch === null ? (ours.get(assignment) ?? null) : epoch;
-      if (found === null) continue;
-      owned.take({ assignment, ownerEpoch: found }, epoch === null ? null : jobs);
-      epochs[at] = found;
+    const held = new Map<OwnershipClaim, number>();
+    for (const [at, claim] of claims.entries()) {
+      const { assignment, jobs } = claim;
+      const granted = epochs[at] ?? null;
+      const ownerEpoch = granted ?? ours.get(assignment);
+      if (ownerEpoch === undefined) continue;
+      owned.take({ assignment, ownerEpoch }, granted === null ? null : jobs);
+      held.set(claim, ownerEpoch);
     }
-    const byClaim = new Map(claims.map((claim, at) => [claim, epochs[at] ?? null]));
-    return given.map((claim) => byClaim.get(claim) ?? null);
+    return given.map((claim) => held.get(claim) ?? null);
   }
 
   /** A malformed assignment is logged and dropped: it would be delivered for ever, and the rest of its batch with it. */
