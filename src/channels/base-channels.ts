@@ -1,6 +1,6 @@
 /**
- * What all channels share: checks of names and bodies, topics for subscribers in this process, the consumers of each
- * queue, and redeliveries. A backend supplies how messages are stored and taken, and how topics reach other nodes.
+ * What all channels share: checks, topics in this process, consumers of queues, and redeliveries. A backend supplies how messages are
+ * stored and taken, and how topics reach other nodes.
  */
 
 import { BatonError } from "../core/errors.ts";
@@ -71,7 +71,6 @@ export abstract class BaseChannels<Source extends QueueSource> extends Lifecycle
   protected abstract pollMs(): number | null;
   /** Messages that were given back may be taken again. */
   protected abstract released(queue: string): void;
-  /** Sends to the other nodes. */
   protected abstract broadcast(topic: string, messages: readonly EncodedMessage[]): Promise<void>;
   protected onConsume(_source: Source, _consumer: QueueConsumer): void {}
   /** Its consumer has closed; `last`: no other consumer of this node uses the queue. */
@@ -150,7 +149,6 @@ export abstract class BaseChannels<Source extends QueueSource> extends Lifecycle
     this.#redeliveries.clear();
   }
 
-  /** Waits for what is under way, within limits. */
   protected async finish(work: Promise<unknown>): Promise<void> {
     await within(this.#base.clock, LAST_WORDS_MS, work);
   }

@@ -16,7 +16,6 @@ export const topics = {
   jobFollowed: "job.followed",
   /** What happens, for those who read events. Body: EventMessage. */
   events: "events",
-  /** A schedule was put, removed, paused or resumed. */
   schedulesChanged: "schedules.changed",
   /** For the node that handed jobs over. Body: HandoffAck. */
   handoffAck: (node: NodeName) => `job.handoff.ack.${node}`,
@@ -32,16 +31,16 @@ export const topics = {
 
 export const queues = {
   /**
-   * For the workers of a queue. With a task, for those of them that know it, where not all do. Body: Dispatch. A queue may be
-   * called almost anything, so that a space, which no name has, stands before the task.
+   * For the workers of a queue, or those of them that know the task. A queue may be called almost anything, so that a space, which no name
+   * has, stands before the task. Body: Dispatch.
    */
   dispatch: (queue: string, task?: string) =>
     task === undefined ? `job.dispatch.${queue}` : `job.dispatch.${queue} ${task}`,
   /** The node that gets it owns the events of its jobs. Body: Assignment. */
   assigned: "job.assigned",
   /**
-   * One for each assignment, which is one job when little happens; consumed by its owner and then by the next one, exclusively. Logs
-   * are sent in it too: a result must not overtake the lines that were written before it. Body: StatusReport.
+   * One for each assignment, consumed by its owner and then by the next one, exclusively. Logs are sent in it too: a result must not overtake
+   * them. Body: StatusReport.
    */
   jobStatus: (assignment: AssignmentId) => `job.${assignment}.status`,
   /** Assignments that look for another owner. Body: Handoff. */

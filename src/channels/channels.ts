@@ -21,10 +21,7 @@ export interface Channels extends Service {
   readonly kind: string;
   /** Whether messages reach other nodes. */
   readonly shared: boolean;
-  /**
-   * Whether these channels carry the hint `jobs.ready` that the store sends with the commit of a submit (`wakes` in jobs.ts), so that
-   * it need not be published afterwards: true where both are one database.
-   */
+  /** Whether the store sends `jobs.ready` here with the commit of a submit: true where both are one database. */
   readonly notifiesOnSubmit: boolean;
   /** What is not promised because of these channels, for `baton status`. */
   readonly limits: readonly string[];
@@ -41,17 +38,13 @@ export interface Channels extends Service {
   /** A handler that throws loses its message; it is logged and the next one is delivered. */
   subscribe(topic: string, handler: (message: Message) => void | Promise<void>): Subscription;
 
-  /**
-   * Delivers again now what a consumer had that is known to be dead, without waiting for the end of its lease. Left out where
-   * consumers have no names.
-   */
+  /** Delivers again now what a dead consumer had, before the end of its lease. Left out where consumers have no names. */
   takeOver?(consumer: string): Promise<void>;
 }
 
 export interface Message {
   /** For the reader; no order depends on it. */
   readonly key: string;
-  /** A plain JSON value. */
   readonly body: unknown;
 }
 
@@ -65,7 +58,6 @@ export const BATCH_MAX = 100;
 
 export interface ConsumeOptions {
   readonly batchMax?: number;
-  /** One batch at a time, strictly in order. */
   readonly exclusive?: boolean;
 }
 

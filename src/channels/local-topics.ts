@@ -7,10 +7,7 @@ import type { EncodedMessage } from "./message-encoding.ts";
 
 type Handler = (message: Message) => void | Promise<void>;
 
-/**
- * Hints that one subscriber may be behind with. Beyond it the oldest are dropped: a subscriber that hangs must not eat
- * the memory, and what a topic says can be read from the store.
- */
+/** Hints that one subscriber may be behind with. Beyond it the oldest are dropped: what a topic says can be read from the store. */
 const BACKLOG_MAX = 100_000;
 
 /** Hints handled in one go before others get their turn of the event loop. */

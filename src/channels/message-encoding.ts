@@ -3,7 +3,6 @@
 import { BatonError } from "../core/errors.ts";
 import type { Message } from "./channels.ts";
 
-/** A message whose body is JSON text. */
 export interface EncodedMessage {
   readonly key: string;
   readonly text: string;
@@ -19,7 +18,6 @@ export function encodeMessage(messages: readonly Message[]): EncodedMessage[] {
   return messages.map((message, index) => ({ key: keyOf(message, index), text: textOf(message, index) }));
 }
 
-/** The name of a queue or a topic. */
 export function checkName(field: "queue" | "topic", name: string): void {
   // oxlint-disable-next-line no-control-regex -- they are what is looked for
   if (typeof name === "string" && /^[^\u0000-\u001f]+$/.test(name) && fits(name)) return;

@@ -1,8 +1,6 @@
 /**
- * The bodies of messages. Readers ignore unknown fields.
- *
- * Statuses and reasons are words, because numbers of two versions could be confused. Times are ISO 8601. A message that
- * causes a write to the store carries the epochs that the store compares.
+ * The bodies of messages. Readers ignore unknown fields. Statuses and reasons are words, because numbers of two versions could be confused;
+ * times are ISO 8601. A message that causes a write to the store carries the epochs that the store compares.
  */
 
 import type { JobId, NodeName } from "../core/ids.ts";
@@ -58,7 +56,6 @@ export interface StatusReport {
   readonly settlements: readonly Settlement[];
 }
 
-/** From the owner to a worker. */
 export interface Receipt {
   readonly incarnation: string;
   readonly number: number;

@@ -1,13 +1,11 @@
 /**
- * One consumer of one queue, on every backend: it takes a batch, calls the handler, records the end of the batch, and
- * waits until it is woken or the next poll is due. A backend supplies the four steps (`QueueSource`).
+ * One consumer of one queue, on every backend: it takes a batch, calls the handler, records its end, and waits to be woken or to poll.
  *
  *     waits ---take---> handler runs (renew) ---done---> the next batch, or waits
  *                           | rejected
  *                           '---back, with a growing delay---> delivered again, here or elsewhere
  *
- * A batch whose end cannot be recorded is delivered again when its lease has expired. This class does not know about
- * leases of a server: the source says until when a batch belongs to this consumer.
+ * A batch whose end cannot be recorded is delivered again when its lease has expired; the backend (`QueueSource`) knows when.
  */
 
 import type { Clock } from "../platform/clock.ts";
@@ -53,10 +51,7 @@ export interface QueueConsumerOptions {
 
 /** The backend is away: how often the end of a batch is tried again while the batch is still ours. */
 const SETTLE_RETRY_MS = 100;
-/**
- * More than a notification takes. A consumer that gives a batch back at once would otherwise have it again before any other consumer
- * is woken.
- */
+/** More than a notification takes. Otherwise a consumer that gives a batch back at once would have it again before any other is woken. */
 const YIELD_MS = 10;
 /** A batch that no consumer can handle must not keep the processor busy: its pauses double from here. */
 const REDELIVERY_MS = 10;
@@ -69,7 +64,6 @@ export class QueueConsumer {
   #woken = false;
   #resting = false;
   #unreadable = false;
-  /** Ends the present pause. */
   #resume: () => void = () => {};
 
   constructor(options: QueueConsumerOptions) {
@@ -77,7 +71,6 @@ export class QueueConsumer {
     this.#running = this.#run();
   }
 
-  /** Waits to be woken. */
   get idle(): boolean {
     return this.#resting;
   }
@@ -130,7 +123,6 @@ export class QueueConsumer {
     this.#resting = false;
   }
 
-  /** Returns the next batch. */
   async #handle(batch: Taken): Promise<Taken | null> {
     const { handler, queue, log, source } = this.#o;
     const { messages } = batch;

@@ -1,7 +1,4 @@
-/**
- * Everything that callers do with jobs in the store of this node: submit, read, list, cancel, retry, remove and follow.
- * It also explains why a job waits. It does not run jobs; see run/worker.ts.
- */
+/** What callers do with jobs in the store of this node, and why a job waits. It does not run jobs; see run/worker.ts. */
 
 import type { SubmitOptions, SubmitRequest, Submitter } from "./submit/submitter.ts";
 import type { Channels } from "../channels/channels.ts";
@@ -30,7 +27,6 @@ export interface WaitingReason {
   readonly message: string;
 }
 
-/** What callers do with jobs. */
 export type Jobs = Pick<
   JobService,
   "submit" | "get" | "result" | "list" | "brief" | "runs" | "logs" | "cancel" | "retry" | "remove" | "changes"
@@ -58,7 +54,6 @@ export interface JobServiceOptions {
   readonly onChange: (id: JobId, status: JobStatus) => void;
 }
 
-/** An agent, as far as it matters for a job that waits. */
 export interface KnownAgent {
   readonly capabilities: readonly string[];
   readonly state: AgentState;

@@ -1,12 +1,9 @@
 /**
- * The spans of a job in traces, by the semantic conventions for messaging:
+ * The spans of a job in traces, by the semantic conventions for messaging. The store keeps the span of the submit with the job.
  *
  *   baton.submit ──┬── baton.claim
  *   (producer)     └── baton.run ──── baton.settle        once more for every attempt, in the same trace
  *                      (consumer)
- *
- * The store keeps the span of the submit with the job, so that all of these are connected whichever node they happen
- * on.
  */
 
 import { FUNCTIONS_QUEUE } from "../core/jobs/job.ts";
@@ -49,7 +46,6 @@ export class JobSpans {
     });
   }
 
-  /** What is being submitted, once that is known. */
   submitting(span: Span, jobs: readonly NewJob[]): void {
     const [first] = jobs;
     if (!first) return;

@@ -9,7 +9,7 @@ const IDLE_MS = 5_000;
 /** While there is much to remove, the pause in which others get their turn. */
 const PAUSE_MS = 20;
 
-/** A leader's duty: finished jobs and entries of the journal are removed when their time is over, a piece at a time. */
+/** A leader's duty: removes finished jobs and entries of the journal when their time is over, a piece at a time. */
 export function retentionDuty(
   { clock, events }: Pick<Platform, "clock" | "events">,
   store: Pick<Store, "purge">,

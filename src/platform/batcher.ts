@@ -1,6 +1,6 @@
 /**
- * Batches when busy, flushes at once when idle. Items that are added during a flush go into the next one; a single item
- * waits only for the end of the current turn of the event loop. There is no delay to tune.
+ * Batches when busy, flushes at once when idle. Items that are added during a flush go into the next one; a single item waits only for the
+ * end of the current turn of the event loop.
  */
 
 import type { Clock } from "./clock.ts";

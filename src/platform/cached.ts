@@ -1,13 +1,10 @@
 /**
- * A value that is read when a caller asks for it and the last one is too old. Callers at the same time share one read, so two
- * reads never run at once. There are three ways to ask:
+ * A value that is read when a caller asks for it and the last one is too old. Callers at the same time share one read.
  *
  *   read    the value, or the error of the read
  *   next    the same from a read that begins after the call, so that a caller sees its own earlier writes
- *   get     for callers with limited patience: if the read fails or takes longer, they get the old value, with its age and
- *           the reason. Never rejects, and lets a slow source rest between two reads.
- *
- * Nothing is read without a caller.
+ *   get     for callers with limited patience: if the read fails or takes longer, they get the old value, with its age and the reason.
+ *           Never rejects, and lets a slow source rest between two reads.
  */
 
 import type { Clock } from "./clock.ts";
@@ -43,7 +40,6 @@ export class Cached<Value> {
     this.#source = source;
   }
 
-  /** As it was last read; null if it never was. */
   get value(): Value | null {
     return this.#value;
   }
@@ -52,7 +48,6 @@ export class Cached<Value> {
     return this.#clock.monotonic() - this.#at;
   }
 
-  /** The duration of the last successful read. */
   get tookMs(): number {
     return this.#tookMs;
   }
@@ -61,7 +56,6 @@ export class Cached<Value> {
     return this.#failures;
   }
 
-  /** Why the last read failed; null after one that succeeded. */
   get error(): unknown {
     return this.#error;
   }

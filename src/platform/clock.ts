@@ -1,6 +1,4 @@
-/**
- * The only place that reads the machine's clocks. Deadlines use monotonic time, records use wall time.
- */
+/** The only place that reads the machine's clocks. Deadlines use monotonic time, records use wall time. */
 export interface Clock {
   /** Wall time in ms since 1970. May jump. */
   now(): number;

@@ -1,9 +1,8 @@
 /**
- * One stream of values for several followers. Each follower receives every value that is pushed after it began to
- * follow, in order and one by one, however slowly it reads, unless a limit says what is dropped.
+ * One stream of values for several followers. Each receives every value that is pushed after it began to follow, in order, however slowly it
+ * reads, unless a limit says what is dropped.
  */
 
-/** Of values that a follower has not read. */
 export interface UnreadLimit<Value> {
   readonly max: number;
   /** What stays of them when there are so many, before the next one. */
@@ -26,10 +25,7 @@ export class Feed<Value> {
     for (const follower of this.#followers) follower.push(value);
   }
 
-  /**
-   * Following begins with this call, not with the first read: nothing falls between the two. It ends with the
-   * signal; what was pushed before that is still read.
-   */
+  /** Following begins with this call, not with the first read. It ends with the signal; what was pushed before that is still read. */
   follow(signal: AbortSignal, first: readonly Value[] = []): AsyncIterableIterator<Value> {
     const follower = new Follower<Value>(signal, first, this.#limit, () => this.#followers.delete(follower));
     if (!signal.aborted) this.#followers.add(follower);

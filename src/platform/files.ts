@@ -1,14 +1,10 @@
-/**
- * The small files that a node keeps apart from its store. What was written is on disk when the call resolves, and
- * survives a power cut. No other user can read or change it.
- */
+/** The small files that a node keeps apart from its store. What was written survives a power cut. No other user can read or change it. */
 
 import { constants } from "node:fs";
 import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 
 export interface Files {
-  /** Null when there is no such file. */
   read(path: string): Promise<string | null>;
   /** Replaces the whole file: after a power cut it has the old text or the new one, never a part. */
   replace(path: string, text: string): Promise<void>;

@@ -1,8 +1,6 @@
 /**
- * Counts operations that must not be cut off when the node stops.
- *
- * The flag is read and the count raised in the same turn of the event loop. No operation can begin between the last
- * check of the count and the end: those that have begun are waited for, later ones are refused.
+ * Counts operations that must not be cut off when the node stops. The flag is read and the count raised in the same turn of the event loop:
+ * operations that have begun are waited for, later ones are refused.
  */
 
 import type { Clock } from "./clock.ts";
@@ -43,7 +41,6 @@ export class InFlight {
     };
   }
 
-  /** New operations are refused from now on. */
   close(): void {
     this.#closing.abort();
   }
@@ -53,10 +50,7 @@ export class InFlight {
     if (this.closed) this.#closing = new AbortController();
   }
 
-  /**
-   * Whether all have ended in time. At once if nothing is under way, or when `hurry` fires; later calls see what has
-   * ended meanwhile.
-   */
+  /** Whether all have ended in time, or when `hurry` fires; later calls see what has ended meanwhile. */
   async drained(timeoutMs: number, hurry?: AbortSignal): Promise<boolean> {
     await this.#idle.within(timeoutMs, hurry);
     return this.#count === 0;
@@ -74,14 +68,12 @@ export class IdleWait {
     this.#busy = busy;
   }
 
-  /** Ends early when `hurry` is aborted. */
   async within(ms: number, hurry?: AbortSignal): Promise<void> {
     if (!this.#busy() || ms <= 0 || hurry?.aborted) return;
     const idle = new Promise<void>((resolve) => this.#waiters.push(resolve));
     await within(this.#clock, ms, idle, hurry);
   }
 
-  /** Nothing runs. */
   tell(): void {
     for (const resolve of this.#waiters.splice(0)) resolve();
   }

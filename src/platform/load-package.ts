@@ -1,7 +1,4 @@
-/**
- * Loads a package when it is first used, because to load all of them would take most of the start. Some are optional:
- * only who uses a server installs its driver.
- */
+/** Loads a package when it is first used: all of them would take most of the start, and some are optional drivers of servers. */
 
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";

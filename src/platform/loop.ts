@@ -1,8 +1,4 @@
-/**
- * For everything that repeats, waits or takes turns: a loop with a wake-up, pauses that can be ended early, retries,
- * delays that grow, one-at-a-time execution, limited waits, and work in batches. None of them logs or handles the errors
- * of what it runs.
- */
+/** For everything that repeats, waits or takes turns. Nothing here logs or handles the errors of what it runs. */
 
 import type { Clock } from "./clock.ts";
 import type { Random } from "./random.ts";
@@ -36,7 +32,6 @@ export class Pause {
   }
 }
 
-/** Repeats a step until it is stopped. */
 export class Loop {
   readonly #pause: Pause;
   readonly #step: (signal: AbortSignal) => Promise<number>;
@@ -82,8 +77,8 @@ export async function repeat(clock: Clock, signal: AbortSignal, step: () => Prom
 }
 
 /**
- * Repeats a call until it succeeds. After a failure `delayMs` says how long to wait, or null to give up. Rejects with
- * the last error, also when the signal is aborted.
+ * Repeats a call until it succeeds. After a failure `delayMs` says how long to wait, or null to give up. Rejects with the last error, also
+ * when the signal is aborted.
  */
 export async function retry<Answer>(
   clock: Clock,
@@ -147,10 +142,7 @@ export class Mutex {
   }
 }
 
-/**
- * The result of the work, or undefined when it takes longer than `ms` or than until the signal. The work goes on; its
- * later errors are the caller's.
- */
+/** The result of the work, or undefined when it takes longer. The work goes on; its later errors are the caller's. */
 export async function within<Result>(
   clock: Clock,
   ms: number,
@@ -162,10 +154,7 @@ export async function within<Result>(
   return Promise.race([work, late]).finally(end);
 }
 
-/**
- * Resolves after `ms`, with the signal, or when the function is called that `onBegin` gets. An AbortController for the
- * last would cost more: each abort builds an exception with its stack.
- */
+/** Resolves after `ms`, with the signal, or by the function that `onBegin` gets: an AbortController would build an exception. */
 async function earliest(
   clock: Clock,
   ms: number,
@@ -201,7 +190,6 @@ export class Deadline {
     return this.#over.signal.aborted;
   }
 
-  /** Aborts the signal now. */
   end(): void {
     this.#over.abort();
   }
@@ -211,10 +199,7 @@ export class Deadline {
   }
 }
 
-/**
- * Whether the work was done before the signal was aborted. After an abort the work continues; its failure is then
- * ignored.
- */
+/** Whether the work was done before the signal was aborted. After an abort it continues, and its failure is ignored. */
 export async function doneBefore(work: Promise<void>, signal: AbortSignal): Promise<boolean> {
   if (signal.aborted) {
     work.catch(() => {});
@@ -227,7 +212,6 @@ export async function doneBefore(work: Promise<void>, signal: AbortSignal): Prom
   });
 }
 
-/** Does something with each of them, so many at a time. Rejects with the first failure. */
 export async function atOnce<Item>(
   width: number,
   items: IterableIterator<Item>,
@@ -244,7 +228,6 @@ const BATCH_MAX = 200;
 /** Batches under way at a time. More, and events of the jobs wait behind them. */
 const PARALLEL = 4;
 
-/** Does something with all of them, a batch at a time and some batches at once. Rejects with the first failure. */
 export async function inBatches<Item>(
   items: readonly Item[],
   work: (batch: readonly Item[]) => Promise<void>,

@@ -1,8 +1,6 @@
 /**
- * The events inside a node, for the parts that record them: the journal, metrics, the event feed. The code that
- * performs a write emits what the store has answered; it does not know the listeners and never waits for them.
- * Listeners are called at once, in the order of their subscription; an error in one is logged and affects neither the
- * emitter nor the others.
+ * The events inside a node, for the journal, metrics and the event feed. The code that performs a write emits what the store has answered,
+ * and never waits for listeners. They are called at once, in the order of their subscription; an error in one is logged.
  *
  * Job events are emitted once per batch. An event without listeners costs one comparison.
  */
@@ -20,7 +18,6 @@ export interface NodeEventMap {
     readonly jobs: readonly { readonly task: string; readonly queue: string }[];
     readonly answers: readonly { readonly id: JobId; readonly status: JobStatus }[];
   };
-  /** The store did not take new jobs. */
   readonly "jobs.submit_failed": unknown;
   /** Runs that have ended their jobs, so many of each kind. The queue is not known of every run. */
   readonly "jobs.finished": readonly {
@@ -94,7 +91,6 @@ export class NodeEvents {
     return writing;
   }
 
-  /** Emits that a leader's write was refused, if that is why it failed. */
   refused(write: LeaderWrite, error: unknown): void {
     const refusal = refusalOf(write, error);
     if (refusal) this.emit("write.refused", refusal);

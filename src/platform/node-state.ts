@@ -1,10 +1,7 @@
 /**
- * The state of a node that several layers share: whether it is draining or still forming, and the readings that later
- * layers publish.
- *
- * A reading is computed when it is read, because most of these values are never stored: a term, for example, is trusted
- * until a given time. Each reading is published once, by the layer that owns the value, and has a neutral value before
- * that. It carries no commands: an event belongs in NodeEvents, a wake-up in WorkSignal.
+ * The state of a node that several layers share. A reading is computed when it is read, because most of these values are never stored: a
+ * term, for example, is trusted until a given time. It is published once, by the layer that owns the value, and neutral before. Events
+ * belong in NodeEvents, wake-ups in WorkSignal.
  */
 
 import type { NodeLoad, NodeStatus, Reach } from "../core/node.ts";
@@ -15,15 +12,12 @@ export interface NodeReadings {
   readonly term: () => Term | null;
   /** The term of the leader, as last seen. */
   readonly leader: () => Term | null;
-  /** Jobs that run here. */
   readonly running: () => number;
-  /** Open HTTP connections. */
   readonly connections: () => number;
   /** Where the listener is reached from this machine; null while it does not listen. */
   readonly url: () => string | null;
   /** Jobs whose events this node writes, where jobs are pushed. */
   readonly owned: () => Pick<NodeLoad, "owned" | "drain">;
-  /** Which other nodes can be reached. */
   readonly reach: () => readonly Reach[];
 }
 

@@ -1,7 +1,6 @@
 /**
- * What a process gets from its machine, and what all parts of a node share: the first argument of their constructors.
- * Nothing else reads clocks, makes randomness, opens files or asks the operating system, so that a test or a simulation
- * replaces all of it. A class that needs less names it: `Pick<Platform, "clock" | "log">`.
+ * What all parts of a node share: the first argument of their constructors. Nothing else reads clocks, makes randomness, opens files or asks
+ * the operating system, so that a test or a simulation replaces all of it.
  */
 
 import { scrypt, type ScryptOptions } from "node:crypto";
@@ -33,7 +32,6 @@ export interface Machine {
   cpuMs(): number;
   /** The share of the memory that this process has, from 0 to 1. */
   memoryShare(): number;
-  /** On Node's own threads. */
   scrypt(password: string, salt: string, bytes: number, options: ScryptOptions): Promise<Buffer>;
 }
 
@@ -47,7 +45,6 @@ const systemMachine: Machine = {
   scrypt: promisify(scrypt) as Machine["scrypt"],
 };
 
-/** The machine that this process runs on. */
 export const SYSTEM = {
   clock: systemClock,
   random: systemRandom,

@@ -19,7 +19,6 @@ const INDENT = "    ";
 // oxlint-disable-next-line no-control-regex
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
 
-/** Takes whole lines with their ends. */
 export interface LineStream {
   write(line: string): unknown;
 }

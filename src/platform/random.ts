@@ -1,7 +1,4 @@
-/**
- * Chance. Loaded by the client too, which runs where Node's own crypto is older or missing: only those parts import it
- * that are for nodes.
- */
+/** Chance. Loaded by the client too, which runs where Node's own crypto is older or missing: only parts for nodes import it. */
 
 import type * as NodeCrypto from "node:crypto";
 

@@ -1,9 +1,6 @@
 import { Mutex } from "./loop.ts";
 
-/**
- * All long-lived objects start and stop in the same way. Stopping twice, or before the start, is allowed; a stop during
- * the start waits for the start first.
- */
+/** All long-lived objects start and stop in the same way, also twice or without a start; a stop during the start waits for it. */
 export interface Service extends AsyncDisposable {
   start(): Promise<void>;
   stop(): Promise<void>;

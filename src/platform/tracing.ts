@@ -1,6 +1,6 @@
 /**
- * Traces, through the OpenTelemetry API only; the operator chooses the SDK and its exporter. Until an SDK is
- * registered, no spans are created or recorded. The trace context of a caller is still stored with its jobs.
+ * Traces, through the OpenTelemetry API only; the operator chooses the SDK. Until one is registered, no spans are created. The trace context
+ * of a caller is still stored with its jobs.
  */
 
 import type * as Api from "@opentelemetry/api";
@@ -29,12 +29,11 @@ export type Attributes = Readonly<Record<string, string | number | boolean>>;
 export interface SpanOptions {
   readonly kind: "producer" | "consumer" | "client" | "internal";
   /**
-   * As it is kept with a job (core/trace.ts); null for a trace of its own. `ACTIVE` is for what a caller waits for: whatever else
-   * happens here may have been set off by somebody who has nothing to do with it.
+   * As it is kept with a job (core/trace.ts); null for a trace of its own. `ACTIVE` is for what a caller waits for: what else happens here
+   * may have been set off by others.
    */
   readonly parent: string | null | typeof ACTIVE;
   readonly attributes: Attributes;
-  /** Wall time in ms, for what began before it was known to be worth a span. */
   readonly startedAt?: number;
 }
 
@@ -75,7 +74,6 @@ interface Proxy extends TracerProvider {
   getDelegateTracer?(name: string, version?: string): Tracer | undefined;
 }
 
-/** An SDK may be registered before the node is made, or later. */
 export class OpenTelemetry implements Tracing {
   readonly #version: string;
   #provider: Proxy | null = null;

@@ -1,8 +1,8 @@
 type Listener = (jobs?: readonly { readonly task: string }[]) => void;
 
 /**
- * "There may be work": raised with the jobs that were stored, or without when it could be any. Only a hint: those who listen also look by
- * themselves now and then. Listeners are called at once, in the order in which they subscribed.
+ * "There may be work": raised with the jobs that were stored, or without when it could be any. Only a hint, given at once and in the order
+ * of subscription.
  */
 export class WorkSignal {
   readonly #listeners: Listener[] = [];

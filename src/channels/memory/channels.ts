@@ -1,8 +1,4 @@
-/**
- * Channels inside one process. Queues and topics end with the process, so everything that must survive is in the store.
- *
- * Bodies are passed as JSON text, as between processes: each reader gets its own copy.
- */
+/** Channels inside one process, which end with it. Bodies are passed as JSON text, as between processes: each reader gets its own copy. */
 
 import type { Clock } from "../../platform/clock.ts";
 import { BaseChannels, type BaseChannelsOptions, type OpenedQueue } from "../base-channels.ts";
@@ -40,7 +36,6 @@ export class MemoryChannels extends BaseChannels<QueueSource> {
     this.wake(queue);
   }
 
-  /** There is no other node. */
   protected async broadcast(): Promise<void> {}
 
   protected override onLeave(_: QueueSource, queue: string): void {
@@ -68,7 +63,6 @@ interface Resting {
   readonly until: number;
 }
 
-/** One queue: messages in the order of sending, and those that wait for their redelivery. */
 class MemoryQueue {
   readonly #clock: Clock;
   readonly #waiting = new Fifo<TakenMessage>();
@@ -84,7 +78,6 @@ class MemoryQueue {
     for (const message of messages) this.#waiting.push({ ...message, deliveries: 0 });
   }
 
-  /** Ends all waits for a redelivery. */
   releaseAll(): void {
     for (const { messages } of this.#resting.splice(0).toReversed()) this.#waiting.putBack(messages);
   }

@@ -1,13 +1,12 @@
 /**
  * Channels through one PostgreSQL database.
  *
- * - **Topics** are notifications. Subscribers in this process receive messages at once, without the database: in order,
- *   also while it is unavailable; our own messages that return from the database are only counted. `publish` rejects with
- *   STORE_UNAVAILABLE when other nodes could not be reached.
+ * - **Topics** are notifications. Subscribers in this process receive messages at once and in order, also without the database.
+ *   `publish` rejects with STORE_UNAVAILABLE when other nodes could not be reached.
  * - **Queues** are rows. A notification wakes the consumers, which also poll.
  *
- * Connections: one that sends and one that listens, and a third one for queues when they are used. Behind a transaction
- * pooler LISTEN receives nothing: topics then reach only the subscribers of this process, and queues depend on polling.
+ * Connections: one that sends, one that listens, and a third one for queues when they are used. Behind a transaction pooler LISTEN receives
+ * nothing: topics reach only the subscribers of this process, and queues depend on polling.
  */
 
 import { createHash } from "node:crypto";
@@ -110,7 +109,6 @@ export class PostgresChannels extends BaseChannels<QueueSource<TakenRows>> {
     return this.#messages.source(queue);
   }
 
-  /** Spread, so that the consumers of many nodes do not poll all at the same moment. */
   protected pollMs(): number {
     const { random, pollMs = POLL_MS } = this.#o;
     return pollMs * (0.75 + random.chance() / 2);
@@ -125,7 +123,6 @@ export class PostgresChannels extends BaseChannels<QueueSource<TakenRows>> {
     if (this.#connected) await this.#publisher.publish(topic, messages);
   }
 
-  /** Others were refused while this one had an exclusive queue. */
   protected override onLeave(_: QueueSource<TakenRows>, queue: string): void {
     this.released(queue);
   }

@@ -1,11 +1,9 @@
 /**
- * Receives notifications on a dedicated connection.
+ * Receives notifications on a dedicated connection, in order, even when some messages have to be read from the table `hint` first.
  *
- * A connection can be deaf without being broken: half open, or reassigned by a pooler. So at intervals a test payload
- * is sent on the *other* connection and expected here. If it does not arrive, this connection is closed and another one
- * opened. Notifications sent in between are lost; `onGap` reports that once the new connection works.
- *
- * Messages are delivered in order, even when some of them have to be read from the table `hint` first.
+ * A connection can be deaf without being broken: half open, or reassigned by a pooler. So at intervals a test payload is sent on the
+ * *other* connection and expected here. If it does not arrive, another connection is opened, and `onGap` reports that notifications
+ * may have been lost.
  */
 
 import { uuids } from "../../platform/drivers/postgres/arrays.ts";
@@ -23,13 +21,11 @@ export interface ListenerOptions extends Pick<Platform, "clock"> {
   readonly session: Omit<PostgresSessionOptions, "onOpen" | "onLost" | "onNotification">;
   readonly log?: Pick<Platform["log"], "info" | "warn"> | undefined;
   readonly channel: string;
-  /** What this node sends is skipped: its own subscribers have it already. */
   readonly origin: string;
   readonly probeMs: number;
   readonly answerMs: number;
   /** On another connection. */
   readonly publisher: Pick<Publisher, "probe">;
-  /** For reading large messages. */
   readonly sender: Queryable;
   readonly topics: Pick<LocalTopics, "hasSubscribers" | "deliver">;
   readonly onQueue: (queue: string) => void;
@@ -42,7 +38,6 @@ export class Listener extends Lifecycle {
   readonly #o: ListenerOptions;
   readonly #session: PostgresSession;
   readonly counters = { gaps: 0, deaf: 0 };
-  /** How often LISTEN was said in this life. */
   #listens = 0;
   /** The number of the last payload of ours that came back. */
   #echo = 0;
@@ -113,8 +108,8 @@ export class Listener extends Lifecycle {
   }
 
   /**
-   * Waits in two halves: after a standstill of this process a timer is due before the socket was read, and would blame the
-   * connection. The second half begins when we run again.
+   * In two halves: after a standstill of this process a timer is due before the socket was read, and would blame the connection. The second
+   * half begins when we run again.
    */
   async #comesBack(number: number, signal: AbortSignal): Promise<boolean> {
     const { clock, answerMs } = this.#o;

@@ -1,14 +1,13 @@
 /**
- * The payload of a NOTIFY: `<origin>:<number>:<entries>`. The origin is the channels object that sent it; the number
- * counts its payloads from 1. So no two are equal (PostgreSQL would drop the second of a transaction), and a payload
- * that returns to its origin proves that the connection receives. The entries are a JSON array of
+ * The payload of a NOTIFY: `<origin>:<number>:<entries>`. The origin is the channels object that sent it; the number counts its payloads
+ * from 1. So no two are equal (PostgreSQL would drop the second of a transaction), and one that returns to its origin proves that the
+ * connection receives. The SQL functions that submit jobs send such payloads as well. The entries are a JSON array of
  *
  *     [topic, key, body]    a message
  *     [topic, id]           a message that was too large, and stands in the table `hint`
  *     [queue]               a queue has something new
  *
- * The SQL functions that submit jobs send such payloads as well. Entries of another form come from a newer version and
- * are ignored.
+ * Entries of another form come from a newer version and are ignored.
  */
 
 import { split } from "../../platform/loop.ts";

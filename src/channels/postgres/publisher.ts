@@ -1,10 +1,8 @@
 /**
- * Sends hints: at once when idle, in batches when busy. Messages published during a NOTIFY are sent with the next one,
- * many messages in one payload and many payloads in one statement; nothing waits for a timer.
+ * Sends hints, at once when idle: many messages in one payload and many payloads in one statement when busy.
  *
- * A NOTIFY takes a lock that all databases of the server share, and holds it through its commit. So its transaction
- * contains nothing else, and the session commits asynchronously: a hint need not survive a crash, and no sender waits
- * for a disk.
+ * A NOTIFY takes a lock that all databases of the server share, and holds it through its commit. So its transaction contains nothing else,
+ * and the session commits asynchronously: a hint need not survive a crash, and no sender waits for a disk.
  */
 
 import { Batcher } from "../../platform/batcher.ts";
@@ -20,7 +18,6 @@ export interface PublisherOptions extends Pick<Platform, "clock" | "random"> {
   readonly origin: string;
 }
 
-/** A message that does not fit into a payload. */
 interface Large {
   readonly id: string;
   readonly text: string;
@@ -89,7 +86,6 @@ export class Publisher {
     return this.#number;
   }
 
-  /** Resolves when nothing is under way. */
   idle(): Promise<void> {
     return this.#outbox.idle();
   }

@@ -1,15 +1,12 @@
 /**
- * The messages of queues, in the table `message`.
+ * The messages of queues, in the table `message`. Keys are stored as JSON text, so that any string can be one.
  *
  *     waits ---take---> taken ---done---> gone
  *       ^                 | back (the handler failed), or its lease expired (the consumer died)
  *       '-----------------'   with a growing delay
  *
- * A take locks the first free rows of the queue and skips those that another take has locked. A take of an exclusive
- * queue holds a lock on the queue until its transaction ends, and takes nothing while the first row is taken or waits for
- * its redelivery.
- *
- * Keys are stored as JSON text, so that any string can be one.
+ * A take locks the first free rows of the queue and skips those that another take has locked. A take of an exclusive queue locks the queue,
+ * and takes nothing while the first row is taken or waits for its redelivery.
  */
 
 import type { Clock } from "../../platform/clock.ts";
@@ -40,8 +37,8 @@ const SEND = write(
    FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS t (queue, key, body, n) ORDER BY n`,
 );
 /**
- * A take that a crash of the server undoes is only a message that is not taken. Without statistics, as after a flood of messages, the
- * planner would sort the whole queue for each take: 0.1 s at 20,000 messages.
+ * A take that a crash of the server undoes is only a message that is not taken. Without statistics, as after a flood of messages, the planner
+ * would sort the whole queue for each take: 0.1 s at 20,000 messages.
  */
 const BEFORE_TAKE = write(
   "message-before-take",
@@ -98,7 +95,6 @@ export class QueueMessages {
     this.#o = options;
   }
 
-  /** In the order given. */
   async send(messages: readonly (EncodedMessage & { readonly queue: string })[]): Promise<void> {
     await this.#open();
     await this.#o.session.query(SEND, [

@@ -1,18 +1,14 @@
 /**
  * Channels through Redis Streams.
  *
- * - **Queues** are streams with one consumer group each, read from the beginning by scripts (queue-scripts.ts). Messages of
- *   a consumer stay pending under its name and return to the queue when its node dies. Handled messages are deleted, and so
- *   is an empty stream when its last consumer leaves, so that nothing has to be trimmed or cleaned up when a job ends.
- * - **Topics** are one short stream that every node reads from its last position. Subscribers in this process receive
- *   messages at once, without Redis: in order, also while it is unavailable. `publish` rejects with STORE_UNAVAILABLE when
- *   other nodes could not be reached.
+ * - **Queues** are streams with one consumer group each, read by scripts (queue-scripts.ts). Messages of a consumer stay pending
+ *   under its name and return when its node dies. Handled messages are deleted, and so is an empty stream without consumers.
+ * - **Topics** are one short stream that every node reads from its last position. Subscribers in this process receive messages
+ *   at once and in order, also without Redis. `publish` rejects with STORE_UNAVAILABLE when other nodes could not be reached.
  *
- * An empty queue costs next to nothing: no read, no timer, only an entry in the list of idle consumers. A sender wakes
- * one of them through the stream of its node, which is read, together with the topics, by the node's single blocking
- * read. So an owner of ten thousand jobs can consume from one queue per job, and receives exactly the messages for its
- * jobs. A few shared streams for all jobs would need as few reads, but a group gives each entry to any node, and only
- * the owner needs it.
+ * An empty queue costs no read and no timer, only an entry in the list of idle consumers. A sender wakes one of them through the stream of
+ * its node, which is read together with the topics, so an owner of ten thousand jobs can consume from one queue per job. Few shared streams
+ * would need as few reads, but a group gives each entry to any node, and only the owner needs it.
  *
  * Connections: one for commands, one for the blocking read.
  */
@@ -196,7 +192,6 @@ export class RedisChannels extends BaseChannels<RedisSource> {
     await this.#presence.beat().catch(() => {}); // the next one, or a new connection, tries again
     this.#passOn();
     this.#wakeSome();
-    // Spread, so that many nodes do not beat all at the same moment.
     return beatMs * (0.75 + random.chance() / 2);
   }
 

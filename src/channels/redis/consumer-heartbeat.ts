@@ -1,11 +1,10 @@
 /**
- * The heartbeat of this node's consumers: one message to Redis for all queues and batches, however many there are. A
- * consumer without a heartbeat for a lease is dead, and the next heartbeat of any other consumer returns its messages.
+ * The heartbeat of this node's consumers: one message to Redis for all queues and batches. A consumer without a heartbeat for a lease is
+ * dead, and the next heartbeat of any other returns its messages.
  *
- * A consumer is identified by a name and the number of its connection. After a broken connection the next one has the
- * next number, and commands of the old one that Redis has not read yet are refused. If Redis no longer knows this
- * consumer (it was emptied, or others declared us dead), it continues under a new name: the recovery of the old name
- * may still be in progress.
+ * A consumer is identified by a name and the number of its connection: commands of a broken connection that Redis has not read yet are
+ * refused. If Redis no longer knows this consumer (it was emptied, or others declared us dead), it continues under a new name, because the
+ * recovery of the old one may still be in progress.
  */
 
 import { redisScript, type RedisCommands } from "../../platform/drivers/redis/session.ts";
@@ -37,11 +36,9 @@ const NOW = `local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
 
 /**
- * From now on only the commands of this connection count: one of an earlier connection may still lie unread at a server that stood
- * still. `KEYS` the consumer; `ARGV` prefix, consumer, number of the connection, leaseMs, and 1 if it is to be there, 0 if not yet:
- * when that is wrong nothing is done.
- *
- * The reply: whether it was there, the number of the last entry of the topics, and its id.
+ * From now on only commands of this connection count: one of an earlier connection may lie unread at a server that stood still. `KEYS` the
+ * consumer; `ARGV` prefix, consumer, number of the connection, leaseMs, and 1 if it is to be there, 0 if not yet: when that is wrong nothing
+ * is done. The reply: whether it was there, the number of the last entry of the topics, and its id.
  */
 const HELLO = redisScript(
   "presence-hello",
@@ -61,10 +58,9 @@ return { tonumber(found), tonumber(redis.call('GET', P .. 'topics:count') or '0'
 );
 
 /**
- * `KEYS` the consumer; `ARGV` prefix, consumer, number of the connection, leaseMs, the wake-up that was read last. The reply: the
- * number of the last entry of the topics, and those who are dead.
- *
- * When no node has sent anything for long, or the time has jumped, it was the server that was away: every node gets another lease.
+ * `KEYS` the consumer; `ARGV` prefix, consumer, number of the connection, leaseMs, the last wake-up that was read. The reply: the number of
+ * the last entry of the topics, and those who are dead. When no node has sent anything for long, or the time has jumped, it was the server
+ * that was away: every node gets another lease.
  */
 const BEAT = redisScript(
   "presence-beat",
@@ -151,19 +147,16 @@ export class ConsumerHeartbeat {
     }
   }
 
-  /** A consumer that is known to be dead is not waited for. */
   async declareDead(consumer: string): Promise<void> {
     const { session, key } = this.#o;
     await this.#recover(await session.run<string[]>(DECLARE_DEAD, [], [key(""), consumer]));
   }
 
-  /** Leaves no trace. */
   async leave(): Promise<void> {
     await this.#recovering;
     await this.#recoverOne(this.speaker.name);
   }
 
-  /** A later start has another name. */
   end(): void {
     this.#incarnation += 1;
     this.#connection = 0;

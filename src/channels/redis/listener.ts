@@ -1,9 +1,6 @@
 /**
- * The single blocking read of a node: the topics, from the last position, and the wake-ups for its consumers, however
- * many there are.
- *
- * Messages published during a lost connection are read afterwards, as long as the stream still has them. If it does
- * not, or the stream starts again (Redis was emptied), hints were lost, and `onGap` reports that.
+ * The single blocking read of a node: topics, and wake-ups for all its consumers. Messages published during a lost connection are read
+ * afterwards. If the stream no longer has them, or starts again (Redis was emptied), hints were lost, and `onGap` reports that.
  */
 
 import { Pause } from "../../platform/loop.ts";
@@ -50,7 +47,6 @@ export class Listener {
     this.#pause = new Pause(link.clock);
   }
 
-  /** The wake-ups up to this one are not needed any more. */
   get lastWake(): string {
     return this.#wakeId;
   }
@@ -74,8 +70,8 @@ export class Listener {
   }
 
   /**
-   * The number of the newest entry. Ids are made of Redis' time: after a loss of its data and a step back of its clock, new entries
-   * would stand before what we have read and never be seen.
+   * The number of the newest entry. Ids are made of Redis' time: after a loss of its data and a step back of its clock, new entries would
+   * stand before what we have read and never be seen.
    */
   topicsAreAt(count: number): void {
     this.#behind = count < this.#number ? this.#behind + 1 : 0;

@@ -1,10 +1,7 @@
 /**
- * An entry of the stream `topics`: the fields `number` and `origin`, and then one field per message. The name of that
- * field is the topic, and its value is `<key as JSON text>\n<body as JSON text>`. Neither part contains a line break,
- * so a reader need not parse a message to find out whether it has subscribers. A message that is too large has a key of
- * its own, and its value is `@<id>`.
- *
- * The number counts entries from 1 without gaps: a reader that finds any number but the next has missed entries.
+ * An entry of the stream `topics`: the fields `number` and `origin`, and then one field per message. The name of that field is the topic, and
+ * its value `<key as JSON text>\n<body as JSON text>`, so a reader need not parse a message without subscribers. A message that is too
+ * large has a key of its own, and its value is `@<id>`. The number counts entries from 1: any number but the next means missed entries.
  */
 
 import { split } from "../../platform/loop.ts";

@@ -42,7 +42,6 @@ export class Publisher {
     await this.#outbox.add({ topic, messages });
   }
 
-  /** Resolves when nothing is under way. */
   idle(): Promise<void> {
     return this.#outbox.idle();
   }

@@ -1,7 +1,4 @@
-/**
- * The messages of queues, stored by scripts (queue-scripts.ts). The steps of all consumers of a node are sent together:
- * one command for all consumers that finished or began during the previous command.
- */
+/** The messages of queues, stored by scripts (queue-scripts.ts). Steps of all consumers of a node are sent together in one command. */
 
 import { Batcher } from "../../platform/batcher.ts";
 import type { RedisCommands } from "../../platform/drivers/redis/session.ts";
@@ -57,16 +54,12 @@ export class QueueMessages {
     this.#steps = new Batcher({ clock: link.clock, flush: (batch) => this.#run(batch), batchMax: 2_000 });
   }
 
-  /**
-   * On each new connection: a script that the server does not know is sent a second time in full, and would come behind what was sent
-   * after it.
-   */
+  /** On each new connection: a script that the server does not know is sent again in full, and would come behind what was sent after it. */
   async prepare(session: RedisCommands): Promise<void> {
     const loaded = [SEND, STEPS].map(({ text }) => session.send(["SCRIPT", "LOAD", text]));
     await Promise.all(loaded.map((loading) => loading.catch(() => {}))); // not permitted: then in full
   }
 
-  /** In the order given. */
   async send(queue: string, messages: readonly EncodedMessage[]): Promise<void> {
     valueOf(await this.#outbox.add({ queue, messages }));
   }
@@ -86,7 +79,6 @@ export class QueueMessages {
     await this.#step(() => ["W", queue], 0);
   }
 
-  /** Resolves when nothing is under way. */
   async idle(): Promise<void> {
     await Promise.all([this.#outbox.idle(), this.#steps.idle()]);
   }
@@ -207,12 +199,10 @@ export class RedisSource implements QueueSource<TakenEntries> {
     await step(() => ["L", queue, String(number), last ? "1" : "0"], 0);
   }
 
-  /** It was taken out of the list of those that wait. */
   woken(): void {
     this.#listed = false;
   }
 
-  /** Redis knows nothing of it any more. */
   forgotten(): void {
     this.#joined = false;
     this.#listed = false;

@@ -1,9 +1,6 @@
 /**
- * Follows jobs, here and on other nodes. A follower announces itself to all nodes (`job.followed`, repeated while it
- * lasts). A node publishes changes (`job.changed`) only of jobs that are followed, so that a million jobs without
- * followers cost no messages.
- *
- * All messages are hints to read the store: a lost message costs a second, not a change.
+ * Follows jobs, here and on other nodes. A node announces the jobs that it follows (`job.followed`, repeated), and the others publish
+ * changes (`job.changed`) of those alone: a million jobs without followers cost no messages. All messages are hints to read the store.
  */
 
 import type { Channels, Subscription } from "../../channels/channels.ts";

@@ -11,9 +11,8 @@ const CHECK_MS = 150;
 const ALONE_MS = 1_000;
 
 /**
- * A leader's duty: the work of dead nodes is taken back as soon as their death is known, and not only when their leases
- * have run out. Each step can be done again: the next leader finds the nodes that were not marked as recovered.
- * `reclaim` takes back what else these incarnations had, and is called again until it has succeeded.
+ * A leader's duty: takes back the work of dead nodes before their leases have run out. Each step can be repeated: the next leader finds
+ * the nodes that were not marked as recovered. `reclaim` takes back what else they had, and is called until it succeeds.
  */
 export function deadNodeRecovery(
   { clock, log, events }: Pick<Platform, "clock" | "log" | "events">,

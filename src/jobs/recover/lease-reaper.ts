@@ -1,7 +1,4 @@
-/**
- * A leader's duty: takes back jobs whose lease has expired, and jobs whose run is long past its timeout. Each returns
- * to its queue or fails, as its budgets allow.
- */
+/** A leader's duty: takes back jobs whose lease has expired, or whose run is long past its timeout. Their budgets say what follows. */
 
 import type { Budgets } from "../../core/jobs/job.ts";
 import type { Term } from "../../core/leadership/term.ts";

@@ -1,7 +1,6 @@
 /**
- * Jobs that are claimed and not started yet. Their number follows the rate of finished jobs: none for slow jobs, so
- * that a crash strands none of them, and up to `prefetchMax` for short ones. Jobs that will not start soon are given
- * back to their queue, where other workers find them and urgent jobs go first.
+ * Jobs that are claimed and not started yet: none for slow jobs, so that a crash strands none of them, and up to `prefetchMax` for short
+ * ones, by the rate of finished jobs. Those that will not start soon go back to their queue, where urgent jobs go first.
  */
 
 import type { JobId, LeaseId } from "../../core/ids.ts";
@@ -9,13 +8,9 @@ import type { Clock } from "../../platform/clock.ts";
 import type { ClaimedJob } from "../../store/store.ts";
 import type { WorkerSettings } from "./worker-settings.ts";
 
-/** The window over which the rate of finished jobs decides how far to claim ahead. */
 const RATE_WINDOW_MS = 100;
 
-/**
- * How often jobs that were claimed ahead are looked at. Longer, and an urgent job waits behind them; shorter, and a short
- * pause of the process gives back what it was about to run.
- */
+/** Longer, and an urgent job waits behind jobs claimed ahead; shorter, and a short pause of the process gives them back. */
 const LOOK_MS = 500;
 
 export class ClaimBuffer {
@@ -44,7 +39,6 @@ export class ClaimBuffer {
     return this.#jobs.length - this.#next;
   }
 
-  /** How many were run lately. */
   get pace(): number {
     return this.#recentlyFinished();
   }
@@ -74,7 +68,6 @@ export class ClaimBuffer {
     this.#lookLater();
   }
 
-  /** The next one; undefined when there is none. */
   take(): ClaimedJob | undefined {
     return this.size > 0 ? this.#jobs[this.#next++] : undefined;
   }
@@ -88,7 +81,6 @@ export class ClaimBuffer {
     return rest;
   }
 
-  /** Those that were claimed under this lease. */
   takeUnder(lease: LeaseId): ClaimedJob[] {
     const taken: ClaimedJob[] = [];
     const rest: ClaimedJob[] = [];

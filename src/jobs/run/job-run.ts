@@ -1,8 +1,6 @@
 /**
- * One run of one job: its context for the handler, and how it is stopped.
- *
- * A run is created for every job, up to a hundred thousand per second. So the parts that most handlers never use (the
- * AbortSignal, the log) are created on first use.
+ * One run of one job: its context for the handler, and how it is stopped. One is created for every job, up to a hundred thousand per
+ * second, so what most handlers never use (the AbortSignal, the log) is created on first use.
  */
 
 import type { AbortReason } from "../../core/jobs/job.ts";
@@ -28,7 +26,6 @@ export class JobAborted extends Error {
 export const LOG_MESSAGE_LENGTH_MAX = 16_384;
 
 export interface RunHooks {
-  /** The run has something to report. */
   readonly onReport: (run: JobRun) => void;
   readonly now: () => number;
 }
@@ -37,7 +34,6 @@ export class JobRun implements TaskContext {
   readonly claimed: ClaimedJob;
   /** Monotonic. */
   readonly startedAt: number;
-  /** Where traces are recorded. */
   span: Span | null = null;
   /** Monotonic; Infinity without a timeout. Moved on by an abort to the end of its grace. */
   deadline: number;
@@ -113,7 +109,6 @@ export class JobRun implements TaskContext {
     this.#hooks.onReport(this);
   }
 
-  /** What was logged and reported since the last time; null if nothing. */
   takeReport(): Report | null {
     if (this.#lines === null && this.#progress === null) return null;
     const report: Report = { run: this.claimed, logs: this.#lines ?? [], progress: this.#progress };
@@ -161,7 +156,6 @@ function call(task: Task, payload: unknown, run: JobRun, threads: Pick<ThreadPoo
   return task.isolation === "thread" ? threads.run(task, payload, run) : task.run(payload, run);
 }
 
-/** A handler may return a promise of any library. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }

@@ -1,7 +1,4 @@
-/**
- * Writes the output of runs to the store: logs and progress first, then the outcome. Outputs that arrive together are
- * written together. A failed write is repeated, because settling twice is harmless.
- */
+/** Writes the output of runs to the store, reports before outcomes, what arrives together at once. A failed write is repeated. */
 
 import { hasCode } from "../../core/errors.ts";
 import type { JobId } from "../../core/ids.ts";
@@ -34,7 +31,6 @@ export class ResultWriter {
   readonly #o: Pick<Platform, "clock" | "log"> & ResultWriterOptions;
   #settlements: SettledRun[] = [];
   readonly #reporting = new Set<JobRun>();
-  /** Under way. */
   readonly #writes = new Set<Promise<void>>();
   /** Those for whose end the next one waits, unless it is large. */
   #awaited = 0;
@@ -63,13 +59,11 @@ export class ResultWriter {
     this.#schedule();
   }
 
-  /** The run has logs or progress to report. */
   report(run: JobRun): void {
     this.#reporting.add(run);
     this.#schedule();
   }
 
-  /** Nothing more is to be said of this run. */
   forget(run: JobRun): void {
     this.#reporting.delete(run);
     this.#o.results.forget?.(run.claimed);

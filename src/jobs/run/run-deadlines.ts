@@ -17,7 +17,6 @@ export class RunDeadlines {
     this.#onDue = onDue;
   }
 
-  /** A run has this deadline now, on the monotonic clock. */
   watch(at: number): void {
     if (at >= this.#next) return;
     this.#cancel?.();

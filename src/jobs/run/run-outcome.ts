@@ -32,8 +32,8 @@ interface Aborted {
 }
 
 /**
- * A handler that returns has done its work, whatever was asked of it meanwhile: its result stands. One that throws
- * after an abort ended because of it. A lost lease means that the job is no longer ours to speak of: null.
+ * A handler that returns has done its work, whatever was asked of it: its result stands. One that throws after an abort ended because
+ * of it. After a lost lease the job is not ours to speak of: null.
  */
 export function outcomeOf(
   job: Judged,
@@ -84,7 +84,6 @@ class BadResult extends Error {
   }
 }
 
-/** A result as JSON text; throws for what JSON has no words for. */
 export function resultText(result: unknown): string {
   if (result === undefined) return "null";
   let text: string | undefined;

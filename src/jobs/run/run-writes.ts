@@ -1,7 +1,4 @@
-/**
- * Writes reports and outcomes of runs to the store, and emits what the store answered. Under push dispatch the owner
- * does this.
- */
+/** Writes reports and outcomes of runs to the store, and emits what it answered. Under push dispatch the owner does this. */
 
 import type { LeaseId } from "../../core/ids.ts";
 import { isFinal } from "../../core/jobs/job.ts";

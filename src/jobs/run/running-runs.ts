@@ -2,8 +2,8 @@ import type { JobId } from "../../core/ids.ts";
 import type { JobRun } from "./job-run.ts";
 
 /**
- * The runs of a worker. An array and not a map by job: a map that grows and shrinks leaves tables behind that refer to one
- * another, and keep what was in them alive until the next full garbage collection.
+ * The runs of a worker. An array, because a map that grows and shrinks leaves tables behind that keep what was in them alive until the
+ * next full garbage collection.
  */
 export class RunningRuns {
   readonly #runs: JobRun[] = [];

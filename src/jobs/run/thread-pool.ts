@@ -1,7 +1,4 @@
-/**
- * Threads for CPU-bound handlers. A thread runs one job at a time and is reused; the concurrency of the worker limits
- * their number. A thread that dies ends one run, never the node.
- */
+/** Threads for CPU-bound handlers, each with one job at a time, and reused. A thread that dies ends one run, never the node. */
 
 import { Worker as Thread } from "node:worker_threads";
 import type { Clock } from "../../platform/clock.ts";
@@ -33,7 +30,6 @@ export class ThreadPool extends Lifecycle {
     this.#abortGraceMs = abortGraceMs;
   }
 
-  /** Threads that are alive, idle ones among them. */
   get size(): number {
     return this.#all.size;
   }
@@ -141,10 +137,7 @@ class NotForThreads extends Error {
   }
 }
 
-/**
- * The messages between a thread and its pool. Only plain values, because they are copied between threads. Every message
- * names its run: output of an earlier handler (a timer that logs) must not be taken for output of the current one.
- */
+/** Messages between a thread and its pool. Each names its run: output of an earlier handler (a timer that logs) is not the current one's. */
 export type ToThread =
   | {
       readonly say: "run";

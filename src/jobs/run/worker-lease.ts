@@ -1,16 +1,13 @@
 /**
- * The lease of a worker on all jobs that it has claimed; one renewal covers all of them. It is trusted until the send
- * time of the last acknowledged renewal plus its length, on the worker's own monotonic clock; after that others may run
- * the jobs.
+ * The lease of a worker on all jobs that it has claimed; one renewal covers all. It is trusted until the send time of the last
+ * acknowledged renewal plus its length, on the worker's own monotonic clock; after that others may run the jobs.
  *
  *   fresh ──a claim gives something──> held ──refused, or not trusted any more──> lost
  *     ^                                  |
  *     |                                  '──a claim's answer is lost──> retired ──nothing left under it──> let go
  *     '── the next one takes its place, whenever one is lost or retired
  *
- * If the answer to a claim is lost, the jobs that it claimed are unknown. So jobs that were claimed before continue
- * under the retired lease, and new claims use the next one. When the retired lease is let go, it expires, and the
- * unknown jobs are recovered.
+ * Jobs of a claim whose answer is lost are unknown. They are recovered when the retired lease is let go and expires.
  */
 
 import type { LeaseId } from "../../core/ids.ts";
@@ -46,7 +43,6 @@ export class WorkerLease {
     this.#id = this.#next();
   }
 
-  /** For the next claim. */
   get id(): LeaseId {
     return this.#id;
   }
@@ -65,7 +61,6 @@ export class WorkerLease {
     return true;
   }
 
-  /** A claim was refused because the lease is not ours. */
   refused(lease: LeaseId): void {
     if (lease === this.#id) this.#lose(lease, "it was taken away");
   }

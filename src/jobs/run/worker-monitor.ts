@@ -1,7 +1,4 @@
-/**
- * Observes a worker: counts for metrics, spans for traces, and whether it claims jobs as it should. It is called for
- * every job, so each of these only updates a few numbers.
- */
+/** Observes a worker: metrics, spans, and whether it claims as it should. It is called for every job, and only updates a few numbers. */
 
 import type { ClaimFacts } from "../../core/health/work-health.ts";
 import type { Platform } from "../../platform/platform.ts";
@@ -11,13 +8,11 @@ import type { JobSpans } from "../job-spans.ts";
 
 /** Receives the measurements; left out where there are none. */
 export interface WorkerSink {
-  /** A claim was answered, with so many jobs. */
   claimed(jobs: number, tookMs: number): void;
   claimFailed(): void;
   started(job: ClaimedJob, waitedMs: number): void;
   /** `lease_lost`: the job was not ours any more, and nothing was said of it. */
   ended(job: ClaimedJob, how: RunEnd, ranMs: number): void;
-  /** A lease that held jobs. */
   leaseLost(jobs: number): void;
   resultsFailed(): void;
   resultRefused(): void;
@@ -58,7 +53,6 @@ export class WorkerMonitor {
     this.#o = { clock, ...options };
   }
 
-  /** The worker begins to take jobs. */
   begin(): void {
     this.#answeredAt = this.#busyAt = this.#o.clock.monotonic();
     this.#failure = null;
@@ -132,7 +126,6 @@ export class WorkerMonitor {
     return (verdicts) => open.forEach((span, at) => span && spans.settled(span, verdicts[at]));
   }
 
-  /** The store has taken results, or has not. */
   results(taken: boolean): void {
     if (taken) this.#resultsFailedAt = null;
     else {

@@ -1,7 +1,4 @@
-/**
- * The interfaces by which a worker gets its jobs, keeps its leases and delivers its results: the store itself, its
- * substitute under push dispatch, or the HTTP API of the leader for an agent.
- */
+/** How a worker gets jobs, keeps its leases and delivers results: the store, its substitute under push dispatch, or a leader's HTTP API. */
 
 import type { JobId, LeaseId } from "../../core/ids.ts";
 import type { Claimed, ClaimRequest, Recorded, Run, RunBatch } from "../../store/store.ts";
@@ -16,7 +13,6 @@ export interface WorkerPorts {
 
 /** A claim of a worker, with its load: a store needs only the request. */
 export interface WorkerClaim extends ClaimRequest {
-  /** Jobs that run now. */
   readonly running: number;
   /** Jobs that ended in about a tenth of a second. */
   readonly pace: number;
@@ -26,7 +22,6 @@ export interface ClaimPort {
   claim(request: WorkerClaim): Promise<Claimed>;
   /** No more claims will be made: whatever is held for them goes to others. */
   close?(): Promise<void>;
-  /** There will be claims again. */
   open?(): void;
 }
 
@@ -54,7 +49,6 @@ export interface LeaseListener {
   readonly onCancelRequest: (id: JobId, reason: string | null) => void;
 }
 
-/** Straight into the store. */
 export function storePorts(
   platform: LeasePlatform,
   options: Omit<WorkerLeaseOptions, keyof LeaseListener>,

@@ -5,7 +5,6 @@ export interface WorkerSettings {
   readonly concurrency: number;
   /** Null for all queues. */
   readonly queues: ReadonlySet<string> | null;
-  /** Never these. */
   readonly exceptQueues: ReadonlySet<string>;
   readonly leaseMs: number;
   readonly renewMs: number;

@@ -5,8 +5,7 @@
  *     ^                                                                      |
  *     '------------- together with the next claim, in one commit ------------'
  *
- * The number of jobs claimed ahead follows the rate of finished jobs: none for slow jobs, so that a crash strands none
- * of them, and up to `prefetchMax` for short ones. One timer watches all deadlines and one renewal covers all leases.
+ * One timer watches all deadlines, and one renewal covers all leases.
  */
 
 import { topics } from "../../channels/channel-names.ts";
@@ -45,7 +44,6 @@ export interface WorkerOptions extends WorkerPorts {
   readonly author: () => Author;
   readonly rules: OutcomeRules;
   readonly settings: WorkerSettings;
-  /** Counts and traces; left out where nothing is measured. */
   readonly watch?: WorkerMonitor;
   /** A job changed in the store, for those who follow it. Without a status: only its logs or its progress. */
   readonly onChange: (id: JobId, status: JobStatus | null, job?: ClaimedJob) => void;
@@ -109,7 +107,6 @@ export class Worker extends Lifecycle {
     };
   }
 
-  /** Jobs that run here now. */
   get active(): number {
     return this.#running.size;
   }
@@ -153,15 +150,14 @@ export class Worker extends Lifecycle {
     await Promise.all(this.#subscriptions.map((subscription) => subscription.close()));
   }
 
-  /** There may be work. */
   wake(): void {
     if (this.#claiming) this.#claimAgain = true;
     else this.#claim();
   }
 
   /**
-   * Takes no new jobs, lets those that run come to their end, tells the rest to stop `cleanupMs` before the timeout, and
-   * puts back what is left. Nothing of it burns an attempt. Null when it was called off, and takes jobs again.
+   * Takes no new jobs, lets runs end, tells the rest to stop `cleanupMs` before the timeout, and puts back what is left. Burns no attempt.
+   * Null when it was called off, and takes jobs again.
    */
   async drain(limits: DrainLimits): Promise<{ interrupted: number } | null> {
     this.#draining = true;
@@ -211,7 +207,6 @@ export class Worker extends Lifecycle {
     else this.#pollLater(nextMs);
   }
 
-  /** Answers how long to wait before the next claim. */
   async #claimOnce(limit: number): Promise<number> {
     const { id: lease, opens } = this.#lease;
     const sentAt = this.#watch.sent();
@@ -260,10 +255,7 @@ export class Worker extends Lifecycle {
     return this.#running.some(({ claimed }) => suspected(claimed)) || this.#buffer.some(suspected);
   }
 
-  /**
-   * Runs that know of the loss of their lease do not count. Results that the store has not taken yet need the lease as
-   * much as runs do; under a retired one, what is left of it must do for them.
-   */
+  /** Results that the store has not taken yet need the lease as much as runs do; under a retired one, what is left of it must do for them. */
   #holdsUnder(lease: LeaseId): boolean {
     const needs = ({ claimed, aborted }: JobRun): boolean =>
       claimed.lease === lease && aborted?.why !== "lease_lost";

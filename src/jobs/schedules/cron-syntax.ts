@@ -1,7 +1,6 @@
 /**
- * The cron expressions that Baton accepts, validated field by field so that an error can name the field and the reason.
- * croner accepts more (W, LW, ?, +, a year field). Everything that is not documented and tested here is refused,
- * because a stored expression must mean the same for years.
+ * The cron expressions that Baton accepts, checked field by field so that errors can name the field. croner accepts more (W, LW, ?, +,
+ * a year): what is not documented and tested here is refused, because a stored expression must mean the same for years.
  */
 
 import { BatonError, nearest } from "../../core/errors.ts";
@@ -47,7 +46,6 @@ export interface CronSyntax {
   readonly everyHour: boolean;
 }
 
-/** Throws BAD_SCHEDULE. */
 export function parseCron(expression: string): CronSyntax {
   const pattern = expand(expression);
   const parts = pattern.split(" ");

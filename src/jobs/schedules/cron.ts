@@ -1,17 +1,14 @@
 /**
- * When a schedule fires: a pure function from one instant to the first occurrence after it.
+ * When a schedule fires: a pure function from one instant to the first occurrence after it. croner finds matching local times. What they
+ * mean on the day the clocks change is decided here, by one rule with two sides:
  *
- * croner finds the matching local times (as a calculator; none of its timers is ever started). The meaning of a local
- * time on the day the clocks change is decided here, by one rule with two sides:
+ *   - An expression that names *every* hour follows elapsed time: hourly stays every 60 minutes. A local time that does not
+ *     exist is no occurrence, one that comes twice is two.
+ *   - Any other expression names local times, and each fires once: the first time when it comes twice, and at the first
+ *     instant that exists when it does not (02:30 in the missing hour: at 03:00), together with others of the same gap.
  *
- *   - An expression that names *every* hour follows elapsed time. A local time that does not exist is no occurrence,
- *     one that comes twice is two: hourly stays every 60 minutes, every 5 minutes stays every 5 minutes.
- *   - Any other expression names local times, and each of them fires once. One that does not exist fires at the
- *     first instant that does (02:30 in the missing hour: at 03:00), together with others of the same gap; one that
- *     comes twice fires the first time.
- *
- * croner's own rule treats only single values as local times, so that `30 2,14 * * *` would be lost in spring and
- * doubled in autumn, and it drops a run whose gap ends on the next day (America/Nuuk, 23:00).
+ * croner's own rule treats only single values as local times: `30 2,14 * * *` would be lost in spring and doubled in autumn, and it
+ * drops a run whose gap ends on the next day (America/Nuuk, 23:00).
  */
 
 import { CronDate, CronPattern } from "croner";

@@ -1,14 +1,13 @@
 /**
- * The leader's duty to fire schedules. One call serves one term: all its knowledge was read from the store in that
- * term, and every write carries the term as its fence.
+ * The leader's duty to fire schedules. Its knowledge was read from the store in its term, and every write carries the term as its fence.
  *
  *     read all (at first, then every few seconds)   a hint: read what changed
  *              '--------------------> known schedules <---------'
  *                                          |  one timer, to the first that is due
  *                                plan (core) -> store.fire(expectedNextAt, fence) -> nextAt
  *
- * The store notes each occurrence under a unique key together with its job, so a leader that is late, duplicated or
- * without an answer fires nothing twice. STALE_EPOCH ends the duty: another node has a newer term.
+ * The store notes each occurrence under a unique key with its job, so a leader that is late, duplicated or without an answer fires
+ * nothing twice. STALE_EPOCH ends the duty: another node has a newer term.
  */
 
 import type { Channels, Message } from "../../channels/channels.ts";
@@ -33,7 +32,6 @@ export interface ScheduleDutyOptions {
   readonly sink?: ScheduleSink;
 }
 
-/** Receives the measurements. */
 export interface ScheduleSink {
   known(schedules: number): void;
   /** Wall time of the occurrence that comes next, or is overdue; null when there is none, or when the term is over. */
@@ -42,8 +40,8 @@ export interface ScheduleSink {
 }
 
 /**
- * The net under lost hints and jumps of the wall clock. Shorter, and thousands of schedules are read for nothing;
- * longer, and a schedule put elsewhere may miss its first occurrence.
+ * The net under lost hints and jumps of the wall clock. Shorter, and thousands of schedules are read for nothing; longer, and a
+ * schedule put elsewhere may miss its first occurrence.
  */
 const READ_EVERY_MS = 5_000;
 /** Reading takes at most this share of the time, however many schedules there are. */

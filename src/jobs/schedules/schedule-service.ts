@@ -1,7 +1,4 @@
-/**
- * Schedules as callers see them: validated, completed with defaults, written to the store. Any node may do this. Only
- * the leader fires schedules (schedule-duty.ts), and it is notified of changes at once.
- */
+/** Schedules as callers see them: validated, completed with defaults, stored, at any node. The leader fires them (schedule-duty.ts). */
 
 import type { Jobs } from "../job-service.ts";
 import type { Channels } from "../../channels/channels.ts";
@@ -50,10 +47,7 @@ export const MISSED_MAX_LIMIT = 10_000;
 export const PREVIEW_MAX = 1_000;
 const MISSED_MAX_DEFAULT = 100;
 
-/**
- * Intervals count from 1970, so "every hour" is on the hour of UTC on every node, and the same request is the same
- * definition. Counting from the moment of the request lost: putting a schedule twice would move it.
- */
+/** Intervals count from 1970, so "every hour" is on the hour of UTC on every node. Counting from the request lost: a second put moved it. */
 const ANCHOR = 0;
 
 export class ScheduleService {
@@ -77,8 +71,8 @@ export class ScheduleService {
     if (task) await checkSchema(task, request.payload);
     const { following } = compileTiming(definition.timing);
     const present = await store.get(definition.name);
-    // With the same timing an occurrence that is due and not yet fired stays due: a deploy that changes the payload
-    // must not lose it. Should it fire in this very moment, the store answers "already" to the second fire.
+    // An occurrence that is due and not yet fired stays due: a deploy that changes the payload must not lose it. If it fires at
+    // this moment, the store answers "already" to the second fire.
     const keeps = present && !present.paused && sameTiming(present.timing, definition.timing);
     const nextAt = (keeps ? present.nextAt : null) ?? following(clock.now());
     const answer = await store.put(definition, nextAt);

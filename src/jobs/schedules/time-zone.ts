@@ -1,8 +1,6 @@
 /**
- * Time zones from the runtime's own database (Intl): the offset at an instant, and the instants at which it changes.
- *
- * Offsets are looked up once per day and cached, because a lookup costs about 3 µs and a busy schedule needs the same
- * day many times. No zone changes its offset twice within one day of UTC.
+ * Time zones from the runtime's own database (Intl): the offset at an instant, and the instants at which it changes. A lookup costs about
+ * 3 µs, so offsets are cached by day. No zone changes its offset twice within one day of UTC.
  */
 
 import { nearest } from "../../core/errors.ts";
@@ -17,7 +15,6 @@ export class TimeZone {
   readonly #startOffsets = new Map<number, number>();
   readonly #changes = new Map<number, number>();
 
-  /** Throws RangeError for a name that the runtime does not know. */
   constructor(name: string) {
     this.name = name;
     this.#format = new Intl.DateTimeFormat("en-US", { timeZone: name, timeZoneName: "longOffset" });
@@ -78,8 +75,8 @@ export class TimeZone {
 const zones = new Map<string, TimeZone>();
 
 /**
- * A zone by its IANA name, or null. Only `Area/City` names, UTC and GMT: the runtime also takes abbreviations, but it
- * reads EST as Panama and IST as India, and offsets such as +02:00 know no daylight saving.
+ * Only `Area/City` names, UTC and GMT: the runtime also takes abbreviations, but reads EST as Panama and IST as India, and offsets such as
+ * +02:00 know no daylight saving. Null for others.
  */
 export function findZone(name: string): TimeZone | null {
   if (!/^(?:UTC|GMT|[A-Za-z_]+\/[A-Za-z0-9_+/-]+)$/.test(name)) return null;

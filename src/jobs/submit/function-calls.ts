@@ -1,7 +1,6 @@
 /**
- * Runs a task for a caller that waits for the result. The call is a job like any other, in a queue that nodes with the
- * role `function` serve: it survives the node that received the call, has logs and a timeout, and appears in lists. It
- * has one attempt, because the caller can decide about another.
+ * Runs a task for a caller that waits for the result. The call is a job like any other, in a queue that nodes with the role `function`
+ * serve: it survives the node that received it. It has one attempt, because the caller can decide about another.
  */
 
 import type { Jobs } from "../job-service.ts";

@@ -30,7 +30,6 @@ export class JobHandle<Result = unknown> {
     this.existed = submitted.existed;
   }
 
-  /** As it is now; null when it has been removed. */
   job(): Promise<JobView | null> {
     return this.#jobs.get(this.id);
   }

@@ -1,7 +1,6 @@
 /**
- * Validates jobs, fills in defaults, and stores jobs that arrive together in one commit. When too many jobs wait for
- * the store it refuses more with TOO_MANY_REQUESTS. A job of an unknown task is accepted and waits for a node that
- * knows the task.
+ * Validates jobs, fills in defaults, and stores jobs that arrive together in one commit. It refuses when too many wait for the store. A job
+ * of an unknown task is accepted and waits for a node that knows it.
  */
 
 import { BatonError, nearest } from "../../core/errors.ts";
@@ -22,10 +21,7 @@ export interface SubmitRequest extends JobInput {
 }
 
 export interface SubmitOptions {
-  /**
-   * A connection to the node's own PostgreSQL database with a transaction open: the jobs are committed or rolled back
-   * with whatever else it does.
-   */
+  /** A connection to the node's own PostgreSQL database with an open transaction: the jobs are committed or rolled back with it. */
   readonly client?: TransactionClient;
   /** The trace of the caller (core/trace.ts), unless one is active here: it goes with the jobs to their runs. */
   readonly trace?: string | null;
@@ -53,7 +49,6 @@ type SubmitterPlatform = Pick<Platform, "identity" | "clock" | "random" | "event
 export class Submitter {
   readonly #options: SubmitterPlatform & SubmitterOptions;
   readonly #batcher: Batcher<NewJob, Submitted>;
-  /** Jobs that were handed in and are not stored yet. */
   #unstored = 0;
   #uuids: Uuids | null = null;
   #uuidsUntil = -Infinity;
@@ -93,8 +88,8 @@ export class Submitter {
   }
 
   /**
-   * In a span where traces are recorded; else the trace of the caller goes with the jobs as it is. Each promise on the way of a
-   * single job costs as much as all of its checks: the common one is prepared and admitted within the call.
+   * In a span where traces are recorded. Each promise on the way of a single job costs as much as all of its checks: the common one is
+   * prepared and admitted within the call.
    */
   async #traced<T>(
     requests: readonly SubmitRequest[],
@@ -234,7 +229,6 @@ export class Submitter {
     return this.#uuids!.next();
   }
 
-  /** An unknown task may be submitted: it waits for a node that knows it. */
   #checkTaskName(name: unknown, at: string): void {
     if (typeof name === "string" && THING_NAME.test(name)) return;
     const near = typeof name === "string" ? nearest(name, this.#options.tasks.names()) : null;

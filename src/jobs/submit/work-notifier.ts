@@ -1,7 +1,4 @@
-/**
- * Sends the work signal to the workers of other nodes: at once after a quiet time, then once for all jobs that arrive
- * in between. The signal is only a hint. Workers also poll, so a failure to send it is ignored.
- */
+/** Sends the work signal to the workers of other nodes: at once after a quiet time, then once for all jobs in between. Only a hint. */
 
 import type { Channels } from "../../channels/channels.ts";
 import { topics } from "../../channels/channel-names.ts";

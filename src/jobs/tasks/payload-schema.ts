@@ -1,7 +1,4 @@
-/**
- * The JSON Schema of a task's payload, for forms. It is taken from the task's own schema, in the way of its library.
- * Null if the task has no schema, or if JSON Schema cannot express it.
- */
+/** The JSON Schema of a task's payload, for forms, in the way of the library of its schema. Null where there is none. */
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { z } from "zod";
@@ -14,7 +11,6 @@ const TARGET = "draft-2020-12";
 
 const known = new WeakMap<object, { readonly schema: JsonSchema | null }>();
 
-/** Asked once of each schema. */
 export function payloadSchema(schema: StandardSchemaV1 | undefined): JsonSchema | null {
   if (!schema) return null;
   let found = known.get(schema);

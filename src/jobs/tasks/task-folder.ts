@@ -1,7 +1,4 @@
-/**
- * Loads the modules of a folder as tasks; the name of the file is the name of the task. Skips sub-folders, type
- * declarations, tests, and files whose names begin with a dot or an underscore.
- */
+/** Loads the modules of a folder as tasks, named after their files. Skips tests, declarations, and names that begin with . or _. */
 
 import { readdir, stat } from "node:fs/promises";
 import { basename, extname, resolve } from "node:path";

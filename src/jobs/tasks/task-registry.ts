@@ -10,7 +10,6 @@ export interface TaskInfo {
   readonly schema: Readonly<Record<string, unknown>> | null;
 }
 
-/** The tasks that this node can run. */
 export class TaskRegistry {
   readonly #tasks = new Map<string, Task>();
   readonly #names = new Set<string>();

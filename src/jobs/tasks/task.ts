@@ -42,7 +42,6 @@ export interface TaskContext {
   /** From 0 to 100. The last value wins; call it as often as you like. */
   readonly progress: (percent: number, message?: string) => void;
   readonly job: TaskJob;
-  /** 1 for the first start. */
   readonly attempt: number;
   /** W3C: the trace that this run is a part of, for calls to others; null when the job was submitted in none. */
   readonly traceparent: string | null;
@@ -55,8 +54,8 @@ export type Handler<Payload = unknown, Result = unknown> = (
 
 export interface TaskOptions {
   /**
-   * `thread` runs the handler on a worker thread: a CPU-bound one then holds up neither leases nor other jobs, and can
-   * be stopped by force. The thread imports `module` and runs its default export.
+   * `thread` runs the handler, the default export of `module`, on a worker thread: a CPU-bound one then holds up nothing else, and can be
+   * stopped by force.
    */
   readonly isolation?: "none" | "thread";
   /** `import.meta.url` of the module whose default export this task is. Filled in for tasks out of a folder. */
@@ -167,7 +166,6 @@ export type Checked =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly message: string; readonly field: string };
 
-/** Checks a payload against the task's schema; without one, everything passes as it is. */
 export function checkPayload(task: Task, payload: unknown): Checked | Promise<Checked> {
   if (!task.schema) return { ok: true, value: payload };
   const verdict = task.schema["~standard"].validate(payload);

@@ -1,7 +1,6 @@
 /**
- * What the sessions of PostgreSQL and Redis share: one connection at a time, which is opened again after every loss,
- * with pauses that grow and are spread. A backend supplies how a connection is made, set up and closed. Statements and
- * commands are not part of this.
+ * What the sessions of PostgreSQL and Redis share: one connection at a time, which is opened again after every loss, with pauses that grow
+ * and are spread. A backend supplies how a connection is made, set up and closed.
  */
 
 import { Backoff, retry } from "../loop.ts";
@@ -9,7 +8,6 @@ import type { Platform } from "../platform.ts";
 import { Lifecycle } from "../service.ts";
 
 export interface SessionEvents {
-  /** Called each time the session counts as open. */
   readonly onReady?: () => void;
   /** Called in the moment in which an open connection breaks, also while no answer is awaited. */
   readonly onLost?: (reason: unknown) => void;
@@ -38,7 +36,6 @@ export abstract class ReconnectingSession<Connection> extends Lifecycle {
   /** Opens it. Until it resolves, the session does not count as open; when it rejects, the connection is given up. */
   protected abstract setUp(connection: Connection): Promise<void>;
   protected abstract destroy(connection: Connection, reason: unknown): void;
-  /** The end of a session that is stopped. */
   protected abstract farewell(connection: Connection, open: boolean): Promise<void> | void;
   protected abstract translated(error: unknown): unknown;
   protected abstract unavailable(reason: string): Error;
@@ -63,7 +60,6 @@ export abstract class ReconnectingSession<Connection> extends Lifecycle {
     await this.#opening;
   }
 
-  /** Rejects while there is no open connection. */
   protected use<Answer>(work: (connection: Connection) => Promise<Answer>): Promise<Answer> {
     return this.#open ? work(this.#open) : Promise.reject(this.unavailable("not connected"));
   }

@@ -48,7 +48,6 @@ export function parseRedisUrl(text: string): RedisAddress {
   };
 }
 
-/** For people, logs and errors. */
 export function shownAddress({ host, port, tls, database }: RedisAddress): string {
   const at = host.includes(":") ? `[${host}]` : host;
   return `${tls ? "rediss" : "redis"}://${at}:${port}${database === 0 ? "" : `/${database}`}`;
@@ -107,7 +106,6 @@ function parseMember(text: string): { readonly endpoint: string; readonly user: 
 interface UrlKind {
   /** Of the server, as people write it. */
   readonly server: string;
-  /** The setting. */
   readonly field: string;
   readonly schemes: readonly string[];
   /** Such as `must be a URL such as redis://…`. */

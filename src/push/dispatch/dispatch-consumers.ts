@@ -1,7 +1,4 @@
-/**
- * The consumers of dispatch queues in a worker. They are open only while the worker has demand; otherwise they would
- * take jobs that another worker could run at once.
- */
+/** The consumers of dispatch queues, open only while the worker has demand: otherwise they would take jobs that another could run at once. */
 
 import { BATCH_MAX, type Channels, type Delivery, type Subscription } from "../../channels/channels.ts";
 
@@ -10,7 +7,6 @@ type OnMessages = (channel: string, batch: readonly Delivery[]) => Promise<void>
 export class DispatchConsumers {
   readonly #channels: Pick<Channels, "consume">;
   readonly #onMessages: OnMessages;
-  /** When each was heard of last. */
   readonly #known = new Map<string, number>();
   readonly #open = new Map<string, Subscription>();
   /** Closed, and their last batch is still in hand. */
@@ -22,7 +18,6 @@ export class DispatchConsumers {
     this.#onMessages = onMessages;
   }
 
-  /** Heard of now, or at a time that never is long ago. */
   know(channel: string, at: number): void {
     const fresh = !this.#known.has(channel);
     this.#known.set(channel, at);
@@ -30,8 +25,8 @@ export class DispatchConsumers {
   }
 
   /**
-   * Lets go of those that were not heard of since then: queues may be named after customers, who come and go. Only while it listens, so
-   * that nothing stays behind in them.
+   * Forgets what was not heard of since then: queues may be named after customers, who come and go. Only while it listens, so that nothing
+   * stays behind in them.
    */
   forget(since: number): void {
     for (const [channel, at] of this.#known) {
@@ -51,7 +46,6 @@ export class DispatchConsumers {
     else if (!listened) for (const channel of this.#known.keys()) this.#consume(channel);
   }
 
-  /** Resolves when no handler runs any more. */
   async close(): Promise<void> {
     this.listen(0);
     await Promise.all(this.#closing);

@@ -1,16 +1,16 @@
 /**
- * A worker's end of push dispatch. It replaces the store's `claim` of a worker that pulls: the same request, the same answer.
+ * A worker's end of push dispatch, in place of the store's `claim`: the same request, the same answer.
  *
  *   dispatch queue ──> buffer ──claim: accepted in the store──> worker
  *        ^               |
  *        '──sent back <──'  no room, or an unknown task: nothing of it was claimed, so no attempt is used
  *
  * The worker's demand is the limit of its last claim, less the jobs that the claim returned. While its jobs are short, the buffer also holds
- * as many as the worker finished lately (`pace`), so that the next claim finds them. A message is acknowledged when each of its jobs was
- * accepted or refused by the store, or was sent on. The leader finds a lost job when no worker accepts it in time.
+ * as many as it finished lately (`pace`). A message is acknowledged when the store has accepted or refused each of its jobs, or it was sent
+ * on. The leader finds a lost job when no worker accepts it in time.
  *
- * While no leader dispatches, the worker claims from the store: the channels are unavailable, or the leader does not push (a change of
- * `dispatch.mode`, node by node). A claim compares epochs as an accept does, so a dispatch at the same time does no harm.
+ * While no leader dispatches (the channels are unavailable, or `dispatch.mode` changes node by node), the worker claims from the store. A
+ * claim compares epochs as an accept does, so a dispatch at the same time does no harm.
  */
 
 import type { Channels, Delivery, Subscription } from "../../channels/channels.ts";
@@ -30,11 +30,9 @@ import { WorkerHeartbeatPublisher, type WorkerState } from "./worker-heartbeat-p
 
 export interface DispatchInboxOptions {
   readonly ownership: Pick<OwnershipStore, "accept">;
-  /** Claimed from while no leader dispatches. */
   readonly store: Pick<Store, "jobs">;
   readonly channels: Channels;
   readonly budgets: Budgets;
-  /** The tasks that the worker knows. */
   readonly tasks: { names(): ReadonlySet<string> };
   readonly settings: {
     readonly concurrency: number;
@@ -44,7 +42,6 @@ export interface DispatchInboxOptions {
     /** After this time without a message of a leader, the worker claims from the store. */
     readonly unledMs?: number;
   };
-  /** Raised when there is something to claim. */
   readonly signal: { raise(): void };
 }
 
@@ -52,11 +49,10 @@ export interface DispatchInboxOptions {
 const AHEAD_MAX = 4_000;
 /** Messages of short jobs in one delivery; each has up to 25. With 40, a third of them was too much and went back. */
 const SHORT_BATCH_MAX = 20;
-/** How often it is checked that the worker still wants what is buffered. */
 const CHECK_MS = 100;
 /**
- * How long the pace of a claim counts. A worker of short jobs claims more often. Longer, and messages wait here while long jobs fill its
- * slots; shorter, and they go back and forth when the store is slow.
+ * How long the pace of a claim counts. Longer, and messages wait while long jobs fill the slots; shorter, and they go back and forth when
+ * the store is slow.
  */
 const PACE_MS = 200;
 /** A worker that has not claimed for this long while something was buffered is stuck: the store does not take its results, for example. */
@@ -85,10 +81,8 @@ export class DispatchInbox extends Lifecycle {
   #running = 0;
   #pace = 0;
   #paceAt = -Infinity;
-  /** Jobs that the store is asked for now. */
   #accepting = 0;
   #claimedAt = 0;
-  /** When a leader was heard last. */
   #ledAt = 0;
   #pulls = false;
   #closed = true;
@@ -142,7 +136,6 @@ export class DispatchInbox extends Lifecycle {
     await this.#consumers.close();
   }
 
-  /** Takes again. */
   open(): void {
     this.#closed = false;
     this.#led();

@@ -67,7 +67,6 @@ export class DispatchMessage {
     return first;
   }
 
-  /** As it is sent to others. */
   forwarded(): Message {
     const body: Dispatch = { ...this.dispatch, jobs: this.jobs, passed: this.passed + 1 };
     return { key: this.jobs[0]!.id, body };
@@ -79,7 +78,6 @@ export class LocalBuffer {
   #messages: DispatchMessage[] = [];
   #jobs = 0;
 
-  /** The number of jobs. */
   get size(): number {
     return this.#jobs;
   }

@@ -1,7 +1,6 @@
 /**
- * Sends dispatched jobs to the workers, and offers their assignments to the nodes that compete to own them. Both are
- * sent at the same time. If either is lost, the store brings it back: jobs that no worker accepts are dispatched again,
- * and assignments without an owner are offered again.
+ * Sends dispatched jobs to the workers and offers their assignments to the nodes, at the same time. If either is lost, the store brings it
+ * back: jobs that no worker accepts are dispatched again, and assignments without an owner are offered again.
  */
 
 import type { Channels, Message } from "../../channels/channels.ts";
@@ -18,7 +17,6 @@ export class DispatchPublisher {
   readonly #platform: Platform;
   readonly #channels: Pick<Channels, "send" | "publish">;
   readonly #leaderEpoch: number;
-  /** And when last. */
   readonly #used = new Map<string, number>();
   #sending: Promise<void> = Promise.resolve();
 
@@ -33,10 +31,7 @@ export class DispatchPublisher {
     return [...this.#used.keys()];
   }
 
-  /**
-   * Answers how many jobs are on their way, by dispatch queue, as soon as the portion before has been sent: the next is marked
-   * meanwhile.
-   */
+  /** Answers how many jobs are on their way, by dispatch queue, when the portion before has been sent: the next is marked meanwhile. */
   async publish(
     assignments: readonly DispatchedAssignment[],
     group: WorkerGroup,
@@ -66,7 +61,6 @@ export class DispatchPublisher {
     });
   }
 
-  /** Resolves when nothing is under way. */
   idle(): Promise<void> {
     return this.#sending;
   }

@@ -1,13 +1,12 @@
 /**
- * A leader's duty: hands due jobs out to the workers that want them, through the channels. Each term has its own
- * DispatchTerm, which knows nothing of earlier terms.
+ * A leader's duty: hands due jobs out to the workers that want them. Each term has its own DispatchTerm.
  *
  *   jobs.ready, worker heartbeats, time ──> look ──> mark due jobs in the store ──> publish
  *        ^                                    |
  *        '───────────── rest <── no demand, or nothing is due
  *
- * If the store had fewer jobs for a group of workers than they demanded, it is not asked again for that group until a
- * signal says that there may be more: heartbeats arrive hundreds of times a second and must not cause as many queries.
+ * If the store had fewer jobs for a group of workers than they demanded, it is not asked again for that group until a signal says that
+ * there may be more: heartbeats arrive hundreds of times a second and must not cause as many queries.
  */
 
 import type { Channels } from "../../channels/channels.ts";
@@ -27,7 +26,6 @@ export interface DispatcherOptions {
   readonly ownership: Pick<OwnershipStore, "dispatch" | "undispatch">;
   readonly channels: Pick<Channels, "send" | "publish" | "subscribe">;
   readonly budgets: Budgets;
-  /** Whether this incarnation of a node is known to have ended. */
   readonly isGone: (incarnation: string) => boolean;
   /** How long a worker has to accept a job. Shorter, and jobs of a busy queue are dispatched twice, for nothing. */
   readonly timeoutMs: number;
@@ -58,7 +56,6 @@ export class Dispatcher {
     return this.#current?.channels ?? [];
   }
 
-  /** Jobs may have become due. */
   wake(): void {
     this.#current?.wake();
   }
@@ -92,7 +89,6 @@ class DispatchTerm {
     this.#publisher = new DispatchPublisher(options, options.channels, term.epoch);
   }
 
-  /** The dispatch queues that were used so far. */
   get channels(): string[] {
     return this.#publisher.channels;
   }
@@ -103,7 +99,6 @@ class DispatchTerm {
     this.#pause.wake();
   }
 
-  /** Until the signal is aborted. */
   async run(): Promise<void> {
     const { channels, signal } = this.#o;
     const subscriptions = [

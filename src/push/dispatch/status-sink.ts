@@ -1,15 +1,14 @@
 /**
- * Delivers a worker's results under push dispatch: to the owner of the assignment, which writes them into the store and
- * sends a receipt. For the worker it replaces `record` of the store, with the same guarantee: a resolved call is stored.
+ * Delivers a worker's results under push dispatch to the owner of the assignment, which stores them and sends a receipt. It replaces
+ * `record` of the store, with the same guarantee: a resolved call is stored.
  *
  *   record ──by assignment──> status queue ──> owner ──> store
  *     ^                                          |
  *     '── verdicts <── receipt (topic) <─────────'
  *     '── verdicts <── the store itself, when no receipt came in time
  *
- * Bypassing the owner is safe, because the store compares the epoch and the lease of the run for every writer: the
- * second of two settlements is refused and changes nothing. Logs of a run that has ended are refused in the same way,
- * so that none is stored twice.
+ * Bypassing the owner is safe: the store compares epoch and lease of the run for every writer, and refuses the second of two settlements
+ * as well as logs of a run that has ended.
  */
 
 import type { Channels, Subscription } from "../../channels/channels.ts";
@@ -155,7 +154,6 @@ export class StatusSink extends Lifecycle implements ResultPort {
     return late;
   }
 
-  /** Straight into the store. */
   async #past({ assignment, reports, settlements }: Part): Promise<Recorded> {
     const earlier = this.#earlier(assignment, settlements);
     const batch = { reports: [...earlier, ...reports], settlements };

@@ -1,7 +1,4 @@
-/**
- * What a leader knows about the demand of the workers, and what it has sent them. It is created for each term and
- * contains nothing older.
- */
+/** What a leader knows about the demand of the workers, and what it has sent them. Created for each term, with nothing older. */
 
 import type { WorkerHeartbeat } from "../../channels/messages.ts";
 import { dispatchRoute, queues } from "../../channels/channel-names.ts";
@@ -25,7 +22,6 @@ export class WorkerDemand {
     return [...this.#outstanding.values()];
   }
 
-  /** Suspects that are on their way. */
   get suspects(): number {
     return this.#suspects;
   }
@@ -52,7 +48,6 @@ export class WorkerDemand {
     return before === undefined;
   }
 
-  /** Forgets those who were silent since then, and those who are gone. */
   forget(silentSince: number, isGone: (incarnation: string) => boolean): void {
     for (const [incarnation, { heardAt }] of this.#workers) {
       if (heardAt < silentSince || isGone(incarnation)) this.#workers.delete(incarnation);
@@ -73,8 +68,8 @@ export class WorkerDemand {
   }
 
   /**
-   * The store knows the number for each queue, and is right. Heartbeats on their way, of which it knew before us, are then taken off
-   * twice: until the next count a little more is sent than is wanted.
+   * The store knows the number for each queue, and is right. Heartbeats on their way, of which it knew before us, are then taken off twice:
+   * a little more is sent than is wanted until the next count.
    */
   recount(byQueue: ReadonlyMap<string, number>): void {
     this.#suspects = 0;

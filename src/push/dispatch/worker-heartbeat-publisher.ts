@@ -1,7 +1,6 @@
 /**
- * Publishes the state of a worker: at once after a quiet time, then once for all changes in between, and after each
- * heartbeat interval in any case. Messages may be lost; the counts in them are cumulative, so the next one corrects
- * them.
+ * Publishes the state of a worker: at once after a quiet time, then once for all changes in between, and at intervals. The counts are
+ * cumulative, so that a lost message is made up for by the next.
  */
 
 import type { Channels } from "../../channels/channels.ts";
@@ -82,12 +81,10 @@ export class WorkerHeartbeatPublisher {
       ...state,
       at: new Date(clock.now()).toISOString(),
     };
-    // Only a hint: its counts are cumulative, so the next one replaces it.
     void this.#channels.publish(topics.workerHeartbeat, [{ key: identity.name, body }]).catch(() => {});
   }
 }
 
-/** What decides over a dispatch. */
 function contentOf({ status, wants, taken, suspects }: WorkerState): string {
   return JSON.stringify([status, wants, taken, suspects]);
 }

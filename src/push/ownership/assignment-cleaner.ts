@@ -1,7 +1,6 @@
 /**
- * Removes assignments whose jobs have ended. Most end with an event that their owner writes; the others are found by
- * querying the store about assignments without recent events. It also adopts assignments whose claim was granted
- * without an answer.
+ * Removes assignments whose jobs have ended. Most end with an event that their owner writes; for quiet ones the store is asked. Adopts
+ * assignments whose claim was granted without an answer.
  */
 
 import { Batcher } from "../../platform/batcher.ts";

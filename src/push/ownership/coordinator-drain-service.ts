@@ -22,7 +22,6 @@ export interface DrainOptions {
 /** The number of jobs by outcome. */
 export type DrainOutcome = Pick<DrainProgress, "handedOver" | "finished" | "orphaned" | "released">;
 
-/** How often it is checked that a peer is left to hand over to. */
 const PEERS_MS = 250;
 /** How often the store is asked whether orphaned assignments have another owner. */
 const ORPHANS_MS = 500;

@@ -1,7 +1,4 @@
-/**
- * Knows the other owners: which are alive, by membership, and how many jobs they own, by their heartbeats. A missing heartbeat declares no
- * node dead: the leader decides that in one place, by membership.
- */
+/** Knows the other owners: which are alive, by membership, and how many jobs they own, by their heartbeats. Declares no node dead. */
 
 import type { Subscription } from "../../channels/channels.ts";
 import type { CoordinatorHeartbeat } from "../../channels/messages.ts";
@@ -10,7 +7,6 @@ import type { NodeName } from "../../core/ids.ts";
 import { acceptsWork, hasRole } from "../../core/node.ts";
 import type { OwnerContext } from "./owner-context.ts";
 
-/** Another node that would take assignments now. */
 export interface Peer {
   readonly name: NodeName;
   readonly incarnation: string;
@@ -50,7 +46,6 @@ export class CoordinatorHealthMonitor {
     this.#heard.clear();
   }
 
-  /** Owners that are alive and active, except this node. */
   peers(): Peer[] {
     const { membership, identity, clock, settings } = this.#o;
     const oldest = clock.monotonic() - MISSED_MAX * settings.heartbeatMs;

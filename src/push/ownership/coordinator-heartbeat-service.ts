@@ -26,7 +26,6 @@ export class CoordinatorHeartbeatService {
     return this.#loop.stop();
   }
 
-  /** A lost heartbeat does no harm: the next one says the same. */
   async beat(): Promise<void> {
     const { channels, identity, clock, state, leadership, dispatcher, owned } = this.#o;
     const heartbeat: CoordinatorHeartbeat = {

@@ -1,7 +1,6 @@
 /**
- * Consumes the reports of workers for owned assignments: writes them under the owner's epoch, sends receipts to the
- * workers, and then acknowledges the message. A message that was written but not acknowledged is delivered again, and
- * the store answers "replayed".
+ * Writes the reports of workers for owned assignments under the owner's epoch, sends receipts, then acknowledges the message. One that
+ * was written but not acknowledged is delivered again, and the store answers "replayed".
  */
 
 import type { Delivery, Subscription } from "../../channels/channels.ts";
@@ -142,7 +141,6 @@ function notOurs(assignment: AssignmentId): BatonError {
   );
 }
 
-/** Splits the verdicts of a batch by message. */
 function cutter(verdicts: readonly Verdict[]): (count: number) => readonly Verdict[] {
   let next = 0;
   return (count) => verdicts.slice(next, (next += count));

@@ -1,7 +1,6 @@
 /**
- * Writes the events of all assignments together: at once when idle; events that arrive during a write go into the next
- * one. While the store is unavailable, events are kept and tried again, not returned to their queue, where others could
- * overtake them.
+ * Writes the events of all assignments together, at once when idle. While the store is unavailable, events are kept and tried again, not
+ * returned to their queue, where others could overtake them.
  */
 
 import { emitRecorded } from "../../jobs/run/run-writes.ts";

@@ -1,6 +1,6 @@
 /**
- * Offers assignments to the other nodes and waits until one takes them. core/push/handoff-rules.ts decides; JobHandoffPublisher executes the
- * decisions, many offers in a message and many rows in a read, and JobHandoffAckListener receives the answers.
+ * Offers assignments to the other nodes and waits until one takes them. core/push/handoff-rules.ts decides; this carries it out, many offers
+ * in a message and many rows in a read. JobHandoffAckListener receives the answers.
  */
 
 import type { Subscription } from "../../channels/channels.ts";
@@ -30,7 +30,6 @@ export interface HandOverOptions {
   readonly onOver?: (owned: OwnedAssignment, end: HandoffEnd) => void;
 }
 
-/** All that is handed over together. */
 interface Round extends HandOverOptions {
   readonly rules: HandoffRules;
   readonly through: AbortController;
@@ -44,7 +43,6 @@ interface Handing {
   state: HandoffState;
 }
 
-/** The delay after a failed call of the store or the channels. */
 const RETRY_MS = 250;
 
 export class JobHandoffPublisher implements OwnershipListener {
@@ -56,7 +54,6 @@ export class JobHandoffPublisher implements OwnershipListener {
     this.#o = context;
   }
 
-  /** Whether this assignment is being handed over now. */
   isHandingOver(assignment: AssignmentId): boolean {
     return this.#handing.has(assignment);
   }
@@ -161,7 +158,6 @@ export class JobHandoffPublisher implements OwnershipListener {
     });
   }
 
-  /** A failed call of the store is repeated a little later. */
   async #try(batch: readonly Handing[], effect: "read" | "orphan", call: () => Promise<void>): Promise<void> {
     try {
       await call();

@@ -1,7 +1,4 @@
-/**
- * Competes for assignments that are offered to another owner, takes them over, and acknowledges that to the node that gave them. An offer
- * that is not for this node goes back to the queue.
- */
+/** Competes for assignments that are offered to another owner, takes them over, and acknowledges that. Other offers go back to the queue. */
 
 import type { Delivery, Subscription } from "../../channels/channels.ts";
 import type { Handoff, HandoffAck } from "../../channels/messages.ts";
@@ -10,7 +7,6 @@ import { takesMore } from "../../core/push/rebalance.ts";
 import type { HandoffContext } from "./owner-context.ts";
 import type { OwnershipClaims } from "./ownership-claims.ts";
 
-/** Taken together, in one write of the store. */
 const BATCH_MAX = 100;
 /** The pause after an offer that is not for us. Shorter, and we get it again before the others do. */
 const PAUSE_MS = 250;

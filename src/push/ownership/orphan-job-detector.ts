@@ -1,6 +1,6 @@
 /**
  * A leader's duty: finds assignments without an owner and offers them to the nodes. Each step can be repeated, also by the next leader:
- * what was disowned is found, and what was found and not taken is found again a little later.
+ * what was disowned is found, and what was not taken is found again a little later.
  */
 
 import type { Handoff } from "../../channels/messages.ts";
@@ -70,15 +70,14 @@ export class OrphanJobDetector {
     }
   }
 
-  /** Whether any node would take an offer now. */
   #hasTakers(): boolean {
     const { health, state } = this.#o;
     return (this.#offers.isOpen && acceptsWork(state)) || health.peers().length > 0;
   }
 
   /**
-   * A node that left has given up what it owned, unless the store was unavailable then, or granted a claim without an answer. No death
-   * is reported of a node that left: what it still owns is found by comparing owners with members.
+   * No death is reported of a node that left. It has given up what it owned, unless the store was unavailable then, or granted a claim
+   * without an answer: the rest is found by comparing owners with members.
    */
   async #disownStrangers(term: Term): Promise<void> {
     const { ownership, membership, clock, log } = this.#o;

@@ -1,7 +1,4 @@
-/**
- * The assignments that this node owns, as far as it knows; the store is authoritative. An owner builds this state
- * first, and the services that act on it subscribe to its changes. It reads and writes nothing itself.
- */
+/** The assignments that this node owns, as far as it knows; the store is authoritative. Its services subscribe to changes. */
 
 import type { AssignmentId, Held } from "../../store/ownership.ts";
 
@@ -37,7 +34,6 @@ export class OwnedAssignments {
   readonly #listeners: OwnershipListener[] = [];
   #jobs = 0;
 
-  /** Listeners are called in the order in which they subscribed. */
   subscribe(listener: OwnershipListener): void {
     this.#listeners.push(listener);
   }
@@ -78,12 +74,10 @@ export class OwnedAssignments {
     for (const listener of this.#listeners) listener.taken?.(owned);
   }
 
-  /** A batch of its events has been written and acknowledged. */
   written(owned: OwnedAssignment): void {
     for (const listener of this.#listeners) listener.written?.(owned);
   }
 
-  /** This number of its jobs has ended or gone elsewhere. */
   left(owned: OwnedAssignment, jobs: number): void {
     this.recount(owned, Math.max(0, owned.left - jobs), owned.counted);
   }
@@ -111,7 +105,6 @@ export class OwnedAssignments {
     await this.#closing.get(owned);
   }
 
-  /** The same for all that have ended. */
   async allClosed(): Promise<void> {
     while (this.#closing.size > 0) await Promise.all(this.#closing.values());
   }

@@ -1,7 +1,4 @@
-/**
- * What the services of an owner share: the platform, the stores and channels, the state that is built first, and how they
- * wait for a store that is unavailable.
- */
+/** What the services of an owner share, and how they wait for a store that is unavailable. */
 
 import type { Channels } from "../../channels/channels.ts";
 import type { Leadership, Membership } from "../../leadership/coordination.ts";
@@ -45,7 +42,6 @@ export interface OwnerContext extends Platform, OwnerOptions {
   readonly retry: StoreRetry;
 }
 
-/** For the services that give assignments to other owners. */
 export interface HandoffContext extends OwnerContext {
   readonly health: CoordinatorHealthMonitor;
   readonly heartbeats: CoordinatorHeartbeatService;

@@ -1,6 +1,6 @@
 /**
- * The owner's side of push dispatch: which jobs' events this node writes, and how another node takes over. An owner builds its
- * services in order, each from finished ones; they share OwnedAssignments and subscribe to its changes.
+ * The owner's side of push dispatch: which jobs' events this node writes, and how another node takes over. Its services share
+ * OwnedAssignments and subscribe to its changes.
  *
  *   job.assigned ──> AssignmentSubscriber ──┐
  *   job.handoff ───> JobHandoffSubscriber ──┴> OwnershipClaims ──> OwnedAssignments ──> AssignmentCleaner
@@ -83,7 +83,6 @@ export class Owner extends Lifecycle {
     this.#orphans = new OrphanJobDetector(handoff, this.#offers);
   }
 
-  /** Unfinished jobs that it owns. */
   get jobs(): number {
     return this.#owned.jobs;
   }
@@ -125,7 +124,6 @@ export class Owner extends Lifecycle {
     await this.#heartbeats.beat();
   }
 
-  /** The leader's duty: finds assignments without an owner. */
   orphanDuty(term: Term, signal: AbortSignal): Promise<void> {
     return this.#orphans.duty(term, signal);
   }

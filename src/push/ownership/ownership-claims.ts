@@ -1,7 +1,4 @@
-/**
- * Takes ownership: OwnershipClaims writes it into the store, a batch at a time, and AssignmentSubscriber competes with
- * the other nodes for new assignments. A claim that was not answered may have been granted: `recall` finds out.
- */
+/** Takes ownership: OwnershipClaims writes it into the store, and AssignmentSubscriber competes with the other nodes for new assignments. */
 
 import type { Subscription } from "../../channels/channels.ts";
 import type { Assignment } from "../../channels/messages.ts";
@@ -71,7 +68,6 @@ export class OwnershipClaims {
     return readable;
   }
 
-  /** Takes assignments whose claim was granted without an answer. */
   async recall(): Promise<void> {
     const unanswered = [...this.#unanswered];
     for (const [assignment, ownerEpoch] of await this.#ours(unanswered))

@@ -1,7 +1,4 @@
-/**
- * Arrays in PostgreSQL's binary format. A column of a batch is one parameter, and its values need no quoting: 200 bytes
- * of text with quotes in it cost a quarter of an array literal.
- */
+/** Arrays in PostgreSQL's binary format: values need no quoting. 200 bytes of text with quotes cost a quarter of an array literal. */
 
 const OID = { int4: 23, int8: 20, text: 25, uuid: 2950, float8: 701 } as const;
 const HEADER = 20;
@@ -26,7 +23,6 @@ export function float8s(values: Maybe<number>): Buffer {
   return fixed(OID.float8, 8, values, (array, value, at) => array.writeDoubleBE(value, at));
 }
 
-/** Each in its 36-character form. */
 export function uuids(values: readonly string[]): Buffer {
   return fixed(OID.uuid, UUID_BYTES, values, putUuid);
 }

@@ -1,10 +1,9 @@
 /**
  * The two modes of a connection: direct, or through a pooler.
  *
- * Direct: the session is ours. It is set up once, statements are prepared by name, and they are sent without waiting
- * for earlier answers. Through a pooler (pooler-check.ts) the next transaction runs in another session, and other
- * clients get this one. Nothing may be left in it: settings end with their transaction, and statements have no names.
- * Some poolers also cannot separate several statements that arrive at once.
+ * Direct: the session is set up once, statements are prepared by name and sent without waiting for earlier answers. Through a pooler
+ * (pooler-check.ts) the next transaction runs in another session, and other clients get this one: settings end with their transaction, and
+ * statements have no names. Some poolers also cannot separate several statements that arrive at once.
  */
 
 import type { Socket } from "node:net";
@@ -26,10 +25,7 @@ export interface ConnectionMode {
   inTurn<T>(connection: object, send: () => Promise<T>): Promise<T>;
 }
 
-/**
- * Plans must not depend on statistics, which say "empty" about a table that a second ago had no rows: no sequential scan
- * where an index will do.
- */
+/** Plans must not depend on statistics, which may say "empty" of a table that just was: no sequential scan where an index will do. */
 const PLANS = [
   // Whatever the database's own default is: our statements see what was committed before each of them.
   "default_transaction_isolation = 'read committed'",
@@ -51,8 +47,8 @@ const KEEPALIVES = [
 ];
 
 /**
- * Behind a pooler no node can end the session of a leader that stands still inside a transaction, and its successor waits
- * for this. Shorter, and a node that is held up for a moment loses what it was about to commit.
+ * Behind a pooler no node can end the session of a leader that stands still inside a transaction, and its successor waits for this. Shorter,
+ * and a node that is held up for a moment loses what it was about to commit.
  */
 const IDLE_MS_POOLED = 5_000;
 

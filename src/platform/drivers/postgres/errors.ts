@@ -7,7 +7,6 @@ function sqlState(error: unknown): string | null {
   return error instanceof DatabaseError ? (error.code ?? null) : null;
 }
 
-/** A row with that key is there already. */
 export function isUniqueViolation(error: unknown): boolean {
   return sqlState(error) === "23505";
 }
@@ -30,7 +29,6 @@ export function isLost(error: unknown): boolean {
   return state.startsWith("08") || (state.startsWith("57P") && state !== "57P05");
 }
 
-/** The server did not answer in time, so the connection was cut. */
 export class NoAnswer extends Error {
   constructor(deadlineMs: number, cause: unknown) {
     super(`no answer within ${deadlineMs} ms`, { cause });

@@ -1,9 +1,6 @@
 /**
- * Checks whether a transaction pooler is between this process and the server. Session state (settings, prepared
- * statements, LISTEN, advisory locks) is then not ours, and some of it would remain for other programs.
- *
- * The check runs once for all users of this object; a failed check is not remembered. It changes nothing in any
- * session.
+ * Checks whether a transaction pooler is in between. Session state (settings, prepared statements, LISTEN, advisory locks) is then not ours,
+ * and some of it would remain for other programs. The check runs once, unless it fails, and changes nothing in any session.
  */
 
 import { Client } from "./package.ts";
@@ -15,14 +12,13 @@ export interface PoolerCheckOptions {
   readonly url: string;
   readonly clock: Clock;
   readonly applicationName?: string;
-  /** For the whole look. */
   readonly deadlineMs?: number;
 }
 
 const DEADLINE_MS = 5_000;
 /**
- * Something in between answers with a key of its own; by what it does it may still be a pooler of whole sessions. Fewer
- * rounds, and one that others keep busy may by chance give us the same sessions all the time.
+ * Something in between answers with a key of its own and may still be a pooler of whole sessions. Fewer rounds, and a busy one may by chance
+ * give us the same sessions all the time.
  */
 const ROUNDS_PAST_A_PROXY = 10;
 
@@ -73,9 +69,8 @@ export class PoolerCheck {
 }
 
 /**
- * Two connections of our own have two sessions, always the same ones. A pooler is seen by what it does with sessions that
- * are free: it gives the one that was used last, or the next in its round, or the only one. While one connection keeps a
- * session busy, the other must get a different one, and who comes first then changes.
+ * Two connections of our own have two sessions, always the same ones. A pooler gives a free session: the last one, the next in its round, or
+ * the only one. While one connection keeps a session busy, the other must get a different one, and who comes first then changes.
  */
 async function sharesSessions(a: Client, b: Client): Promise<boolean> {
   const own = new Map([
@@ -110,7 +105,6 @@ function keyOf(client: Client): number | null {
   return (client as unknown as { processID: number | null }).processID;
 }
 
-/** Its answer is not waited for. */
 function leave(client: Client): void {
   socketOf(client).unref();
   void client.end();

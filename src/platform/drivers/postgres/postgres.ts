@@ -1,12 +1,10 @@
 /**
  * One PostgreSQL database, through our own connection pool.
  *
- * - Every use of a connection has a deadline on our side; when it passes, the connection is destroyed. The server gets
- *   the same
- *   deadline, so that it stops as well. A half-open connection therefore costs one deadline, not a hang.
- * - A transaction that the server rolled back (serialization, deadlock) is run again, a few times. After a lost
- *   connection only
- *   reads are repeated, because a write may have been committed. Any other failure is STORE_UNAVAILABLE.
+ * - Every use of a connection has a deadline, here and on the server; when it passes, the connection is destroyed. A half-open one
+ *   costs one deadline, not a hang.
+ * - A transaction that the server rolled back (serialization, deadlock) is run again, a few times. After a lost connection only reads
+ *   are repeated, because a write may have been committed. Any other failure is STORE_UNAVAILABLE.
  * - Statements are prepared by name, with plans that do not depend on statistics or parameters.
  * - Connections are pipelined, but never shared: statements sent together by one caller cost one round trip.
  *
@@ -41,7 +39,6 @@ export function read(name: string, text: string): Statement {
   return { name, text, readOnly: true, arrays: false };
 }
 
-/** As the driver takes it. */
 export function queryOf(
   mode: ConnectionMode,
   statement: Statement,
@@ -177,10 +174,7 @@ export class Postgres extends Lifecycle implements Queryable {
     return this.#attempt(tries, (client) => this.#send<Row>(client, statement, values), deadlineMs);
   }
 
-  /**
-   * Two statements in one round trip, each in a transaction of its own. The second runs whatever the first did, and its
-   * answer is never thrown away for the first one's sake: that is null when it failed.
-   */
+  /** Two statements in one round trip, each in a transaction of its own. The second runs whatever the first did; null: that failed. */
   pair<A, B>(
     first: readonly [Statement, readonly unknown[]],
     second: readonly [Statement, readonly unknown[]],

@@ -1,14 +1,13 @@
 /**
- * A dedicated connection: for everything that is bound to a session (advisory locks, LISTEN), and for calls that must
- * never wait for the pool (leases, heartbeats).
+ * A dedicated connection: for what is bound to a session (advisory locks, LISTEN), and for calls that must never wait for the pool (leases,
+ * heartbeats).
  *
- * - It connects by itself, and reconnects after every loss. `onOpen` runs first on each new connection; what it sets up
- *   (a lock, a LISTEN) is in place before any other statement.
- * - Every statement has a deadline. When it passes, the connection is destroyed: it may be half open, and a late
- *   statement must not take effect.
+ * - It connects again after every loss. What `onOpen` sets up (a lock, a LISTEN) is in place before any other statement.
+ * - Every statement has a deadline. When it passes, the connection is destroyed: it may be half open, and a late statement must not
+ *   take effect.
  *
- * Statements are sent in order, without waiting for earlier answers. Behind a pooler they do wait, each transaction has
- * another session, and locks and LISTEN must not be used.
+ * Statements are sent in order, without waiting for earlier answers. Behind a pooler they do wait, each transaction has another session, and
+ * locks and LISTEN must not be used.
  */
 
 import { BatonError } from "../../../core/errors.ts";
@@ -74,10 +73,7 @@ export class PostgresSession extends ReconnectingSession<Client> {
     return this.use((client) => this.#send<Row>(client, statement, values, options.deadlineMs));
   }
 
-  /**
-   * Statements that are known beforehand, as one transaction, in one round trip if they can be; the rows of each. No others come in
-   * between, but whatever is sent meanwhile waits behind them.
-   */
+  /** One transaction of known statements, in one round trip if possible; the rows of each. What is sent meanwhile waits behind them. */
   async transaction(
     steps: readonly (readonly [statement: Statement, values: readonly unknown[]])[],
   ): Promise<unknown[][]> {
@@ -200,15 +196,11 @@ async function greet(client: Client, setUp: string | null): Promise<void> {
 /** The server keeps no more. A uuid leaves 20 for the node's name. */
 const BYTES_MAX = 63;
 
-/**
- * The name of a node's connections in `pg_stat_activity`: `baton/<incarnation>/<name>`. The next leader uses it to find
- * all connections of a paused leader, and people see which node a connection belongs to.
- */
+/** `baton/<incarnation>/<name>` in `pg_stat_activity`, by which the next leader finds all connections of a paused one. */
 export function applicationName({ name, incarnation }: NodeIdentity): string {
   return `${applicationPrefix(incarnation)}${name}`.slice(0, BYTES_MAX);
 }
 
-/** Common to all connections of one life of a node, and to no other's. */
 export function applicationPrefix(incarnation: string): string {
   return `baton/${incarnation}/`.slice(0, BYTES_MAX);
 }

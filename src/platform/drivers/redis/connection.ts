@@ -1,10 +1,9 @@
 /**
- * One connection to Redis, from its opening to its end; it is never opened again. The client library only speaks the
- * protocol: it neither reconnects nor queues commands, because a command that is sent again may take effect twice.
+ * One connection to Redis, never opened again. The client library only speaks the protocol: it neither reconnects nor queues commands,
+ * because a command that is sent again may take effect twice.
  *
- * Every command has a deadline on our side. When it passes, the connection ends: answers arrive in the order of the
- * commands, so a late answer delays all later ones. Commands that wait for an answer when the connection ends are
- * rejected here at once, whether or not the library reports it. Answers that arrive afterwards are ignored.
+ * Every command has a deadline. When it passes, the connection ends: answers arrive in order, so a late one delays all later ones. Commands
+ * that wait for an answer then are rejected at once, and answers that arrive afterwards are ignored.
  */
 
 import type { RedisArgument } from "@redis/client";
@@ -51,7 +50,6 @@ export class RedisConnection {
     this.#client.on("end", () => this.end(new Error("connection closed")));
   }
 
-  /** Once. */
   async open(): Promise<void> {
     try {
       await this.#use((client) => client.connect(), this.#o.connectMs);

@@ -11,7 +11,6 @@ function replyCode(error: unknown): string | null {
   return error instanceof ErrorReply ? (/^[A-Z]+/.exec(error.message)?.[0] ?? "ERR") : null;
 }
 
-/** The server does not know a script by its digest: it was restarted, or its scripts were flushed. */
 export function isNoScript(error: unknown): boolean {
   return replyCode(error) === "NOSCRIPT";
 }

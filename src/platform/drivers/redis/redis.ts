@@ -39,7 +39,6 @@ export class Redis {
     return shownAddress(this.#address);
   }
 
-  /** The caller starts and stops it. */
   session(options: SessionOptions = {}): RedisSession {
     const { clock, random, name, connectMs, commandMs } = this.#o;
     const own = { name, connectMs, commandMs };
@@ -52,7 +51,6 @@ export interface ServerFacts {
   readonly evicts: string | null;
 }
 
-/** Checks once at the start whether the server can be used. */
 export async function checkRedis(session: RedisCommands, shown: string): Promise<ServerFacts> {
   const info = await session.send<string>(["INFO"]);
   const fact = (name: string): string => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1] ?? "";
@@ -72,11 +70,8 @@ export async function checkRedis(session: RedisCommands, shown: string): Promise
 const PREFIX = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
 
 /**
- * The key names of a cluster on a Redis server: `{prefix}:coordinator:leader`. The braces are part of the name. They
- * put all keys of one cluster into one hash slot, which scripts with several keys need wherever keys are sharded.
- *
- * Channels of PUBLISH belong to the whole server, whatever database a connection has selected, so their names contain
- * the number of the database.
+ * Key names such as `{prefix}:coordinator:leader`. The braces are part of the name: they put all keys of a cluster into one hash slot, which
+ * scripts with several keys need. Channels of PUBLISH belong to the whole server, so their names contain the number of the database.
  */
 export class RedisKeys {
   readonly #tag: string;

@@ -1,13 +1,10 @@
 /**
- * A connection that is reopened after every loss. Blocking reads (XREAD BLOCK) and calls that must never wait for others
- * (leases, heartbeats) have one of their own.
+ * A connection that is reopened after every loss. Blocking reads and calls that must never wait (leases, heartbeats) have one of their own.
  *
- * - It connects by itself, with growing and jittered pauses. `onOpen` runs first on each new connection, after the
- *   subscriptions are made: what it sets up is in place before any other command.
- * - Commands are sent at once, without waiting for earlier answers; commands of one turn of the event loop are sent
- *   together.
- * - No command is queued and none is sent twice: without a connection a command is rejected at once, and a command whose
- *   connection ends is rejected as `unknown` (see errors.ts). The deadline of a command ends its connection.
+ * - What `onOpen` sets up, and the subscriptions, are in place before any other command of a new connection.
+ * - Commands of one turn of the event loop are sent together, without waiting for earlier answers.
+ * - No command is queued and none is sent twice: without a connection it is rejected at once, and one whose connection ends is
+ *   rejected as `unknown` (see errors.ts). The deadline of a command ends its connection.
  */
 
 import { createHash } from "node:crypto";
@@ -38,7 +35,6 @@ export interface SendOptions {
 
 /** A script that the server runs atomically. It is sent by its digest, and in full to a server that does not have it. */
 export interface RedisScript {
-  /** For errors and for people who read the code. */
   readonly name: string;
   readonly text: string;
   readonly digest: string;
@@ -51,7 +47,6 @@ export function redisScript(name: string, text: string): RedisScript {
 export interface RedisCommands {
   /** Replies are those of RESP3: a map is an object, a missing value is null. */
   send<Reply>(args: readonly RedisArgument[], options?: SendOptions): Promise<Reply>;
-  /** By its digest, and once more in full if the server does not know it. */
   run<Reply>(
     script: RedisScript,
     keys: readonly string[],
