@@ -24,25 +24,26 @@ export type Actions = ReturnType<typeof actions>;
 
 const noop: Handler = async () => {};
 
-export function actions(subject: Subject, { serverPid }: { readonly serverPid?: number } = {}) {
-  /** Garbage of what went before is not charged to what is measured. */
-  const measured = async (work: () => Promise<number>): Promise<Sample> => {
-    globalThis.gc?.();
-    const serverUs = (): number | null => (serverPid === undefined ? null : serverCpuUs(serverPid));
-    const server = serverUs();
-    const cpu = process.cpuUsage();
-    const startedAt = performance.now();
-    const jobs = await work();
-    const seconds = (performance.now() - startedAt) / 1_000;
-    const { user, system } = process.cpuUsage(cpu);
-    return {
-      jobs,
-      perSecond: jobs / seconds,
-      cpuUsPerJob: (user + system) / jobs,
-      serverUsPerJob: server === null ? null : (serverUs()! - server) / jobs,
-    };
+/** What so much work costs. Garbage of what went before is not charged to it. */
+export async function sampleOf(serverPid: number | undefined, work: () => Promise<number>): Promise<Sample> {
+  globalThis.gc?.();
+  const serverUs = (): number | null => (serverPid === undefined ? null : serverCpuUs(serverPid));
+  const server = serverUs();
+  const cpu = process.cpuUsage();
+  const startedAt = performance.now();
+  const jobs = await work();
+  const seconds = (performance.now() - startedAt) / 1_000;
+  const { user, system } = process.cpuUsage(cpu);
+  return {
+    jobs,
+    perSecond: jobs / seconds,
+    cpuUsPerJob: (user + system) / jobs,
+    serverUsPerJob: server === null ? null : (serverUs()! - server) / jobs,
   };
+}
 
+export function actions(subject: Subject, { serverPid }: { readonly serverPid?: number } = {}) {
+  const measured = (work: () => Promise<number>): Promise<Sample> => sampleOf(serverPid, work);
   let waitedMs: number[] = [];
   let awaited = { count: 0, resolve: (): void => {} };
 

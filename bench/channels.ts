@@ -4,7 +4,7 @@ import { createClient } from "@redis/client";
 import { RedisChannels } from "../src/channels/redis/channels.ts";
 import { systemClock } from "../src/platform/clock.ts";
 import { systemRandom } from "../src/platform/random.ts";
-import { serverCpuUs } from "./server-cpu.ts";
+import { sampleOf, type Sample } from "./actions.ts";
 
 export interface ChannelsOptions {
   readonly url: string;
@@ -12,15 +12,9 @@ export interface ChannelsOptions {
   readonly bare: boolean;
 }
 
-export interface ChannelsSample {
-  readonly perSecond: number;
-  readonly cpuUs: number;
-  readonly serverUs: number | null;
-}
-
 export interface ChannelsSide {
   /** Messages that are sent in groups, as many groups at a time, and handled in batches. */
-  pass(messages: number): Promise<ChannelsSample>;
+  pass(messages: number): Promise<Sample>;
   close(): Promise<void>;
 }
 
@@ -45,31 +39,23 @@ export async function open({ url, serverPid, bare }: ChannelsOptions): Promise<C
   const way = bare ? await bareWay(url) : await ourWay(url);
   let total = 0;
   return {
-    async pass(messages) {
-      const from = performance.now();
-      const cpu = process.cpuUsage();
-      const server = serverCpuUs(serverPid);
-      const handled = way.handled(messages);
-      let left = messages / GROUP;
-      const sending = Array.from({ length: SENDERS }, async () => {
-        while (left-- > 0) {
-          const group = Array.from({ length: GROUP }, () => ({
-            jobId: `node-a-0198b3c2-1111-7222-8333-${String(++total).padStart(12, "0")}`,
-            jobEpoch: 1,
-            status: "completed",
-          }));
-          await way.send(group);
-        }
-      });
-      await Promise.all([...sending, handled]);
-      const { user, system } = process.cpuUsage(cpu);
-      const serverUs = serverCpuUs(serverPid);
-      return {
-        perSecond: (messages / (performance.now() - from)) * 1_000,
-        cpuUs: (user + system) / messages,
-        serverUs: server === null || serverUs === null ? null : (serverUs - server) / messages,
-      };
-    },
+    pass: (messages) =>
+      sampleOf(serverPid, async () => {
+        const handled = way.handled(messages);
+        let left = messages / GROUP;
+        const sending = Array.from({ length: SENDERS }, async () => {
+          while (left-- > 0) {
+            const group = Array.from({ length: GROUP }, () => ({
+              jobId: `node-a-0198b3c2-1111-7222-8333-${String(++total).padStart(12, "0")}`,
+              jobEpoch: 1,
+              status: "completed",
+            }));
+            await way.send(group);
+          }
+        });
+        await Promise.all([...sending, handled]);
+        return messages;
+      }),
     close: () => way.close(),
   };
 }

@@ -1,5 +1,6 @@
 /** A node with its HTTP listener, and a store as full as that of a cluster that has been busy for a week. */
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { loadSettings } from "../src/config/load-settings.ts";
 import { defineTask } from "../src/jobs/tasks/task.ts";
 import { createNode } from "../src/node/baton-node.ts";
@@ -74,8 +75,7 @@ export async function open({ dir, url }: BatonOptions) {
         await Promise.all(unwanted.map(({ id }) => jobs.cancel(id, "not wanted any more")));
         stay += answers.filter((_, i) => SHARES[(at + i) % SHARES.length] === "parked").length;
       }
-      while ((await unfinished()) > waitingBefore + stay)
-        await new Promise((resolve) => setTimeout(resolve, 50));
+      while ((await unfinished()) > waitingBefore + stay) await sleep(50);
     },
     submit: async (from: number, count: number): Promise<void> => void (await submit(from, count)),
     ...cpuMeter(),

@@ -44,11 +44,24 @@ export function ours(
   return Actor.open<BatonActions>("./baton.ts", { ...place, ...options });
 }
 
+/** As many as one call has time for. */
+const PILE_PIECE = 100_000;
+
+/** So many jobs that wait, spread over so many queues. */
+export async function pile(
+  node: Actor<BatonActions>,
+  jobs: number,
+  how: { readonly queues: number; readonly task?: string },
+): Promise<void> {
+  for (let left = jobs; left > 0; left -= PILE_PIECE)
+    await node.call("pile", { jobs: Math.min(left, PILE_PIECE), ...how });
+}
+
 export function openEngine(name: EngineName, workplace: Workplace): Promise<Engine> {
   return name === "sqlite" ? openSqlite(workplace) : openPostgres(workplace);
 }
 
-/** As many as one call has time for. */
+/** The same of jobs that are run. */
 const SEED_PIECE = 500_000;
 
 async function openSqlite(workplace: Workplace): Promise<Engine> {

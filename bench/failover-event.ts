@@ -2,6 +2,7 @@
 
 import type { Scope } from "../test/support/node-cleanup.ts";
 import { percentile } from "./statistics.ts";
+import { markdown } from "./table.ts";
 
 export interface FailoverEvent {
   readonly what: string;
@@ -38,24 +39,10 @@ export async function repeat(
 }
 
 export function eventTable(events: readonly FailoverEvent[]): string {
-  const rows = [
-    ["event", "times", "p50", "p99", "max", "target"],
-    ...events.map(({ what, tookMs, target = "" }) => {
-      const at = (share: number): string =>
-        tookMs.length === 0 ? "–" : `${percentile(tookMs, share).toFixed(0)} ms`;
-      return [what, String(tookMs.length), at(0.5), at(0.99), at(1), target];
-    }),
-  ];
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
-  const leans = (column: number): boolean => column === 0 || column === 5;
-  return rows
-    .map((row) =>
-      row
-        .map((cell, column) =>
-          leans(column) ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!),
-        )
-        .join("  ")
-        .trimEnd(),
-    )
-    .join("\n");
+  const rows = events.map(({ what, tookMs, target = "" }) => {
+    const at = (share: number): string =>
+      tookMs.length === 0 ? "–" : `${percentile(tookMs, share).toFixed(0)} ms`;
+    return [what, String(tookMs.length), at(0.5), at(0.99), at(1), target];
+  });
+  return markdown(["event", "times", "p50", "p99", "max", "target"], rows, new Set([1, 2, 3, 4]));
 }

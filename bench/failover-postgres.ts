@@ -60,53 +60,41 @@ export const postgresFailover: Failover = async (options) => {
 
 /** kill -9 of the leader, which runs a job: until another leads, and until that job runs on another node. */
 async function kill(cluster: TestCluster): Promise<{ leader: number; rerun: number }> {
-  const { name, node, epoch } = await cluster.leader();
-  const job_id = await jobOf(node, name);
-  const at = performance.now();
-  process.kill(node.pid, "SIGKILL");
-  cluster.forget(name);
-  const others = [...cluster.nodes.values()];
-  const leader = (await nextLeader(others, epoch)) - at;
+  const { name } = await cluster.leader();
+  const job_id = await cluster.begunBy(name, { task: "hold", payload: null });
+  const { at, leader } = await strike(cluster, "SIGKILL");
+  const other = [...cluster.nodes.values()][0]!;
   const rerun = await eventually("the job to run again", async () => {
-    const { status, job_epoch } = await others[0]!.client.job(job_id);
+    const { status, job_epoch } = await other.client.job(job_id);
     return status === "processing" && job_epoch > 1 ? performance.now() - at : null;
   });
-  await others[0]!.client.cancel(job_id);
+  await other.client.cancel(job_id);
   await again(cluster, name);
   return { leader, rerun };
 }
 
-/** A job that runs on this very node; another one may have been faster, and keeps running what it took. */
-async function jobOf(node: NodeProcess, name: string): Promise<string> {
-  for (;;) {
-    const { job_id } = await node.client.submit({ task: "hold", payload: null });
-    const { worker } = await node.processing(job_id);
-    if (worker === name) return job_id;
-    await node.client.cancel(job_id);
-  }
-}
-
 async function stop(cluster: TestCluster): Promise<number> {
-  const { name, node, epoch } = await cluster.leader();
-  const at = performance.now();
-  const exited = node.terminate();
-  cluster.forget(name);
-  const took = (await nextLeader([...cluster.nodes.values()], epoch)) - at;
-  await exited;
+  const { name, node, leader } = await strike(cluster, "SIGTERM");
+  await node.exited;
   await again(cluster, name);
-  return took;
+  return leader;
 }
 
 async function pause(cluster: TestCluster): Promise<number> {
-  const { name, node, epoch } = await cluster.leader();
-  const at = performance.now();
-  process.kill(node.pid, "SIGSTOP");
-  cluster.forget(name);
-  const took = (await nextLeader([...cluster.nodes.values()], epoch)) - at;
-  process.kill(node.pid, "SIGCONT");
+  const { name, node, leader } = await strike(cluster, "SIGSTOP");
+  node.signal("SIGCONT");
   cluster.nodes.set(name, node);
   await everybodyActive(cluster);
-  return took;
+  return leader;
+}
+
+/** Whoever leads gets the signal; until another node says that it leads. */
+async function strike(cluster: TestCluster, signal: NodeJS.Signals) {
+  const { name, node, epoch } = await cluster.leader();
+  const at = performance.now();
+  node.signal(signal);
+  cluster.forget(name);
+  return { name, node, at, leader: (await nextLeader([...cluster.nodes.values()], epoch)) - at };
 }
 
 async function again(cluster: TestCluster, name: string): Promise<void> {

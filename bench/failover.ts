@@ -6,10 +6,10 @@
 
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import type { Scope } from "../test/support/node-cleanup.ts";
 import { eventTable, type Failover, type FailoverEvent } from "./failover-event.ts";
 import { peersFailover } from "./failover-peers.ts";
 import { postgresFailover } from "./failover-postgres.ts";
+import { withScope } from "./run-scope.ts";
 
 const FABRICS: Readonly<Record<string, Failover>> = { postgres: postgresFailover, peers: peersFailover };
 
@@ -29,16 +29,8 @@ if (unknown !== undefined) {
 }
 const count = (text: string): number => Math.max(0, Math.floor(Number(text)) || 0);
 
-const cleanups: (() => unknown)[] = [];
-const scope: Scope = { after: (step) => void cleanups.push(step as () => unknown) };
-for (const [signal, code] of [
-  ["SIGINT", 130],
-  ["SIGTERM", 143],
-] as const)
-  process.once(signal, () => void cleanUp().finally(() => process.exit(code)));
-
-const events: FailoverEvent[] = [];
-try {
+await withScope(async (scope) => {
+  const events: FailoverEvent[] = [];
   for (const name of positionals.length > 0 ? positionals : Object.keys(FABRICS)) {
     const options = {
       kills: count(values.kills),
@@ -51,11 +43,5 @@ try {
   }
   console.log(eventTable(events));
   if (values.json) writeFileSync(values.json, `${JSON.stringify(events, null, 2)}\n`);
-} finally {
-  await cleanUp();
-}
+});
 process.exit(0);
-
-async function cleanUp(): Promise<void> {
-  for (const step of cleanups.splice(0).reverse()) await step();
-}

@@ -1,7 +1,8 @@
 /** What agents without work cost the leader: they ask as `baton agent` does, and are told that there is nothing. */
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { request, type Agent } from "undici";
-import { processCpuUs } from "./server-cpu.ts";
+import { coreShares } from "./server-cpu.ts";
 
 export const IDLE_AGENTS = 500;
 /** As src/agent/lease-poller.ts and heartbeater.ts: a long poll at the leader, and a look at another node whether that one still leads. */
@@ -12,8 +13,6 @@ const WARM_ROUNDS = 20;
 
 /** After a storm the memory is tidied for a while, which has nothing to do with those who wait. */
 const SETTLE_MS = 15_000;
-
-const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 interface Node {
   readonly url: string;
@@ -66,14 +65,7 @@ export async function idleAgents(
     await Promise.all(all.map((n) => poll(n, 20 + Math.random() * 200)));
     await Promise.all(all.map((n) => Promise.all([beat(n), look()])));
   }
-  const shares = async (): Promise<number[]> => {
-    const pids = [leader.pid, standby.pid];
-    const before = pids.map(processCpuUs);
-    const startedAt = performance.now();
-    await sleep(measuredMs);
-    const tookUs = (performance.now() - startedAt) * 1_000;
-    return pids.map((pid, at) => (processCpuUs(pid) - before[at]!) / tookUs);
-  };
+  const shares = (): Promise<number[]> => coreShares([leader.pid, standby.pid], measuredMs);
   await sleep(SETTLE_MS);
   const alone = await shares();
 

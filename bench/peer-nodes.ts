@@ -13,11 +13,11 @@ const GATHER_MS_MAX = 30_000;
 
 export class PeerNodes {
   readonly urls: readonly string[];
-  readonly #nodes: readonly Actor<HttpSide>[];
+  readonly nodes: readonly Actor<HttpSide>[];
 
   private constructor(urls: readonly string[], nodes: readonly Actor<HttpSide>[]) {
     this.urls = urls;
-    this.#nodes = nodes;
+    this.nodes = nodes;
   }
 
   /** By name, with what each is beside the defaults. Resolves when they have a leader and all of them know each other. */
@@ -44,7 +44,7 @@ export class PeerNodes {
     });
     const cluster = new PeerNodes(urls, await Promise.all(opening));
     try {
-      await Promise.all(cluster.#nodes.map((node) => node.call("reset")));
+      await Promise.all(cluster.nodes.map((node) => node.call("reset")));
       await Promise.all(urls.map((url) => gathered(url, names.length)));
     } catch (error) {
       await cluster.stop();
@@ -53,18 +53,8 @@ export class PeerNodes {
     return cluster;
   }
 
-  async startMeter(): Promise<void> {
-    await Promise.all(this.#nodes.map((node) => node.call("startMeter")));
-  }
-
-  /** Of all of them together, in µs. */
-  async readMeter(): Promise<number> {
-    const each = await Promise.all(this.#nodes.map((node) => node.call("readMeter")));
-    return each.reduce((sum, us) => sum + us, 0);
-  }
-
   async stop(): Promise<void> {
-    await Promise.all(this.#nodes.map((node) => node.stop()));
+    await Promise.all(this.nodes.map((node) => node.stop()));
   }
 }
 

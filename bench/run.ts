@@ -13,6 +13,7 @@ import type { Chart } from "./chart.ts";
 import { ENGINES, openEngine, type Engine, type EngineName } from "./engine.ts";
 import { checkRatios, hasRecording, recordRatios } from "./recording.ts";
 import { writeReport } from "./report.ts";
+import { endWithSignals } from "./run-scope.ts";
 import type { Bench, Scenario } from "./scenario.ts";
 import { bulk } from "./scenarios/bulk.ts";
 import { channels } from "./scenarios/channels.ts";
@@ -73,11 +74,7 @@ const OTHERS: readonly Scenario[] = [othersDrain, othersSubmits, othersPickUp, o
 
 const options = readArguments();
 const workplace = new Workplace();
-for (const [signal, code] of [
-  ["SIGINT", 130],
-  ["SIGTERM", 143],
-] as const)
-  process.once(signal, () => process.exit(code));
+endWithSignals();
 
 const startedAt = performance.now();
 const machine = `Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model.trim()}, load ${loadavg()[0]!.toFixed(1)} at the start`;

@@ -15,9 +15,9 @@ export interface Bench {
   readonly before: string | null;
   readonly engine: Engine;
   /** Progress, for people. */
-  say(text: string): void;
+  readonly say: (text: string) => void;
   /** A plot for the report. */
-  chart(name: string, chart: Chart): void;
+  readonly chart: (name: string, chart: Chart) => void;
 }
 
 export interface Scenario {
@@ -57,17 +57,31 @@ export interface Target {
   readonly met: boolean;
 }
 
-export function atLeast(times: number, ratio: number): Target {
-  return { text: `≥ ${times} ×`, met: ratio >= times };
+/** What a ratio has to reach. */
+export type Goal = (ratio: number) => Target;
+
+export const atLeast =
+  (times: number): Goal =>
+  (ratio) => ({ text: `≥ ${times} ×`, met: ratio >= times });
+
+export const atMost =
+  (times: number): Goal =>
+  (ratio) => ({ text: `≤ ${times} ×`, met: ratio <= times });
+
+/** A row beside a floor, or beside what `beside` names. */
+export function besideRow(
+  figure: string,
+  unit: string,
+  compared: Pick<Row, "ours" | "ratios"> & { readonly floor: number; readonly ratio?: number },
+  { goal, ...more }: Pick<Row, "beside" | "cpuUs"> & { readonly goal?: Goal | null } = {},
+): Row {
+  const { ratio = compared.ours / compared.floor } = compared;
+  return { figure, unit, ...compared, ratio, ...more, target: goal?.(ratio) ?? null };
 }
 
-export function atMost(times: number, ratio: number): Target {
-  return { text: `≤ ${times} ×`, met: ratio <= times };
-}
-
-/** A row without a floor. */
-export function absolute(figure: string, unit: string, ours: number, most: number | null): Row {
-  const target = most === null ? null : { text: `≤ ${most} ${unit}`.trim(), met: ours <= most };
+/** A row without a floor. `valid`: whether what was measured went as it should. */
+export function absolute(figure: string, unit: string, ours: number, most: number | null, valid = true): Row {
+  const target = most === null ? null : { text: `≤ ${most} ${unit}`.trim(), met: valid && ours <= most };
   return { figure, unit, ours, floor: null, ratio: null, target };
 }
 
@@ -82,70 +96,65 @@ export const WARM_MS = 60;
 export type Side = Actor<Actions>;
 
 /** Rounds in which each side has its turn, so that a noisy minute hits all alike; who is first changes. */
-export async function interleave<Name extends string, Some extends Side, Result>(
-  bench: Bench,
+export async function interleave<Name extends string, Some, Result>(
+  { rounds, say }: Pick<Bench, "rounds" | "say">,
   sides: Readonly<Record<Name, Some>>,
-  turn: (side: Some, round: number) => Promise<Result>,
+  turn: (side: Some) => Promise<Result>,
 ): Promise<Record<Name, Result[]>> {
   const names = Object.keys(sides) as Name[];
   const results = Object.fromEntries(names.map((name) => [name, [] as Result[]])) as Record<Name, Result[]>;
   // The first round only compiles the code.
-  for (let round = -1; round < bench.rounds; round++) {
+  for (let round = -1; round < rounds; round++) {
     for (const name of round % 2 === 0 ? names : names.toReversed()) {
-      const result = await turn(sides[name], round);
+      const result = await turn(sides[name]);
       if (round >= 0) results[name].push(result);
     }
-    bench.say(round < 0 ? "warmed up" : `round ${round + 1} of ${bench.rounds}`);
+    say(round < 0 ? "warmed up" : `round ${round + 1} of ${rounds}`);
   }
   return results;
 }
 
-export async function withSides<Name extends string, Some extends Side, Result>(
-  sides: Readonly<Record<Name, Some>>,
-  body: (sides: Readonly<Record<Name, Some>>) => Promise<Result>,
+export async function withSides<Sides extends Readonly<Record<string, Pick<Side, "stop">>>, Result>(
+  sides: Sides,
+  body: (sides: Sides) => Promise<Result>,
 ): Promise<Result> {
   try {
     return await body(sides);
   } finally {
-    await Promise.all(Object.values<Side>(sides).map((side) => side.stop()));
+    await Promise.all(Object.values(sides).map((side) => side.stop()));
   }
 }
 
-export interface Compared {
-  readonly ours: number;
-  readonly floor: number;
-  readonly ratio: number;
-  readonly ratios: readonly [number, number];
-}
-
 /** Round by round, because a machine's speed changes from minute to minute and a ratio hardly does. */
-export function compare(ours: readonly number[], floor: readonly number[]): Compared {
+export function compare(ours: readonly number[], floor: readonly number[]) {
   const ratios = ours.map((value, round) => value / floor[round]!);
   return {
     ours: median(ours),
     floor: median(floor),
     ratio: median(ratios),
-    ratios: [Math.min(...ratios), Math.max(...ratios)],
+    ratios: [Math.min(...ratios), Math.max(...ratios)] as const,
   };
+}
+
+/** The same of one figure of each round. */
+export function compareBy<Round>(
+  ours: readonly Round[],
+  floor: readonly Round[],
+  figure: (round: Round) => number,
+) {
+  return compare(ours.map(figure), floor.map(figure));
 }
 
 export function rateRow(
   figure: string,
   ours: readonly Sample[],
   floor: readonly Sample[],
-  share: number | null,
+  more: Parameters<typeof besideRow>[3] = {},
+  unit = "jobs/s",
 ): Row {
-  const rates = compare(
-    ours.map(({ perSecond }) => perSecond),
-    floor.map(({ perSecond }) => perSecond),
-  );
-  return {
-    figure,
-    unit: "jobs/s",
-    ...rates,
-    cpuUs: { ours: cpuOf(ours), floor: cpuOf(floor) },
-    target: share === null ? null : atLeast(share, rates.ratio),
-  };
+  const cpuUs = { ours: cpuOf(ours), floor: cpuOf(floor) };
+  const rates = compareBy(ours, floor, ({ perSecond }) => perSecond);
+  return besideRow(figure, unit, rates, { cpuUs, ...more });
 }
 
 export function cpuOf(samples: readonly Sample[]): CpuUs {

@@ -1,4 +1,7 @@
+/** Processor time of other processes, out of /proc. */
+
 import { readdirSync, readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 
 /** USER_HZ is 100 on every Linux that Node runs on. */
 const TICK_US = 10_000;
@@ -17,8 +20,17 @@ export function serverCpuUs(pid: number): number | null {
   }
 }
 
+/** Which share of a core each of these processes takes in so long a time. */
+export async function coreShares(pids: readonly number[], ms: number): Promise<number[]> {
+  const before = pids.map(processCpuUs);
+  const startedAt = performance.now();
+  await sleep(ms);
+  const tookUs = (performance.now() - startedAt) * 1_000;
+  return pids.map((pid, at) => (processCpuUs(pid) - before[at]!) / tookUs);
+}
+
 /** Of one process with all its threads, exact; those of threads that have ended are lost. */
-export function processCpuUs(pid: number): number {
+function processCpuUs(pid: number): number {
   const threads = readdirSync(`/proc/${pid}/task`);
   return threads.reduce((sum, thread) => sum + runUs(`${pid}/task/${thread}`), 0);
 }

@@ -2,13 +2,14 @@ import { Agent } from "undici";
 import { ours as openOurs } from "../engine.ts";
 import { timesOf } from "../pages.ts";
 import {
+  atLeast,
   atMost,
-  compare,
+  besideRow,
+  compareBy,
   interleave,
   rateRow,
   WARM_MS,
   withSides,
-  type Row,
   type Scenario,
 } from "../scenario.ts";
 import { median } from "../statistics.ts";
@@ -49,24 +50,20 @@ export const history: Scenario = {
         return { drained, submitted, listed };
       });
       await agent.destroy();
-      const rates = (["drained", "submitted"] as const).map((what): Row => {
-        const row = rateRow(
+      const { full: kept, empty: none } = results;
+      const beside = "none";
+      const goal = atLeast(SHARE_MIN);
+      const rates = (["drained", "submitted"] as const).map((what) =>
+        rateRow(
           `${what === "drained" ? "drain" : "submits"} with ${count} finished before`,
-          results.full.map((result) => result[what]),
-          results.empty.map((result) => result[what]),
-          SHARE_MIN,
-        );
-        return { ...row, beside: "none" };
-      });
-      const listed = compare(
-        results.full.map((result) => result.listed),
-        results.empty.map((result) => result.listed),
+          kept.map((result) => result[what]),
+          none.map((result) => result[what]),
+          { beside, goal },
+        ),
       );
+      const listed = compareBy(kept, none, (result) => result.listed);
       const figure = `a page of jobs with ${count} finished before, p50`;
-      return [
-        ...rates,
-        { figure, unit: "ms", ...listed, beside: "none", target: atMost(LIST_TIMES_MAX, listed.ratio) },
-      ];
+      return [...rates, besideRow(figure, "ms", listed, { beside, goal: atMost(LIST_TIMES_MAX) })];
     });
   },
 };

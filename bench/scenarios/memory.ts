@@ -1,6 +1,6 @@
 import type { MemorySample } from "../actions.ts";
 import { ours as openOurs } from "../engine.ts";
-import { cpuOf, withSides, type Row, type Scenario } from "../scenario.ts";
+import { absolute, cpuOf, withSides, type Row, type Scenario, type Target } from "../scenario.ts";
 
 const MARKS = [0.1, 0.5, 1];
 /** Less than five bytes a job, of which nothing could be kept for each. */
@@ -18,33 +18,24 @@ export const memory: Scenario = {
     return withSides({ ours }, async () => {
       const { flow, samples } = await ours.call("passThrough", { jobs, backlog: 20_000, marks: MARKS });
       const [first, middle] = samples as [MemorySample, MemorySample, MemorySample];
-      const thousands = (count: number): string => count.toLocaleString("en-US");
       const rows = samples.flatMap((sample): Row[] => {
         const last = sample === samples.at(-1);
-        const base = { unit: "MB", floor: null, ratio: null };
-        const heapGrown = sample.heapMb - first.heapMb;
-        const rssGrown = sample.rssMb - middle.rssMb;
+        const after = `after ${sample.jobs.toLocaleString("en-US")} jobs`;
+        const heap = absolute(`heap ${after}`, "MB", sample.heapMb, null);
+        const rss = absolute(`RSS ${after}`, "MB", sample.rssMb, null);
         return [
-          {
-            ...base,
-            figure: `heap after ${thousands(sample.jobs)} jobs`,
-            ours: sample.heapMb,
-            target: last ? { text: `< +${HEAP_SLACK_MB} since 10 %`, met: heapGrown < HEAP_SLACK_MB } : null,
-          },
-          {
-            ...base,
-            figure: `RSS after ${thousands(sample.jobs)} jobs`,
-            ours: sample.rssMb,
-            target:
-              last && !bench.quick
-                ? { text: `< +${RSS_SLACK_MB} since 50 %`, met: rssGrown < RSS_SLACK_MB }
-                : null,
-          },
+          last ? { ...heap, target: grown(sample.heapMb - first.heapMb, HEAP_SLACK_MB, "10 %") } : heap,
+          last && !bench.quick
+            ? { ...rss, target: grown(sample.rssMb - middle.rssMb, RSS_SLACK_MB, "50 %") }
+            : rss,
         ];
       });
-      const cpuUs = { ours: cpuOf([flow]), floor: null };
-      const passed = { figure: "submitted and run meanwhile", unit: "jobs/s", ours: flow.perSecond };
-      return [...rows, { ...passed, floor: null, ratio: null, cpuUs, target: null }];
+      const passed = absolute("submitted and run meanwhile", "jobs/s", flow.perSecond, null);
+      return [...rows, { ...passed, cpuUs: { ours: cpuOf([flow]), floor: null } }];
     });
   },
 };
+
+function grown(mb: number, most: number, since: string): Target {
+  return { text: `< +${most} since ${since}`, met: mb < most };
+}

@@ -2,7 +2,7 @@
 
 import type { Bar } from "../chart.ts";
 import { runOthers, type Drained, type Enqueued } from "../others.ts";
-import { atLeast, atMost, compare, type Row, type Scenario } from "../scenario.ts";
+import { atLeast, atMost, besideRow, compare, type Goal, type Row, type Scenario } from "../scenario.ts";
 
 const OURS = "baton-pg";
 const WITH_REDIS = "baton-redis";
@@ -48,16 +48,8 @@ export const othersDrain: Scenario = {
       })),
     });
     const row = (variant: string, least: number, name: string, beside: string): Row => {
-      const [ours, theirs] = [drain[name]![variant]!, drain[beside]![variant]!];
-      const compared = compare(ours.rate.values, theirs.rate.values);
-      return {
-        figure: `drain${name === WITH_REDIS ? " with Redis" : ""}, ${variant}`,
-        unit: "jobs/s",
-        ...compared,
-        beside,
-        cpuUs: { ours: cpuOf(ours), floor: cpuOf(theirs) },
-        target: atLeast(least, compared.ratio),
-      };
+      const figure = `drain${name === WITH_REDIS ? " with Redis" : ""}, ${variant}`;
+      return ratesRow(figure, drain[name]![variant]!, drain[beside]![variant]!, beside, atLeast(least));
     };
     return Object.entries(DRAINS).flatMap(([variant, least]) => {
       const best = bestOf(ON_POSTGRES, (name) => drain[name]![variant]!.rate.median);
@@ -93,15 +85,8 @@ export const othersSubmits: Scenario = {
     return modes.map((mode): Row => {
       const beside = bestOf(ON_POSTGRES, (name) => enqueue[name]![mode].rate.median);
       const [ours, theirs] = [enqueue[OURS]![mode], enqueue[beside]![mode]];
-      const compared = compare(ours.rate.values, theirs.rate.values);
-      return {
-        figure: `submits, ${titles[mode]}`,
-        unit: "jobs/s",
-        ...compared,
-        beside,
-        cpuUs: { ours: cpuOf(ours), floor: cpuOf(theirs) },
-        target: mode === "bulk" ? atLeast(BULK_MIN, compared.ratio) : null,
-      };
+      const goal = mode === "bulk" ? atLeast(BULK_MIN) : null;
+      return ratesRow(`submits, ${titles[mode]}`, ours, theirs, beside, goal);
     });
   },
 };
@@ -140,8 +125,8 @@ export const othersSnapshot: Scenario = {
     return contenders.map((name): Row => {
       const { before, slices } = snapshot[name]!;
       const figure = `pick-up beside an old snapshot, p50 at the end: ${name}`;
-      const row = single(figure, "ms", slices.at(-1)!, before, "before it", GROWTH_MAX);
-      return name === OURS ? row : { ...row, target: null };
+      const most = name === OURS ? GROWTH_MAX : undefined;
+      return single(figure, "ms", slices.at(-1)!, before, "before it", most);
     });
   },
 };
@@ -173,10 +158,24 @@ function single(
   ours: number,
   floor: number,
   beside: string,
-  most: number,
+  most?: number,
 ): Row {
-  const ratio = ours / floor;
-  return { figure, unit, ours, floor, beside, ratio, target: atMost(most, ratio) };
+  return besideRow(figure, unit, { ours, floor }, { beside, goal: most === undefined ? null : atMost(most) });
+}
+
+function ratesRow(
+  figure: string,
+  ours: Drained | Enqueued,
+  theirs: Drained | Enqueued,
+  beside: string,
+  goal: Goal | null,
+): Row {
+  const rates = compare(ours.rate.values, theirs.rate.values);
+  return besideRow(figure, "jobs/s", rates, {
+    beside,
+    goal,
+    cpuUs: { ours: cpuOf(ours), floor: cpuOf(theirs) },
+  });
 }
 
 function cpuOf(measured: Drained | Enqueued): { own: number; server: number } {

@@ -1,5 +1,5 @@
 import { ours as openOurs, type Engine } from "../engine.ts";
-import { atMost, withSides, type Bench, type Row, type Scenario, type Side } from "../scenario.ts";
+import { atMost, besideRow, withSides, type Bench, type Row, type Scenario, type Side } from "../scenario.ts";
 import { percentile } from "../statistics.ts";
 
 const PERCENTILES = { p50: 0.5, p95: 0.95, p99: 0.99 } as const;
@@ -40,11 +40,9 @@ async function besideSubmit(bench: Bench, ours: Side, busy: Side): Promise<Row> 
     called.push(...(await busy.call("produce", { perSecond: 100, jobs })));
     bench.say(`beside the submit call, round ${round} of ${rounds}`);
   }
-  const [pickedUp, call] = [percentile(waited, 0.5), percentile(called, 0.5)];
-  const ratio = pickedUp / call;
-  const figure = "pick-up in one process, p50";
-  const target = atMost(SUBMIT_TIMES_MAX, ratio);
-  return { figure, unit: "ms", ours: pickedUp, floor: call, beside: "submit call alone", ratio, target };
+  const p50s = { ours: percentile(waited, 0.5), floor: percentile(called, 0.5) };
+  const more = { beside: "submit call alone", goal: atMost(SUBMIT_TIMES_MAX) };
+  return besideRow("pick-up in one process, p50", "ms", p50s, more);
 }
 
 /** One process submits and runs nothing, the other does the work. */
@@ -82,17 +80,9 @@ async function compareWaits(
     }
     bench.say(`${where}, round ${round} of ${rounds}`);
   }
-  return Object.entries(PERCENTILES).map(([name, share]): Row => {
-    const p = percentile(waited.ours, share);
-    const bare = percentile(waited.floor, share);
-    return {
-      figure: `pick-up ${where}, ${name} beside the floor`,
-      unit: "ms",
-      ours: p,
-      floor: bare,
-      ratio: p / bare,
-      target: null,
-    };
+  return Object.entries(PERCENTILES).map(([name, share]) => {
+    const compared = { ours: percentile(waited.ours, share), floor: percentile(waited.floor, share) };
+    return besideRow(`pick-up ${where}, ${name} beside the floor`, "ms", compared);
   });
 }
 

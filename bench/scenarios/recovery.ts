@@ -2,13 +2,13 @@
 
 import type { Actor } from "../actor.ts";
 import type { BatonActions } from "../baton.ts";
-import { ours as openOurs, type Place } from "../engine.ts";
+import { ours as openOurs, pile, type Place } from "../engine.ts";
+import { repeat } from "../failover-event.ts";
 import { absolute, type Row, type Scenario } from "../scenario.ts";
 import { percentile } from "../statistics.ts";
 import { nowMs } from "../subject.ts";
 
 const WAITING = 100_000;
-const PIECE = 100_000;
 const MS_MAX = 1_000;
 
 type Node = Actor<BatonActions>;
@@ -26,17 +26,10 @@ export const recovery: Scenario = {
     const submitter = await openOurs(place, { name: "submitter", works: false, onReset: "keep" });
     const pair = new WorkerPair(place);
     try {
-      const kill = async (label: string): Promise<number[]> => {
-        const took: number[] = [];
-        for (let n = 1; n <= kills; n++) {
-          took.push(await pair.kill(submitter));
-          bench.say(`${label}, kill ${n} of ${kills}: ${took.at(-1)!.toFixed(0)} ms`);
-        }
-        return took;
-      };
+      const kill = (label: string): Promise<number[]> =>
+        repeat(kills, `${label}, kill`, bench, () => pair.kill(submitter));
       const none = await kill("none waits");
-      for (let left = waiting; left > 0; left -= PIECE)
-        await submitter.call("pile", { jobs: Math.min(left, PIECE), queues: 1, task: "nobody-knows-it" });
+      await pile(submitter, waiting, { queues: 1, task: "nobody-knows-it" });
       const count = waiting.toLocaleString("en-US");
       const many = await kill(`${count} wait`);
       const row = (figure: string, share: number, most: number | null): Row => {

@@ -2,7 +2,7 @@
 
 import { RedisServer } from "../../test/support/redis-server.ts";
 import { ours as openOurs } from "../engine.ts";
-import { atMost, withSides, type Bench, type Scenario } from "../scenario.ts";
+import { atMost, besideRow, withSides, type Bench, type Scenario } from "../scenario.ts";
 import { PostgresCounter } from "../server-counters.ts";
 
 const LINES = 10_000;
@@ -20,9 +20,8 @@ export const redisLogs: Scenario = {
       const floor = await perSecond(bench, null);
       const ours = await perSecond(bench, server);
       const figure = `transactions for ${LINES} lines and ${PROGRESS} progress calls a second, with Redis`;
-      const ratio = ours / floor;
-      const beside = "without Redis";
-      return [{ figure, unit: "", ours, floor, beside, ratio, target: atMost(SHARE_MAX, ratio) }];
+      const more = { beside: "without Redis", goal: atMost(SHARE_MAX) };
+      return [besideRow(figure, "", { ours, floor }, more)];
     } finally {
       await server.stop();
     }
