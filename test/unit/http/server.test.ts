@@ -163,30 +163,6 @@ describe("draining", () => {
   });
 });
 
-describe("a node that does not lead", () => {
-  it("refuses what only the leader may change, and says who leads", async () => {
-    node.leading = false;
-    for (const path of ["/schedules/x/pause", "/schedules/x/trigger"]) {
-      const { status, body } = await call("POST", path);
-      assert.equal(status, 409);
-      assert.deepEqual(
-        { ...body, message: "" },
-        {
-          error: "NOT_LEADER",
-          message: "",
-          leader_id: "node-a",
-          leader_url: "http://127.0.0.1:4000",
-          leader_epoch: 7,
-          node_id: "node-a",
-          role: "STANDBY",
-        },
-      );
-    }
-    assert.equal((await call("GET", "/queues")).status, 200);
-    assert.equal((await call("POST", "/jobs", { task: "a" })).status, 200);
-  });
-});
-
 describe("starting and stopping", () => {
   it("names a port that is in use, and starts elsewhere later", async () => {
     const port = Number(new URL(server.url).port);

@@ -140,12 +140,6 @@ describe("baton cluster status", () => {
       nodes: [nodeBody()],
     });
   });
-
-  it("exits with 5 when no node answers", async () => {
-    const { code, err } = await runCli(["cluster", "status", "--url", "http://127.0.0.1:1"]);
-    assert.equal(code, 5);
-    assert.match(err, /hint: start a node/);
-  });
 });
 
 /** A node that goes through these states, one for each look, and stays in the last. */
@@ -264,16 +258,6 @@ describe("baton node drain", () => {
     assert.equal(code, 124);
     assert.match(err, /^error: node-2 is not drained after 2s: 2 jobs run$/m);
   });
-
-  it("of a name that nobody has exits with 3 and names those that are there", async () => {
-    const message = "there is no node node-2; there are node-1";
-    await using node = await fakeNode({
-      [DRAIN]: () => ({ status: 404, body: { error: "NOT_FOUND", message } }),
-    });
-    const { code, err } = await runCli(["node", "drain", "node-2", "--url", node.url]);
-    assert.equal(code, 3);
-    assert.equal(err, `error: ${message} (NOT_FOUND)\n`);
-  });
 });
 
 describe("baton node show", () => {
@@ -360,14 +344,5 @@ describe("baton call", () => {
     const { code, err } = await runCli(["call", "hello", "--timeout", "100ms", "--url", node.url]);
     assert.equal(code, 124);
     assert.match(err, new RegExp(`^hint: wait for it with: baton jobs logs -f ${JOB_ID}$`, "m"));
-  });
-
-  it("exits with 4 when the node is no gateway, and names those that are", async () => {
-    const message = "this node does not serve callers: send the request to http://a:1";
-    await using node = await fakeNode({
-      [CALL]: () => ({ status: 421, body: { error: "NOT_A_GATEWAY", message, gateways: ["http://a:1"] } }),
-    });
-    const { code, err } = await runCli(["call", "hello", "--url", node.url]);
-    assert.deepEqual([code, err], [4, `error: ${message} (NOT_A_GATEWAY)\n`]);
   });
 });

@@ -18,7 +18,6 @@ import { loadSettings } from "../../../../src/config/load-settings.ts";
 import { secretAdvice } from "../../../../src/config/secrets/cluster-secret.ts";
 import { systemClock } from "../../../../src/platform/clock.ts";
 import { newSecret } from "../../../../src/platform/random.ts";
-import { runCli } from "../run-cli.ts";
 
 const root = mkdtempSync(join(tmpdir(), "baton-demo-test-"));
 after(() => rmSync(root, { recursive: true, force: true }));
@@ -128,13 +127,5 @@ describe("what a demo shows", () => {
       { text: "c does not answer" },
     ]);
     assert.deepEqual(changes(all("b", 1), all("b", 2)), [{ text: "b leads under epoch 2", leader: "b" }]);
-  });
-});
-
-describe("baton demo", () => {
-  it("refuses a port that is no number", async () => {
-    const { code, err } = await runCli(["demo", "--port", "many"]);
-    assert.equal(code, 2);
-    assert.match(err, /must be a whole number/);
   });
 });

@@ -78,22 +78,6 @@ describe("baton start", () => {
     const [, port] = await node.told(/port 8420 is in use, taking (\d+) instead \(choose one with --port\)/);
     assert.equal(await urlOf(node), `http://127.0.0.1:${port}`);
   });
-
-  it("says loudly that it goes without a secret", async () => {
-    await using reserved = await listen(0);
-    const { port } = reserved;
-    await reserved[Symbol.asyncDispose]();
-    const args = ["--host", "0.0.0.0", "--nodes", `node-1=http://127.0.0.1:${port}`, "--insecure"];
-    await using node = start(args);
-    await node.told(
-      /^WARNING INSECURE: cluster\.secret is missing, and http\.host 0\.0\.0\.0 can be reached/m,
-    );
-    assert.equal(await urlOf(node), `http://127.0.0.1:${port}`);
-    node.child.kill("SIGTERM");
-    const { code, out } = await node.ended;
-    assert.equal(code, 0);
-    assert.match(out, /"level":"error".*INSECURE/);
-  });
 });
 
 /** Refused before anything is opened, so no process is needed. */
@@ -107,16 +91,6 @@ describe("baton start refuses", () => {
     assert.ok(!existsSync(join(cwd, ".baton")));
     return err;
   };
-
-  it("a weak secret among peers that others can reach, and says what to type", async () => {
-    const nodes = ["--nodes", "node-1=http://10.0.0.1:8420,node-2=http://10.0.0.2:8420"];
-    const cases: [Record<string, string>, RegExp][] = [
-      [{}, /^error: cluster\.secret is missing, .*type `baton secret create --file baton\.secret`, copy /],
-      [{ BATON_SECRET: "changeme" }, /^error: cluster\.secret is known to everybody/],
-      [{ BATON_SECRET: "not-that-long" }, /^error: cluster\.secret is too short: 13 characters/],
-    ];
-    for (const [environment, message] of cases) assert.match(await refused(nodes, environment), message);
-  });
 
   it("a directory of tasks that is not there", async () => {
     assert.match(await refused(["--port", "0", "--tasks", "nowhere"]), /nowhere/);

@@ -66,18 +66,6 @@ describe("whoever follows a job", () => {
     assert.equal(watchers.size, 0);
   });
 
-  it("may be one of many", async () => {
-    const clock = new ManualClock();
-    const watchers = new JobWatchers(clock);
-    const followers = Array.from({ length: 100 }, () => follower(watchers));
-    await clock.advance(0);
-    watchers.changed(JOB);
-    await clock.advance(0);
-    assert.ok(followers.every(({ seen }) => seen.looks === 2));
-    for (const { stop } of followers) stop.abort();
-    await Promise.all(followers.map(({ ended }) => ended));
-  });
-
   it("is announced to the other nodes once for each job, however many follow it", async () => {
     const clock = new ManualClock();
     await using channels = new MemoryChannels({ clock });

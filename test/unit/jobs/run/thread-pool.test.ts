@@ -111,13 +111,6 @@ describe("a task on a thread", () => {
     });
   }
 
-  it("that died is tried again like after any other error", async (t) => {
-    const node = await nodeHere(t, { settings: { ...settings, RETRY__FIRST_DELAY: "10ms" } });
-    const id = await submit(node, "die", { payload: "exit", maxAttempts: 3 });
-    const job = await finished(node, id);
-    assert.deepEqual([job.attempts, job.failures, job.crashes], [3, 3, 0]);
-  });
-
   it("runs on a thread that was used before, and no words of the earlier run are mixed in", async (t) => {
     const node = await nodeHere(t, { settings: { ...settings, WORKER__CONCURRENCY: "1" } });
     const first = await submit(node, "tell", { payload: { later: "first" } });

@@ -117,21 +117,6 @@ describe("jobs that were claimed ahead and turn out slow", () => {
   });
 });
 
-describe("what runs first", () => {
-  it("is the higher priority, then the earlier arrival", async (t) => {
-    const { seen, run } = crowd();
-    const world = await WorkerWorld.open(t, { tasks: [["work", run]], settings: { concurrency: 1 } });
-    await world.store.queues.setPaused("default", true);
-    const ids: JobId[] = [];
-    for (const priority of [0, -5, 10, 0, 10]) ids.push(await world.submit("work", { payload: 1, priority }));
-    await world.store.queues.setPaused("default", false);
-    world.worker.wake();
-    await allFinished(world, ids);
-    const expected = [2, 4, 0, 3, 1].map((index) => ids[index]);
-    assert.deepEqual(seen.order, expected);
-  });
-});
-
 describe("a queue", () => {
   it("that is paused keeps its jobs, says so, and goes on when it is resumed", async (t) => {
     const world = await WorkerWorld.open(t, { tasks: [["work", () => {}]] });

@@ -144,19 +144,6 @@ describe("a claim that is answered when its lease is lost already", () => {
   });
 });
 
-describe("an excepted queue", () => {
-  it("is left alone", async (t) => {
-    const world = await WorkerWorld.open(t, {
-      tasks: [["work", () => {}]],
-      settings: { exceptQueues: new Set(["calls"]) },
-    });
-    const left = await world.submit("work", { queue: "calls", priority: 50 });
-    await world.until(await world.submit("work"), "completed");
-    await world.advance(5_000);
-    assert.equal((await world.job(left)).status, "queued");
-  });
-});
-
 describe("whether new jobs fit", () => {
   it("is whether all of them could start at once, and never while the worker drains", async (t) => {
     const { world } = await heldWorld(t, "held", "polite", {

@@ -54,34 +54,4 @@ describe("dispatch through PostgreSQL and Redis", () => {
     for (const { order } of shares) assert.ok(order.length > 0, "both have run some");
     assert.equal(owner.written, 1_000);
   });
-
-  it("finds jobs whose messages Redis has lost", async (t) => {
-    const world = await DispatchWorld.open(t, servers);
-    const runs = new CountedRuns(world);
-    await world.lead();
-    await world.owner();
-    for (const name of ["one", "two"]) await world.node(name, { tasks: { work: runs.slow(20) } });
-    const ids = await world.submit(300);
-    await world.eventually("some have run", () => runs.order.length > 50);
-    await redis.command("FLUSHALL");
-    await world.until(ids, "completed");
-    runs.assertOnce(ids);
-  });
-
-  it("gets the jobs of a worker that leaves to the others, and burns nothing", async (t) => {
-    const world = await DispatchWorld.open(t, servers);
-    const runs = new CountedRuns(world);
-    await world.lead();
-    await world.owner();
-    const leaving = await world.node("leaving", { tasks: { work: runs.slow(5) } });
-    await world.node("staying", { tasks: { work: runs.slow(5) } });
-    const ids = await world.submit(300);
-    await world.eventually("some have run", () => runs.order.length > 50);
-    assert.deepEqual(await world.during(leaving.worker.drain({ timeoutMs: 2_000, cleanupMs: 500 })), {
-      interrupted: 0,
-    });
-    await world.until(ids, "completed");
-    runs.assertOnce(ids);
-    for (const id of ids) assert.equal((await world.job(id)).attempts, 1);
-  });
 });

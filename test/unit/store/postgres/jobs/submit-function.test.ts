@@ -234,26 +234,6 @@ describe("a transaction that submits", () => {
     assert.deepEqual([await world.count("job"), await world.count("live")], [1, 1]);
   });
 
-  it("drops what came after a savepoint that it returns to, and keeps what came before", async (t) => {
-    const world = await open(t);
-    const session = await world.session();
-    await session.query("BEGIN");
-    const before = await submit(session, "mail", 1);
-    await session.query("SAVEPOINT here");
-    const dropped = await submit(session, "brand-new-task", 2, { idempotency_key: "once" });
-    await session.query("ROLLBACK TO here");
-    assert.match((await refusal(submit(session, "no good"))).message, /"task" must be/);
-    await session.query("ROLLBACK TO here");
-    const after = await submit(session, "brand-new-task", 3, { idempotency_key: "once" });
-    await session.query("COMMIT");
-    assert.notEqual(after, dropped);
-    const claimed = await world.claim("mail", "brand-new-task");
-    assert.deepEqual(
-      claimed.map(({ id }) => id),
-      [before, after],
-    );
-  });
-
   for (const level of ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"]) {
     it(`may be ${level}`, async (t) => {
       const world = await open(t);
