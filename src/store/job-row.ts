@@ -4,7 +4,7 @@
  */
 
 import { type Job, type JobError, JOB_STATUSES, type JobStatus } from "../core/jobs/job.ts";
-import { COLUMN_FIELDS, type RareFields } from "../core/jobs/job-fields.ts";
+import { COLUMN_FIELDS } from "../core/jobs/job-fields.ts";
 import type { BriefJob } from "./jobs.ts";
 
 /** A row of our own tables: each column has the type that its reader expects. */
@@ -20,6 +20,12 @@ export const STATUS = {
   failed: 4,
   cancelled: 5,
 } as const;
+
+export type Counts = Record<JobStatus, number>;
+
+export function noJobs(): Counts {
+  return { scheduled: 0, queued: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 };
+}
 
 export function statusName(code: number): JobStatus {
   return JOB_STATUSES[code]!;
@@ -58,45 +64,19 @@ export function jobColumns(fresh: Readonly<Record<string, string>> = {}): string
 type Named = Pick<Job, "id" | "task" | "queue" | "status">;
 type Writers = Pick<Job, "owner" | "worker" | "ownerEpoch" | "leaderEpoch">;
 
-export function toJob(row: JobRow, { id, task, queue, status }: Named, writers: Writers): Job {
-  return {
-    id,
-    task,
-    queue,
-    status,
-    ...givenFields(row),
-    progress: row["progress"],
-    progressMessage: row["progressMessage"],
-    attempts: row["attempts"],
-    failures: row["failures"],
-    interruptions: row["interruptions"],
-    crashes: row["crashes"],
-    trace: row["trace"],
-    schedule: row["schedule"],
-    cancelRequested: Boolean(row["cancelRequested"]),
-    createdAt: row["createdAt"],
-    updatedAt: row["updatedAt"],
-    runAt: row["runAt"],
-    startedAt: row["startedAt"],
-    finishedAt: row["finishedAt"],
-    owner: writers.owner,
-    worker: writers.worker,
-    jobEpoch: row["jobEpoch"],
-    ownerEpoch: writers.ownerEpoch,
-    leaderEpoch: writers.leaderEpoch,
-    error: parsed(row["error"]) as JobError | null,
-    killed: (parsed(row["killed"]) as string[] | null) ?? [],
-  };
-}
+/** Fields whose values are those of their columns. */
+const AS_THEY_ARE = ["createdAt", "updatedAt", "finishedAt", "trace", "schedule", ...Object.keys(STATE)];
 
-type Given = Pick<Job, "priority" | "payload" | "maxAttempts" | "timeoutMs" | "idempotencyKey"> & RareFields;
-
-function givenFields(row: JobRow): Given {
-  const found: JobRow = {};
+export function toJob(row: JobRow, named: Named, writers: Writers): Job {
+  const job: JobRow = { ...named, ...writers };
+  for (const name of AS_THEY_ARE) job[name] = row[name];
   for (const { name, kind } of COLUMN_FIELDS) {
-    found[name] = kind === "texts" ? (parsed(row[name]) ?? []) : row[name];
+    job[name] = kind === "texts" ? (parsed(row[name]) ?? []) : row[name];
   }
-  return found as Given;
+  job["cancelRequested"] = Boolean(row["cancelRequested"]);
+  job["error"] = parsed(row["error"]);
+  job["killed"] = parsed(row["killed"]) ?? [];
+  return job as Job;
 }
 
 export function toBrief(

@@ -1,6 +1,6 @@
 /** Queues in the store. A queue is created by its first job. */
 
-import type { JobStatus } from "../core/jobs/job.ts";
+import type { Counts } from "./job-row.ts";
 
 export interface QueueStore {
   setPaused(queue: string, paused: boolean): Promise<void>;
@@ -13,7 +13,7 @@ export interface QueueStore {
 export interface QueueInfo {
   readonly name: string;
   readonly paused: boolean;
-  readonly counts: Readonly<Record<JobStatus, number>>;
+  readonly counts: Readonly<Counts>;
   /**
    * Since when the oldest due job waits that no worker runs, by the store's clock; null if none waits. An estimate in a
    * store without an index for each queue: one of the jobs that have waited longest.

@@ -3,11 +3,10 @@
  * waited. Finished jobs are counted in `tally`, all others in `live`.
  */
 
-import type { JobStatus } from "../../core/jobs/job.ts";
 import { read, write } from "../../platform/drivers/postgres/postgres.ts";
-import type { QueueInfo, QueueStore } from "../store.ts";
+import type { QueueStore } from "../store.ts";
 import { type StoreCache, NOW } from "./jobs/store-cache.ts";
-import { STATUS, statusName } from "../job-row.ts";
+import { noJobs, STATUS, statusName } from "../job-row.ts";
 
 const SAVE = write(
   "queue-save",
@@ -70,39 +69,23 @@ interface Row {
   readonly n: number;
 }
 
-export class PostgresQueues implements QueueStore {
-  readonly #cache: StoreCache;
-
-  constructor(cache: StoreCache) {
-    this.#cache = cache;
-  }
-
-  async setPaused(queue: string, paused: boolean): Promise<void> {
-    await this.#cache.db.query(SAVE, [queue, paused]);
-  }
-
-  async isPaused(queue: string): Promise<boolean> {
-    const [row] = await this.#cache.db.query<{ paused: boolean }>(IS_PAUSED, [queue]);
-    return row?.paused ?? false;
-  }
-
-  async list(): Promise<readonly QueueInfo[]> {
-    const { db } = this.#cache;
-    const now = [this.#cache.now()];
-    const [rows, oldest] = await Promise.all([
-      db.query<Row>(LIST, now),
-      db.query<{ queue: string; since: number }>(WAITING_SINCE, now),
-    ]);
-    const oldestAt = new Map(oldest.map(({ queue, since }) => [queue, since]));
-    const found = new Map<string, QueueInfo & { readonly counts: Record<JobStatus, number> }>();
-    for (const { name, paused, status, n } of rows) {
-      let queue = found.get(name);
-      if (!queue) {
-        const counts = { scheduled: 0, queued: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 };
-        found.set(name, (queue = { name, paused, counts, oldestAt: oldestAt.get(name) ?? null }));
-      }
-      if (status !== null) queue.counts[statusName(status)] = n;
-    }
-    return [...found.values()];
-  }
+export function postgresQueues(cache: StoreCache): QueueStore {
+  const { db } = cache;
+  return {
+    setPaused: async (queue, paused) => void (await db.query(SAVE, [queue, paused])),
+    isPaused: async (queue) => (await db.query<{ paused: boolean }>(IS_PAUSED, [queue]))[0]?.paused ?? false,
+    list: async () => {
+      const now = [cache.now()];
+      const [rows, oldest] = await Promise.all([
+        db.query<Row>(LIST, now),
+        db.query<{ queue: string; since: number }>(WAITING_SINCE, now),
+      ]);
+      const oldestAt = new Map(oldest.map(({ queue, since }) => [queue, since]));
+      return [...Map.groupBy(rows, ({ name }) => name)].map(([name, parts]) => {
+        const counts = noJobs();
+        for (const { status, n } of parts) if (status !== null) counts[statusName(status)] = n;
+        return { name, paused: parts[0]!.paused, counts, oldestAt: oldestAt.get(name) ?? null };
+      });
+    },
+  };
 }

@@ -1,9 +1,10 @@
-/** Runs scripts (script.ts) on PostgreSQL: a write is one transaction, which holds the row of its term until it commits. */
+/** Runs scripts (script.ts) and other transactions on PostgreSQL. One of a leader holds the row of its term until it commits. */
 
+import type { BatonError } from "../../core/errors.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import { type Queryable, read, type Statement, write } from "../../platform/drivers/postgres/postgres.ts";
 import { runAwaited, type Script, type Scripts, type Sql, usesNow } from "../script.ts";
-import { holdTerm } from "../terms.ts";
+import { holdTerm, readTerm, staleEpoch } from "../terms.ts";
 import { NOW, type StoreCache, withoutNul } from "./jobs/store-cache.ts";
 
 export class PostgresScripts implements Scripts {
@@ -20,10 +21,26 @@ export class PostgresScripts implements Scripts {
 
   /** The script gets its transaction, for work that is not a script. */
   write<T>(script: (tx: Queryable) => Script<T>, fence?: Term): Promise<T> {
+    return this.transaction((tx) => this.run(tx, script(tx)), fence);
+  }
+
+  /** With a fence, only the newest term may pass, and it stays the newest until the end of the transaction. */
+  transaction<T>(work: (tx: Queryable) => Promise<T>, fence?: Term): Promise<T> {
     return this.#cache.db.transaction(async (tx) => {
       if (fence) await this.run(tx, holdTerm(fence));
-      return this.run(tx, script(tx));
+      return work(tx);
     });
+  }
+
+  /** For a call that has nothing to write: an old leader must be refused in any case. */
+  async check(fence: Term | undefined): Promise<void> {
+    if (fence) await this.transaction(async () => {}, fence);
+  }
+
+  /** The error for a statement whose fence did not hold. */
+  async refusal(fence: Term): Promise<BatonError> {
+    const newest = await this.read(() => readTerm(fence.role));
+    return staleEpoch(fence, newest?.epoch ?? null);
   }
 
   run<T>(tx: Queryable, script: Script<T>): Promise<T> {

@@ -12,10 +12,10 @@ import { sampleStore } from "../samples.ts";
 import { scheduleStore } from "../schedules.ts";
 import { termStore } from "../terms.ts";
 import { postgresJobs } from "./jobs/jobs.ts";
-import { Purge } from "./jobs/purge.ts";
+import { jobPurge } from "./jobs/purge.ts";
 import { StoreCache } from "./jobs/store-cache.ts";
 import { postgresOwnership } from "./ownership/ownership.ts";
-import { PostgresQueues } from "./queues.ts";
+import { postgresQueues } from "./queues.ts";
 import { PostgresScripts } from "./scripts.ts";
 import { deadRows } from "./dead-rows.ts";
 import { fire } from "./fire-schedules.ts";
@@ -23,7 +23,6 @@ import { migrate } from "./migrate.ts";
 import { Report } from "./jobs/report.ts";
 import { Settle } from "./jobs/settle.ts";
 import { Submit } from "./jobs/submit.ts";
-import { PostgresTerms } from "./terms.ts";
 
 export interface PostgresStoreOptions extends PostgresOptions {
   /** Replaces the clock of the database, for tests. */
@@ -51,18 +50,17 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
     throw error;
   }
   const scripts = new PostgresScripts(cache);
-  const terms = new PostgresTerms(scripts);
-  const jobs = new Purge(cache, terms);
-  const settle = new Settle(cache, terms);
-  const report = new Report(cache, settle, terms);
-  const parts = { cache, scripts, terms, submit: new Submit(cache, terms), settle, report, renewals };
+  const purgeJobs = jobPurge(cache, scripts);
+  const settle = new Settle(cache, scripts);
+  const report = new Report(cache, settle, scripts);
+  const parts = { cache, scripts, submit: new Submit(cache, scripts), settle, report, renewals };
   const close = async (): Promise<void> => void (await Promise.all([db.stop(), renewals.stop()]));
   return {
     guarantees: { name: "postgres", durability: "power loss", shared: true, keepsTokenFile: false },
     // A database that is unavailable comes back: no failure makes the store unusable for good.
     problem: null,
     jobs: postgresJobs(parts),
-    queues: new PostgresQueues(cache),
+    queues: postgresQueues(cache),
     schedules: scheduleStore(scripts, fire(parts)),
     terms: termStore(scripts),
     samples: sampleStore(scripts),
@@ -72,7 +70,7 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
     ownership: postgresOwnership({ ...parts, clock: options.clock }),
     purge: (what, fence) =>
       what.of === "jobs"
-        ? jobs.run(what.retention, what.limit, fence)
+        ? purgeJobs(what.retention, what.limit, fence)
         : scripts.write(() => purgeScript(what), fence),
     deadRows: () => deadRows(cache),
     close,

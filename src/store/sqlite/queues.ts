@@ -44,69 +44,41 @@ const OLDEST = `
     UNION ALL SELECT kind, created_at FROM (SELECT kind, created_at FROM job WHERE seq > ?1 AND fresh = 1 ORDER BY seq LIMIT ${LOOKED_AT})
   ) GROUP BY kind`;
 
-export class SqliteQueues implements QueueStore {
-  readonly #cache: StoreCache;
-  readonly #sql;
+/** Jobs that have become due since the last claim: they are queued, although their row still says scheduled. */
+const DUE = `
+  SELECT k.queue, count(*) AS n FROM live l JOIN job j ON j.seq = l.seq JOIN kind k ON k.id = j.kind
+  WHERE l.status = 0 AND l.run_at <= ? GROUP BY k.queue`;
 
-  constructor(cache: StoreCache) {
-    this.#cache = cache;
-    const { file } = cache;
-    this.#sql = {
-      oldest: file.prepare(OLDEST),
-      save: file.prepare(
-        "INSERT INTO queue VALUES (?, ?) ON CONFLICT DO UPDATE SET paused = excluded.paused",
-      ),
-      due: file.prepare(
-        "SELECT k.queue, count(*) AS n FROM live l JOIN job j ON j.seq = l.seq JOIN kind k ON k.id = j.kind WHERE l.status = 0 AND l.run_at <= ? GROUP BY k.queue",
-      ),
-    };
-  }
+export function sqliteQueues(cache: StoreCache): QueueStore {
+  const { file, paused } = cache;
+  const sql = { oldest: file.prepare(OLDEST), due: file.prepare(DUE) };
 
-  setPaused(queue: string, paused: boolean): Promise<void> {
-    return this.#cache.file.write(() => this.show(queue, paused));
-  }
-
-  /** Inside a write. */
-  show(queue: string, paused: boolean): void {
-    this.#sql.save.run(queue, paused ? 1 : 0);
-    if (paused) this.#cache.paused.add(queue);
-    else this.#cache.paused.delete(queue);
-  }
-
-  async isPaused(queue: string): Promise<boolean> {
-    return this.#cache.file.read(() => this.#cache.paused.has(queue));
-  }
-
-  async list(): Promise<readonly QueueInfo[]> {
-    return this.#cache.file.read(() => {
-      const names = new Set([...this.#cache.tallies().keys(), ...this.#cache.paused]);
-      const due = this.#due();
-      const oldest = this.#oldest();
-      return [...names].sort().map((name) => {
-        const counts = { ...this.#cache.counts(name) };
-        const late = due.get(name) ?? 0;
-        counts.scheduled -= late;
-        counts.queued += late;
-        const paused = this.#cache.paused.has(name);
-        return { name, paused, counts, oldestAt: oldest.get(name) ?? null };
-      });
-    });
-  }
-
-  #oldest(): ReadonlyMap<string, number> {
-    const cache = this.#cache;
+  const oldestOfEach = (): ReadonlyMap<string, number> => {
     const oldest = new Map<string, number>();
-    const rows = this.#sql.oldest.all(cache.head, cache.clock.now());
-    for (const { kind, at } of rows as { kind: number; at: number }[]) {
+    const rows = sql.oldest.all(cache.head, cache.clock.now()) as { kind: number; at: number }[];
+    for (const { kind, at } of rows) {
       const { queue } = cache.kind(kind);
       oldest.set(queue, Math.min(oldest.get(queue) ?? Infinity, at));
     }
     return oldest;
-  }
+  };
 
-  /** Jobs that have become due since the last claim: they are queued, although their row still says scheduled. */
-  #due(): Map<string, number> {
-    const rows = this.#sql.due.all(this.#cache.clock.now());
-    return new Map(rows.map((row) => [row["queue"] as string, row["n"] as number]));
-  }
+  const list = (): QueueInfo[] => {
+    const rows = sql.due.all(cache.clock.now()) as { queue: string; n: number }[];
+    const due = new Map(rows.map(({ queue, n }) => [queue, n]));
+    const oldest = oldestOfEach();
+    return [...new Set([...cache.tallies().keys(), ...paused])].sort().map((name) => {
+      const counts = { ...cache.counts(name) };
+      const late = due.get(name) ?? 0;
+      counts.scheduled -= late;
+      counts.queued += late;
+      return { name, paused: paused.has(name), counts, oldestAt: oldest.get(name) ?? null };
+    });
+  };
+
+  return {
+    setPaused: (queue, pause) => file.write(() => cache.setPaused(queue, pause)),
+    isPaused: async (queue) => file.read(() => paused.has(queue)),
+    list: async () => file.read(list),
+  };
 }

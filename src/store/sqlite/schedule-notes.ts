@@ -33,22 +33,19 @@ import { readOccurrences, readSchedule } from "../schedules.ts";
 import type { NotedOccurrence } from "../store.ts";
 import { admitTerm } from "../terms.ts";
 import type { StoreCache } from "./jobs/store-cache.ts";
-import type { SqliteQueues } from "./queues.ts";
 import type { Submit } from "./jobs/submit.ts";
 import type { SqliteScripts } from "./scripts.ts";
 
 export class SqliteScheduleNotes implements ScheduleNotes {
   readonly #cache: StoreCache;
   readonly #scripts: SqliteScripts;
-  readonly #queues: SqliteQueues;
   readonly #submit: Submit;
   readonly #sql;
 
-  constructor(parts: { cache: StoreCache; scripts: SqliteScripts; submit: Submit; queues: SqliteQueues }) {
+  constructor(parts: { cache: StoreCache; scripts: SqliteScripts; submit: Submit }) {
     this.#cache = parts.cache;
     this.#scripts = parts.scripts;
     this.#submit = parts.submit;
-    this.#queues = parts.queues;
     const { file } = parts.cache;
     this.#sql = {
       one: file.prepare("SELECT note FROM schedule_note WHERE name = ?"),
@@ -157,7 +154,7 @@ export class SqliteScheduleNotes implements ScheduleNotes {
     const known = this.#one(name);
     if (known && compareVersions(known.version, version) >= 0) return false;
     this.#sql.keep.run(name, version.epoch, version.counter, JSON.stringify(note));
-    if (queue) this.#queues.show(queue.name, queue.paused);
+    if (queue) this.#cache.setPaused(queue.name, queue.paused);
     else this.#show(name, schedule);
     for (const at of this.#placedOf(name)) if (mayForget(known, note, at)) this.#sql.unplace.run(name, at);
     return true;

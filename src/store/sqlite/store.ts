@@ -16,7 +16,7 @@ import { termStore } from "../terms.ts";
 import { Control } from "./jobs/control.ts";
 import { sqliteJobs } from "./jobs/jobs.ts";
 import { StoreCache } from "./jobs/store-cache.ts";
-import { SqliteQueues } from "./queues.ts";
+import { sqliteQueues } from "./queues.ts";
 import { Read } from "./jobs/read.ts";
 import { SqliteScheduleNotes } from "./schedule-notes.ts";
 import { migrate } from "./schema.ts";
@@ -58,7 +58,6 @@ export function sqliteStore(cache: StoreCache): SqliteStore {
   const read = new Read(cache);
   const control = new Control(cache);
   const parts = { cache, scripts, submit: new Submit(cache, read), read, control };
-  const queues = new SqliteQueues(cache);
   const close = async (): Promise<void> => file.close();
   return {
     guarantees: file.path === IN_MEMORY ? MEMORY : FILE,
@@ -66,9 +65,9 @@ export function sqliteStore(cache: StoreCache): SqliteStore {
       return file.problem;
     },
     jobs: sqliteJobs(parts),
-    queues,
+    queues: sqliteQueues(cache),
     schedules: scheduleStore(scripts, fire(parts)),
-    scheduleNotes: new SqliteScheduleNotes({ ...parts, queues }),
+    scheduleNotes: new SqliteScheduleNotes(parts),
     terms: termStore(scripts),
     samples: sampleStore(scripts),
     agents: agentStore(scripts),

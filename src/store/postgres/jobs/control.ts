@@ -7,7 +7,8 @@ import type { JobId } from "../../../core/ids.ts";
 import { isFinal, type JobStatus } from "../../../core/jobs/job.ts";
 import { cancelledWaiting } from "../../../core/jobs/run-end.ts";
 import { type Queryable, write } from "../../../platform/drivers/postgres/postgres.ts";
-import type { CancelAnswer } from "../../store.ts";
+import type { CancelAnswer, JobStore } from "../../store.ts";
+import type { PostgresScripts } from "../scripts.ts";
 import { applyChanges } from "./run-endings.ts";
 import { covering, takeApart } from "./ranges.ts";
 import { birthplaceOf, type StoreCache, NOW, uuidOf, withoutNul } from "./store-cache.ts";
@@ -71,54 +72,46 @@ const REMOVE = write(
    INSERT INTO baton.tally (kind, status, n) SELECT job.kind, done.status, -1 FROM job, done`,
 );
 
-export class Control {
-  readonly #cache: StoreCache;
-
-  constructor(cache: StoreCache) {
-    this.#cache = cache;
-  }
-
-  cancel(id: JobId, reason: string | null): Promise<CancelAnswer> {
-    return this.#change<CancelAnswer>(id, { outcome: "missing" }, async (tx, { seq, status }) => {
-      if (isFinal(status)) return { outcome: "finished", status };
-      const text = reason === null ? null : withoutNul(reason);
-      const now = this.#cache.now();
-      if (status === "processing") {
-        await tx.query(REQUEST_CANCEL, [now, seq, text]);
-        return { outcome: "requested" };
-      }
-      await tx.query(MARK_CANCELLED, [seq]);
-      const change = cancelledWaiting(text);
-      await applyChanges(tx, [{ seq, change, result: null, taken: false, author: null }], now);
-      return { outcome: "cancelled" };
-    });
-  }
-
-  retry(id: JobId): Promise<JobStatus | "missing" | "retried"> {
-    return this.#change<JobStatus | "missing" | "retried">(id, "missing", async (tx, { seq, status }) => {
-      if (status !== "failed" && status !== "cancelled") return status;
-      await tx.query(REVIVE, [this.#cache.now(), seq]);
-      return "retried";
-    });
-  }
-
-  remove(id: JobId): Promise<"removed" | "running" | "missing"> {
-    return this.#change<"removed" | "running" | "missing">(id, "missing", async (tx, { seq, status }) => {
-      if (status === "processing") return "running";
-      await takeApart(tx, [seq], "done");
-      await tx.query(REMOVE, [seq, uuidOf(id)]);
-      return "removed";
-    });
-  }
-
-  #change<T>(id: JobId, missing: T, work: (tx: Queryable, place: Place) => Promise<T>): Promise<T> {
-    return this.#cache.db.transaction(async (tx) => {
+export function jobControl(
+  cache: StoreCache,
+  scripts: PostgresScripts,
+): Pick<JobStore, "cancel" | "retry" | "remove"> {
+  const change = <T>(id: JobId, missing: T, work: (tx: Queryable, place: Place) => Promise<T>): Promise<T> =>
+    scripts.transaction(async (tx) => {
       const [job] = await tx.query<{ seq: number }>(HOLD, [uuidOf(id), birthplaceOf(id)]);
       if (!job) return missing;
       await takeApart(tx, [job.seq]);
-      const [live] = await tx.query<{ status: number }>(IN_LIVE, [this.#cache.now(), job.seq]);
+      const [live] = await tx.query<{ status: number }>(IN_LIVE, [cache.now(), job.seq]);
       const [found] = live ? [live] : await tx.query<{ status: number }>(IN_DONE, [job.seq]);
       return found ? work(tx, { seq: job.seq, status: statusName(found.status) }) : missing;
     });
-  }
+  return {
+    cancel: (id, reason) =>
+      change<CancelAnswer>(id, { outcome: "missing" }, async (tx, { seq, status }) => {
+        if (isFinal(status)) return { outcome: "finished", status };
+        const text = reason === null ? null : withoutNul(reason);
+        const now = cache.now();
+        if (status === "processing") {
+          await tx.query(REQUEST_CANCEL, [now, seq, text]);
+          return { outcome: "requested" };
+        }
+        await tx.query(MARK_CANCELLED, [seq]);
+        const cancelled = cancelledWaiting(text);
+        await applyChanges(tx, [{ seq, change: cancelled, result: null, taken: false, author: null }], now);
+        return { outcome: "cancelled" };
+      }),
+    retry: (id) =>
+      change<JobStatus | "missing" | "retried">(id, "missing", async (tx, { seq, status }) => {
+        if (status !== "failed" && status !== "cancelled") return status;
+        await tx.query(REVIVE, [cache.now(), seq]);
+        return "retried";
+      }),
+    remove: (id) =>
+      change<"removed" | "running" | "missing">(id, "missing", async (tx, { seq, status }) => {
+        if (status === "processing") return "running";
+        await takeApart(tx, [seq], "done");
+        await tx.query(REMOVE, [seq, uuidOf(id)]);
+        return "removed";
+      }),
+  };
 }

@@ -3,40 +3,31 @@
 import { hasCode } from "../../../core/errors.ts";
 import type { Postgres } from "../../../platform/drivers/postgres/postgres.ts";
 import type { JobStore } from "../../jobs.ts";
+import type { PostgresScripts } from "../scripts.ts";
 import { Claim } from "./claim/claim.ts";
-import type { StoreCache } from "./store-cache.ts";
-import { List } from "./list.ts";
-import { PastRuns } from "./past-runs.ts";
-import { Read } from "./read.ts";
-import { Recover } from "./recover.ts";
+import { jobControl } from "./control.ts";
+import { jobList } from "./list.ts";
+import { jobReads } from "./read.ts";
+import { jobRecovery } from "./recover.ts";
 import type { Report } from "./report.ts";
-import { Control } from "./control.ts";
+import type { StoreCache } from "./store-cache.ts";
+import { submitInTransaction } from "./submit-in-transaction.ts";
 import type { Submit } from "./submit.ts";
-import { SubmitWithin } from "./submit-in-transaction.ts";
-import type { PostgresTerms } from "../terms.ts";
 
-export interface PostgresJobsParts {
+export function postgresJobs(parts: {
   readonly cache: StoreCache;
-  readonly terms: PostgresTerms;
+  readonly scripts: PostgresScripts;
   readonly submit: Submit;
   readonly report: Report;
   readonly renewals: Pick<Postgres, "query">;
-}
-
-export function postgresJobs(parts: PostgresJobsParts): JobStore {
-  const { cache, terms, submit, report, renewals } = parts;
-  const submitWithin = new SubmitWithin(cache);
-  const claim = new Claim(cache, terms);
-  const recover = new Recover(cache, terms, renewals);
-  const control = new Control(cache);
-  const read = new Read(cache);
-  const list = new List(cache);
-  const past = new PastRuns(cache);
+}): JobStore {
+  const { cache, scripts, submit, report, renewals } = parts;
+  const claim = new Claim(cache, scripts);
   /** Two calls use two connections, and the second may be faster. */
   const reporting = new Set<Promise<unknown>>();
   return {
     submit: (jobs, author, wakes = false, fence) => submit.run(jobs, author, wakes, fence),
-    submitWithin: (client, jobs, author) => submitWithin.run(client, jobs, author),
+    submitWithin: submitInTransaction(cache),
     claim: (request) => claim.run(request),
     record: async (batch, fence) => {
       // After the reports in progress, and not if one of them fails: a run that has ended cannot report any more.
@@ -52,17 +43,10 @@ export function postgresJobs(parts: PostgresJobsParts): JobStore {
         reporting.delete(over);
       }
     },
-    renew: (lease, ttlMs, fence) => recover.renew(lease, ttlMs, fence),
-    recover: (which, budgets, fence) => recover.run(which, budgets, fence),
-    cancel: (id, reason) => control.cancel(id, reason),
-    retry: (id) => control.retry(id),
-    remove: (id) => control.remove(id),
-    get: (id) => read.get(id),
-    result: (id) => read.result(id),
-    list: ((query, brief) => list.page(query, brief)) as JobStore["list"],
-    runs: (id) => past.of(id),
-    timings: (limit, withinMs) => read.timings(limit, withinMs),
-    logs: (id, after, limit) => read.logs(id, after, limit),
+    ...jobRecovery(cache, scripts, renewals),
+    ...jobControl(cache, scripts),
+    ...jobReads(cache),
+    list: jobList(cache),
   };
 }
 

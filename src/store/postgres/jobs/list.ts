@@ -12,14 +12,14 @@
  * binary search finds the first and the last row.
  */
 
-import { isFinal, type Job } from "../../../core/jobs/job.ts";
+import { isFinal, type Job, type JobStatus } from "../../../core/jobs/job.ts";
 import { LISTED_FILTERS, listedFilter } from "../../../core/jobs/job-fields.ts";
 import { read, type Statement } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s } from "../../../platform/drivers/postgres/arrays.ts";
 import { cursorSeq, SEEK_MARGIN_MS, walkPage } from "../../job-list.ts";
 import { type JobRow, STATUS } from "../../job-row.ts";
 import { runAwaited } from "../../script.ts";
-import type { BriefJob, JobPage, JobQuery } from "../../store.ts";
+import type { BriefJob, JobPage, JobQuery, JobStore } from "../../store.ts";
 import type { StoreCache } from "./store-cache.ts";
 import { RANGE_MAX, STATE_OF_JOB } from "./ranges.ts";
 import { briefOf, COLUMNS, JOINED, jobOf, STATUS_NOW, WAITING_OR_RUNNING } from "./read.ts";
@@ -56,7 +56,7 @@ const ofLine = (columns: string, limit: string | number): string =>
 const RUNNING = "started_at IS NOT NULL";
 
 /** Rows to walk; `fits` is the part of the filter that applies to their own columns. */
-const WALKS = {
+const WALKS: Readonly<Record<string, string>> = {
   // Each has its own limit: otherwise the planner would sort all rows of both.
   any: `SELECT ${ROW} FROM (
       (${newest("live", "kind, error")}) UNION ALL (${newest("done", "kind, error")})
@@ -82,8 +82,7 @@ const WALKS = {
       `SELECT seq, id FROM baton.job_${name} WHERE value = $11::text AND ${BETWEEN} ${BY_SEQ}`,
     ]),
   ),
-} as const;
-type Walk = keyof typeof WALKS;
+};
 
 /** The lines of these kinds, one for each priority: the query jumps from one to the next. */
 const LINES = `line AS (
@@ -112,11 +111,14 @@ const BRIEF_JOINED = `JOIN baton.kind k ON k.id = j.kind JOIN baton.name b ON b.
  * With the last row that was read, if there may be more after it; also if nothing matches. `OFFSET 0` keeps the planner
  * from reversing the join.
  */
-const page = (walk: Walk, [name, columns, joined]: readonly [string, string, string]): Statement =>
-  read(
-    `list-${name}-${walk}`,
-    `WITH RECURSIVE ${walk === "processing" ? LINES : ""}
-     walk AS MATERIALIZED (${WALKS[walk]})
+const pagesOf = (name: string, columns: string, joined: string): Readonly<Record<string, Statement>> =>
+  Object.fromEntries(
+    Object.entries(WALKS).map(([walk, rows]) => [
+      walk,
+      read(
+        `list-${name}-${walk}`,
+        `WITH RECURSIVE ${walk === "processing" ? LINES : ""}
+     walk AS MATERIALIZED (${rows})
      SELECT w.walked, page.* FROM (SELECT CASE WHEN count(*) = $9::int THEN min(seq) END AS walked FROM walk) AS w
      LEFT JOIN LATERAL (
        SELECT one.* FROM walk CROSS JOIN LATERAL (
@@ -128,14 +130,11 @@ const page = (walk: Walk, [name, columns, joined]: readonly [string, string, str
        WHERE true ${LISTED_FILTERS.includes(walk) ? "" : ASKED} ${FITS[walk] ?? ""}
        ORDER BY walk.seq DESC LIMIT $7::int
      ) AS page ON true ORDER BY page.seq DESC`,
+      ),
+    ]),
   );
-const pages = (shape: readonly [string, string, string]): Readonly<Record<Walk, Statement>> =>
-  Object.fromEntries((Object.keys(WALKS) as Walk[]).map((walk) => [walk, page(walk, shape)])) as Record<
-    Walk,
-    Statement
-  >;
-const WHOLE = pages(["jobs", COLUMNS, JOINED]);
-const BRIEFLY = pages(["brief", BRIEF, BRIEF_JOINED]);
+const WHOLE = pagesOf("jobs", COLUMNS, JOINED);
+const BRIEFLY = pagesOf("brief", BRIEF, BRIEF_JOINED);
 
 const KINDS = read(
   "list-kinds",
@@ -167,72 +166,54 @@ const SEEK = read(
    SELECT min(high) AS seq FROM search`,
 );
 
-export class List {
-  readonly #cache: StoreCache;
+export function jobList(cache: StoreCache): JobStore["list"] {
+  return ((query: JobQuery, brief?: true) => page(cache, query, brief === true)) as JobStore["list"];
+}
 
-  constructor(cache: StoreCache) {
-    this.#cache = cache;
-  }
+async function page(cache: StoreCache, query: JobQuery, brief: boolean): Promise<JobPage<Job | BriefJob>> {
+  const before = cursorSeq(query);
+  const { queue, task, since, until, status, errorCode, limit } = query;
+  const byKind = queue !== undefined || task !== undefined;
+  const listed = listedFilter(query);
+  const [kinds, first, end, walk] = await Promise.all([
+    byKind ? cache.db.query<{ id: number }>(KINDS, [queue ?? null, task ?? null]) : null,
+    since === undefined ? null : seek(cache, since - SEEK_MARGIN_MS),
+    until === undefined ? null : seek(cache, until + SEEK_MARGIN_MS),
+    listed ? listed.name : walkFor(cache, status),
+  ]);
+  if (kinds?.length === 0) return { jobs: [], cursor: null };
+  const statement = (brief ? BRIEFLY : WHOLE)[walk]!;
+  const pages = walkPage(limit, {
+    before: Math.min(before, end ?? Number.MAX_SAFE_INTEGER),
+    scanFirst: SCAN_FIRST,
+    filtered: status !== undefined || byKind || errorCode !== undefined,
+    read: (piece) =>
+      cache.db.query<JobRow>(statement, [
+        cache.now(),
+        piece.before,
+        kinds && int4s(kinds.map(({ id }) => id)),
+        since ?? 0,
+        until ?? Number.MAX_SAFE_INTEGER,
+        status === undefined ? null : STATUS[status],
+        piece.limit,
+        errorCode ?? null,
+        piece.scan,
+        first === null ? 0 : first - 1,
+        ...(listed ? [listed.text] : []),
+      ]),
+  });
+  const { rows, cursor } = await runAwaited(pages);
+  return { jobs: rows.map(brief ? briefOf : jobOf), cursor };
+}
 
-  async page(query: JobQuery, brief = false): Promise<JobPage<Job | BriefJob>> {
-    const before = cursorSeq(query);
-    const { queue, task } = query;
-    const byKind = queue !== undefined || task !== undefined;
-    const listed = listedFilter(query);
-    const [kinds, bounds, walk] = await Promise.all([
-      byKind ? this.#kinds(queue, task) : null,
-      this.#bounds(query),
-      listed ? (listed.name as Walk) : this.#walk(query),
-    ]);
-    if (kinds?.length === 0) return { jobs: [], cursor: null };
-    const statement = (brief ? BRIEFLY : WHOLE)[walk];
-    const cache = this.#cache;
-    const pages = walkPage(query.limit, {
-      before: Math.min(before, bounds.before),
-      scanFirst: SCAN_FIRST,
-      filtered: query.status !== undefined || byKind || query.errorCode !== undefined,
-      read: (piece) =>
-        cache.db.query<JobRow>(statement, [
-          cache.now(),
-          piece.before,
-          kinds && int4s(kinds),
-          query.since ?? 0,
-          query.until ?? Number.MAX_SAFE_INTEGER,
-          query.status === undefined ? null : STATUS[query.status],
-          piece.limit,
-          query.errorCode ?? null,
-          piece.scan,
-          bounds.after,
-          ...(listed ? [listed.text] : []),
-        ]),
-    });
-    const { rows, cursor } = await runAwaited(pages);
-    return { jobs: rows.map(brief ? briefOf : jobOf), cursor };
-  }
+async function seek({ db }: StoreCache, at: number): Promise<number | null> {
+  return (await db.query<{ seq: number | null }>(SEEK, [at]))[0]?.seq ?? null;
+}
 
-  async #kinds(queue: string | undefined, task: string | undefined): Promise<number[]> {
-    const rows = await this.#cache.db.query<{ id: number }>(KINDS, [queue ?? null, task ?? null]);
-    return rows.map(({ id }) => id);
-  }
-
-  async #bounds({ since, until }: JobQuery): Promise<{ before: number; after: number }> {
-    const [first, end] = await Promise.all([
-      since === undefined ? null : this.#seek(since - SEEK_MARGIN_MS),
-      until === undefined ? null : this.#seek(until + SEEK_MARGIN_MS),
-    ]);
-    return { after: first === null ? 0 : first - 1, before: end ?? Number.MAX_SAFE_INTEGER };
-  }
-
-  async #seek(at: number): Promise<number | null> {
-    const [row] = await this.#cache.db.query<{ seq: number | null }>(SEEK, [at]);
-    return row?.seq ?? null;
-  }
-
-  async #walk({ status }: JobQuery): Promise<Walk> {
-    if (status === undefined) return "any";
-    if (isFinal(status) || status === "processing") return status;
-    if (status === "queued") return "waiting";
-    const [row] = await this.#cache.db.query<{ n: number }>(SCHEDULED);
-    return row!.n <= SCHEDULED_FEW ? "scheduled" : "waiting";
-  }
+async function walkFor({ db }: StoreCache, status: JobStatus | undefined): Promise<string> {
+  if (status === undefined) return "any";
+  if (isFinal(status) || status === "processing") return status;
+  if (status === "queued") return "waiting";
+  const [row] = await db.query<{ n: number }>(SCHEDULED);
+  return row!.n <= SCHEDULED_FEW ? "scheduled" : "waiting";
 }

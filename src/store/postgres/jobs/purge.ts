@@ -8,7 +8,7 @@ import { write } from "../../../platform/drivers/postgres/postgres.ts";
 import { occurrencesKeptMs, type Retention } from "../../../core/jobs/job.ts";
 import { jobsOf } from "./ranges.ts";
 import { type StoreCache, NOW } from "./store-cache.ts";
-import type { PostgresTerms } from "../terms.ts";
+import type { PostgresScripts } from "../scripts.ts";
 
 /** Rows of finished jobs that one purge examines, about 10 ms: jobs with a long retention are between those with a short one. */
 const PIECE = 10_000;
@@ -69,34 +69,25 @@ interface Purged {
   readonly last: number | null;
 }
 
-export class Purge {
-  readonly #cache: StoreCache;
-  readonly #terms: PostgresTerms;
-  /**
-   * Where the next purge goes on: it walks the finished jobs in a circle by the order of their arrival, a bounded piece each
-   * time. An index on the time of their end would be written with every job; a BRIN index comes to cover everything once
-   * new rows fill the gaps of removed ones, and then each purge reads all of history.
-   */
-  #after = 0;
+type PurgeJobs = (retention: Retention, limit: number, fence: Term) => Promise<number>;
 
-  constructor(cache: StoreCache, terms: PostgresTerms) {
-    this.#cache = cache;
-    this.#terms = terms;
-  }
-
-  async run(retention: Retention, limit: number, fence: Term): Promise<number> {
+export function jobPurge(cache: StoreCache, scripts: PostgresScripts): PurgeJobs {
+  // Where the next purge goes on: it walks the finished jobs in a circle by the order of their arrival. An index on the
+  // time of their end would be written with every job; a BRIN index comes to cover everything once new rows fill the gaps
+  // of removed ones, and then each purge reads all of history.
+  let after = 0;
+  return async (retention, limit, fence) => {
     const { completedMs, failedMs, cancelledMs } = retention;
-    const now = this.#cache.now();
-    const { removed, last_chosen, last } = await this.#cache.db.transaction(async (tx) => {
-      await this.#terms.hold(tx, fence);
-      const values = [now, completedMs, failedMs, cancelledMs, limit, this.#after];
+    const now = cache.now();
+    const { removed, last_chosen, last } = await scripts.transaction(async (tx) => {
+      const values = [now, completedMs, failedMs, cancelledMs, limit, after];
       const [purged] = await tx.query<Purged>(PURGE, values);
       await tx.query(FORGET_OCCURRENCES, [now, occurrencesKeptMs(retention), limit]);
       await tx.query(ADD_UP);
       return purged!;
-    });
+    }, fence);
     // A whole piece of young jobs is mostly followed by younger ones: walking through millions of them would delay the old ones.
-    this.#after = last_chosen ?? last ?? 0;
+    after = last_chosen ?? last ?? 0;
     return removed;
-  }
+  };
 }

@@ -1,13 +1,13 @@
 /**
- * Reads single jobs from PostgreSQL: the job, its result and its logs, and the timings of recently finished jobs. Lists
- * are in list.ts, earlier runs in past-runs.ts.
+ * Reads single jobs from PostgreSQL: the job, its result, logs and earlier runs, and the timings of recently finished
+ * jobs. Lists are in list.ts.
  */
 
 import type { JobId } from "../../../core/ids.ts";
 import type { Job } from "../../../core/jobs/job.ts";
 import { read } from "../../../platform/drivers/postgres/postgres.ts";
-import { jobColumns, type JobRow, toBrief, toJob, statusName } from "../../job-row.ts";
-import type { BriefJob, JobTiming, LogLine } from "../../store.ts";
+import { jobColumns, type JobRow, parsed, toBrief, toJob, statusName } from "../../job-row.ts";
+import { type BriefJob, type JobStore, PAST_RUNS_MAX, type PastRun } from "../../jobs.ts";
 import { covering, STATE_OF_JOB } from "./ranges.ts";
 import { birthplaceOf, type StoreCache, NOW, uuidOf } from "./store-cache.ts";
 
@@ -48,35 +48,61 @@ const LOGS = read(
    WHERE j.id = $1 AND b.name = $2 AND g.n > $3::bigint ORDER BY g.n LIMIT $4`,
 );
 
-export class Read {
-  readonly #cache: StoreCache;
+const PAST_RUNS = read(
+  "past-runs",
+  `SELECT p.job_epoch AS "jobEpoch", w.name AS worker, a.leader_epoch AS "leaderEpoch", p.started_at AS "startedAt",
+     p.ended_at AS "endedAt", p.outcome, p.error, p.assignment
+   FROM baton.job j JOIN baton.name b ON b.id = j.birthplace JOIN baton.past_run p ON p.seq = j.seq
+   JOIN baton.author a ON a.id = p.author LEFT JOIN baton.name w ON w.id = p.worker
+   WHERE j.id = $1 AND b.name = $2 ORDER BY p.job_epoch DESC LIMIT ${PAST_RUNS_MAX}`,
+);
+const LAST_ASSIGNMENT = read(
+  "past-runs-assignment",
+  `SELECT coalesce(d.assignment, l.assignment) AS assignment
+   FROM baton.job j JOIN baton.name b ON b.id = j.birthplace
+   LEFT JOIN baton.live l ON l.seq = j.seq LEFT JOIN baton.done d ON d.seq = j.seq
+   WHERE j.id = $1 AND b.name = $2`,
+);
 
-  constructor(cache: StoreCache) {
-    this.#cache = cache;
-  }
+type PastRow = Omit<PastRun, "error"> & {
+  readonly error: string | null;
+  readonly assignment: number | null;
+};
 
-  async get(id: JobId): Promise<Job | null> {
-    const values = [this.#cache.now(), uuidOf(id), birthplaceOf(id)];
-    const [row] = await this.#cache.db.query<JobRow>(ONE, values);
-    return row ? jobOf(row) : null;
-  }
-
-  async result(id: JobId): Promise<string | null> {
-    const rows = await this.#cache.db.query<{ result: string }>(RESULT, [uuidOf(id), birthplaceOf(id)]);
-    return rows[0]?.result ?? null;
-  }
-
-  timings(limit: number, withinMs: number): Promise<readonly JobTiming[]> {
-    return this.#cache.db.query<JobTiming>(TIMINGS, [this.#cache.now(), limit, withinMs]);
-  }
-
-  logs(id: JobId, after: number, limit: number): Promise<readonly LogLine[]> {
-    return this.#cache.db.query<LogLine>(LOGS, [uuidOf(id), birthplaceOf(id), after, limit]);
-  }
+export function jobReads(cache: StoreCache): Pick<JobStore, "get" | "result" | "runs" | "timings" | "logs"> {
+  const { db } = cache;
+  const named = (id: JobId): [string, string] => [uuidOf(id), birthplaceOf(id)];
+  return {
+    get: async (id) => {
+      const [row] = await db.query<JobRow>(ONE, [cache.now(), ...named(id)]);
+      return row ? jobOf(row) : null;
+    },
+    result: async (id) => (await db.query<{ result: string }>(RESULT, named(id)))[0]?.result ?? null,
+    runs: async (id) => {
+      const [rows, last] = await Promise.all([
+        db.query<PastRow>(PAST_RUNS, named(id)),
+        db.query<{ assignment: number | null }>(LAST_ASSIGNMENT, named(id)),
+      ]);
+      const assignments = [...rows, ...last].map(({ assignment }) => assignment);
+      return {
+        past: rows.reverse().map(({ assignment: _assignment, ...run }) => ({
+          ...run,
+          error: parsed(run.error) as PastRun["error"],
+        })),
+        assignments: [...new Set(assignments.filter((one) => one !== null))],
+      };
+    },
+    timings: (limit, withinMs) => db.query(TIMINGS, [cache.now(), limit, withinMs]),
+    logs: (id, after, limit) => db.query(LOGS, [...named(id), after, limit]),
+  };
 }
 
 /** The status is a number in the tables. */
 const withStatus = ({ id, task, queue, status }: JobRow) => ({ id, task, queue, status: statusName(status) });
 
-export const jobOf = (row: JobRow): Job => toJob(row, withStatus(row), row as Job);
+export function jobOf(row: JobRow): Job {
+  const { owner, worker, ownerEpoch, leaderEpoch } = row as Job;
+  return toJob(row, withStatus(row), { owner, worker, ownerEpoch, leaderEpoch });
+}
+
 export const briefOf = (row: JobRow): BriefJob => toBrief(row, withStatus(row));

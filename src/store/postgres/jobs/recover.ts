@@ -7,7 +7,6 @@ import { AGENT_LEASES } from "../../../core/agent.ts";
 import type { JobId, LeaseId } from "../../../core/ids.ts";
 import type { Budgets } from "../../../core/jobs/job.ts";
 import {
-  type Abandoned,
   afterLoss,
   type Dead,
   type Loss,
@@ -25,11 +24,12 @@ import {
   write,
 } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
-import type { Author, Renewal } from "../../store.ts";
+import type { Author, JobStore, Renewal } from "../../store.ts";
 import { takeApart } from "./ranges.ts";
 import { type Applied, applyChanges } from "./run-endings.ts";
 import { type StoreCache, NOW } from "./store-cache.ts";
-import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
+import type { PostgresScripts } from "../scripts.ts";
+import { fenceFrom, termValues } from "../terms.ts";
 import { scanTable } from "./table-scan.ts";
 
 /** The part of a lease that its renewal may take. With more, one broken connection leaves no time for a second try. */
@@ -128,106 +128,41 @@ interface Lost {
   readonly timeout_ms: number | null;
 }
 
-export class Recover {
-  readonly #cache: StoreCache;
-  readonly #terms: PostgresTerms;
-  readonly #renewals: Pick<Postgres, "query">;
-
-  constructor(cache: StoreCache, terms: PostgresTerms, renewals: Pick<Postgres, "query">) {
-    this.#cache = cache;
-    this.#terms = terms;
-    this.#renewals = renewals;
-  }
-
-  async renew(lease: LeaseId, ttlMs: number, fence?: Term): Promise<Renewal> {
-    const deadlineMs = Math.max(ttlMs * RENEWAL_SHARE, RENEWAL_MS_MIN);
-    const held = await this.#prolonged(lease, ttlMs, deadlineMs, fence);
-    if (held === null) return { held: false, cancelled: [] };
-    const cancelled = await this.#renewals.query<Renewal["cancelled"][number]>(UNWANTED, [held], deadlineMs);
-    return { held: true, cancelled };
-  }
-
-  run(which: Abandoned, budgets: Budgets, fence: Term): Promise<readonly Recovered[]> {
-    return which.by === "overdue"
-      ? this.#overdue(which.graceMs, budgets, fence)
-      : this.#dead(which, budgets, fence);
-  }
-
+export function jobRecovery(
+  cache: StoreCache,
+  scripts: PostgresScripts,
+  renewals: Pick<Postgres, "query">,
+): Pick<JobStore, "renew" | "recover"> {
   /** The number of the lease; null if it is not held. */
-  async #prolonged(lease: LeaseId, ttlMs: number, deadlineMs: number, fence?: Term): Promise<number | null> {
-    const db = this.#renewals;
-    const values = [this.#cache.now(), lease, ttlMs];
-    if (!fence) return (await db.query<{ id: number }>(RENEW, values, deadlineMs))[0]?.id ?? null;
-    const [row] = await db.query<{ id: number | null; fenced: boolean }>(
+  const prolonged = async (
+    lease: LeaseId,
+    ttlMs: number,
+    deadlineMs: number,
+    fence?: Term,
+  ): Promise<number | null> => {
+    const values = [cache.now(), lease, ttlMs];
+    if (!fence) return (await renewals.query<{ id: number }>(RENEW, values, deadlineMs))[0]?.id ?? null;
+    const [row] = await renewals.query<{ id: number | null; fenced: boolean }>(
       RENEW_FENCED,
       [...values, ...termValues(fence)],
       deadlineMs,
     );
-    if (!row!.fenced) throw await this.#terms.refusal(fence);
+    if (!row!.fenced) throw await scripts.refusal(fence);
     return row!.id;
-  }
+  };
 
-  #dead(which: Dead, budgets: Budgets, fence: Term): Promise<readonly Recovered[]> {
-    return this.#cache.db.transaction(async (tx) => {
-      await this.#terms.hold(tx, fence);
-      const ended = await this.#endLeases(tx, which);
-      if (ended.length === 0) return [];
-      const leases = int4s(ended.map(({ id }) => id));
-      const spared = new Set(ended.filter(({ name }) => wasInterrupted(name, which)).map(({ id }) => id));
-      const found = numbers(await scanTable<FoundRow>(tx, RUNNING_UNDER, [leases]));
-      if (found.length === 0) return [];
-      await takeApart(tx, found);
-      const jobs = await tx.query<Lost>(LOST, [int8s(found), leases]);
-      const how = (job: Lost): Loss => (spared.has(job.lease) ? "interrupted" : "crashed");
-      return this.#putBack(tx, jobs, how, budgets, fence.epoch);
-    });
-  }
-
-  /** The walk is outside the transaction, where it would delay the grant to the next leader. */
-  async #overdue(graceMs: number, budgets: Budgets, fence: Term): Promise<readonly Recovered[]> {
-    const { db } = this.#cache;
-    const now = this.#cache.now();
-    const found = numbers(
-      await db.transaction((tx) => scanTable<FoundRow>(tx, LONG_RUNNING, [now, graceMs])),
-    );
-    return db.transaction(async (tx) => {
-      await this.#terms.hold(tx, fence);
-      if (found.length === 0) return [];
-      await takeApart(tx, found);
-      const jobs = await tx.query<Lost>(OVERDUE, [now, graceMs, int8s(found)]);
-      return this.#putBack(tx, jobs, () => "overdue", budgets, fence.epoch);
-    });
-  }
-
-  #endLeases(tx: Queryable, which: Dead): Promise<{ id: number; name: LeaseId }[]> {
-    return tx.query(...this.#ending(which));
-  }
-
-  #ending(which: Dead): [Statement, unknown[]] {
-    switch (which.by) {
-      case "expiry":
-        return [END_EXPIRED, [this.#cache.now()]];
-      case "incarnations":
-        return [END_OF_LIVES, [texts(which.incarnations)]];
-      case "everybody":
-        return [END_OF_OTHERS, [which.except, AGENT_LEASES]];
-      case "holders":
-        return [END_OF_HOLDERS, [texts(which.names)]];
-    }
-  }
-
-  async #putBack(
+  const putBack = async (
     tx: Queryable,
     jobs: readonly Lost[],
     howLost: (job: Lost) => Loss,
     budgets: Budgets,
     leaderEpoch: number,
-  ): Promise<Recovered[]> {
+  ): Promise<Recovered[]> => {
     const authors = new Map<string, number>();
     for (const { node, owner_epoch: ownerEpoch } of jobs) {
       const key = `${node}/${ownerEpoch}`;
       if (authors.has(key)) continue;
-      authors.set(key, await this.#cache.authorIdWithin(tx, { node, ownerEpoch, leaderEpoch }));
+      authors.set(key, await cache.authorIdWithin(tx, { node, ownerEpoch, leaderEpoch }));
     }
     const changes: Applied[] = [];
     const recovered = jobs.map((job): Recovered => {
@@ -237,8 +172,66 @@ export class Recover {
       changes.push({ seq: job.seq, change, result: null, taken: true, author });
       return recoveredJob(job.id, run, change);
     });
-    await applyChanges(tx, changes, this.#cache.now());
+    await applyChanges(tx, changes, cache.now());
     return recovered;
+  };
+
+  const recoverDead = (which: Dead, budgets: Budgets, fence: Term): Promise<readonly Recovered[]> =>
+    scripts.transaction(async (tx) => {
+      const ended = await tx.query<{ id: number; name: LeaseId }>(...ending(which, cache.now()));
+      if (ended.length === 0) return [];
+      const leases = int4s(ended.map(({ id }) => id));
+      const spared = new Set(ended.filter(({ name }) => wasInterrupted(name, which)).map(({ id }) => id));
+      const found = numbers(await scanTable<FoundRow>(tx, RUNNING_UNDER, [leases]));
+      if (found.length === 0) return [];
+      await takeApart(tx, found);
+      const jobs = await tx.query<Lost>(LOST, [int8s(found), leases]);
+      const how = (job: Lost): Loss => (spared.has(job.lease) ? "interrupted" : "crashed");
+      return putBack(tx, jobs, how, budgets, fence.epoch);
+    }, fence);
+
+  /** The walk is outside the transaction, where it would delay the grant to the next leader. */
+  const recoverOverdue = async (
+    graceMs: number,
+    budgets: Budgets,
+    fence: Term,
+  ): Promise<readonly Recovered[]> => {
+    const now = cache.now();
+    const rows = await cache.db.transaction((tx) => scanTable<FoundRow>(tx, LONG_RUNNING, [now, graceMs]));
+    const found = numbers(rows);
+    return scripts.transaction(async (tx) => {
+      if (found.length === 0) return [];
+      await takeApart(tx, found);
+      const jobs = await tx.query<Lost>(OVERDUE, [now, graceMs, int8s(found)]);
+      return putBack(tx, jobs, () => "overdue", budgets, fence.epoch);
+    }, fence);
+  };
+
+  return {
+    renew: async (lease, ttlMs, fence) => {
+      const deadlineMs = Math.max(ttlMs * RENEWAL_SHARE, RENEWAL_MS_MIN);
+      const held = await prolonged(lease, ttlMs, deadlineMs, fence);
+      if (held === null) return { held: false, cancelled: [] };
+      const cancelled = await renewals.query<Renewal["cancelled"][number]>(UNWANTED, [held], deadlineMs);
+      return { held: true, cancelled };
+    },
+    recover: (which, budgets, fence) =>
+      which.by === "overdue"
+        ? recoverOverdue(which.graceMs, budgets, fence)
+        : recoverDead(which, budgets, fence),
+  };
+}
+
+function ending(which: Dead, now: number | null): [Statement, unknown[]] {
+  switch (which.by) {
+    case "expiry":
+      return [END_EXPIRED, [now]];
+    case "incarnations":
+      return [END_OF_LIVES, [texts(which.incarnations)]];
+    case "everybody":
+      return [END_OF_OTHERS, [which.except, AGENT_LEASES]];
+    case "holders":
+      return [END_OF_HOLDERS, [texts(which.names)]];
   }
 }
 

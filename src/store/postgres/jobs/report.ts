@@ -12,7 +12,8 @@ import type { NewLogLine, Recorded, Report as RunReport, Run, RunBatch, Verdict 
 import { type StoreCache, NOW, withoutNul } from "./store-cache.ts";
 import { takeApart } from "./ranges.ts";
 import { type Fenced, inRanges, type Settle } from "./settle.ts";
-import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
+import type { PostgresScripts } from "../scripts.ts";
+import { fenceFrom, termValues } from "../terms.ts";
 
 /** $4: the lease or the assignment that holds each run. */
 const report = (holder: "lease" | "assignment", fenced = false): string =>
@@ -68,12 +69,12 @@ interface WrittenUnder {
 export class Report {
   readonly #cache: StoreCache;
   readonly #settle: Settle;
-  readonly #terms: PostgresTerms;
+  readonly #scripts: PostgresScripts;
 
-  constructor(cache: StoreCache, settle: Settle, terms: PostgresTerms) {
+  constructor(cache: StoreCache, settle: Settle, scripts: PostgresScripts) {
     this.#cache = cache;
     this.#settle = settle;
-    this.#terms = terms;
+    this.#scripts = scripts;
   }
 
   /** One statement if that is enough, which is nearly always; otherwise one transaction. */
@@ -87,13 +88,13 @@ export class Report {
       return { reported: await this.withRefusals(reporting, verdicts), settled: [] };
     }
     const ended = await this.#settle.known(ending, fence);
-    const [reported, settled] = await this.#cache.db.transaction(async (tx) => {
-      if (fence) await this.#terms.hold(tx, fence);
-      return [
+    const [reported, settled] = await this.#scripts.transaction(
+      async (tx) => [
         await this.write(tx, reports, said.seqs, said),
         await this.#settle.underLeases(tx, settlements, ended.seqs, ended.fenced),
-      ];
-    });
+      ],
+      fence,
+    );
     return {
       reported: await this.withRefusals(reporting, reported),
       settled: await this.#settle.withRefusals(ending, settled),
@@ -168,7 +169,7 @@ export class Report {
       texts(lines.map((line) => withoutNul(line.message))),
       ...(fence ? [int4s(sums.map((sum) => sum.author)), ...termValues(fence)] : []),
     ]);
-    if (fence && rows[0]?.place === 0) throw await this.#terms.refusal(fence);
+    if (fence && rows[0]?.place === 0) throw await this.#scripts.refusal(fence);
     return new Set(rows.map((row) => sums[row.place - 1]!));
   }
 }

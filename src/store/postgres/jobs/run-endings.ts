@@ -4,7 +4,7 @@ import { type Queryable, write } from "../../../platform/drivers/postgres/postgr
 import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
 import type { RunChange } from "../../../core/jobs/run-end.ts";
 import { NOW } from "./store-cache.ts";
-import { keepRuns } from "./past-runs.ts";
+import { PAST_EPOCHS_KEPT } from "../../jobs.ts";
 import { STATUS } from "../../job-row.ts";
 
 /** The next state of one job of `live`. */
@@ -45,10 +45,21 @@ const END = write(
    INSERT INTO baton.tally (kind, status, n) SELECT kind, status, count(*) FROM gone GROUP BY kind, status`,
 );
 
+/** `kept_runs` has the values of a row before this statement changes it; without an outcome it is not a run. */
 const RETURN = write(
   "runs-return",
   `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
-   ${keepRuns("baton.live l JOIN unnest($2::bigint[], $4::text[], $13::text[]) AS a (seq, error, outcome) ON l.seq = a.seq WHERE true")}
+   kept_runs AS (
+     INSERT INTO baton.past_run (seq, job_epoch, started_at, ended_at, worker, author, assignment, outcome, error)
+     SELECT l.seq, l.job_epoch, l.started_at, (SELECT now FROM clock), l.worker, l.author, l.assignment, a.outcome, a.error
+     FROM baton.live l JOIN unnest($2::bigint[], $4::text[], $13::text[]) AS a (seq, error, outcome) ON l.seq = a.seq
+     WHERE l.started_at IS NOT NULL AND a.outcome IS NOT NULL
+     ON CONFLICT DO NOTHING
+     RETURNING seq, job_epoch
+   ),
+   forgotten_runs AS (
+     DELETE FROM baton.past_run p USING kept_runs k WHERE p.seq = k.seq AND p.job_epoch < k.job_epoch - ${PAST_EPOCHS_KEPT}
+   )
    UPDATE baton.live l SET worker = NULL, started_at = NULL, assignment = NULL, updated_at = (SELECT now FROM clock),
      run_at = coalesce((SELECT now FROM clock) + a.delay_ms, l.run_at), later = coalesce(a.delay_ms > 0, false),
      job_epoch = l.job_epoch + a.taken, attempts = l.attempts + a.attempts, failures = l.failures + a.failures,

@@ -22,7 +22,8 @@ import {
 import { covering, type Ref, seqOf, STATE_OF_JOB, takeApart } from "./ranges.ts";
 import { type Applied, applyChanges } from "./run-endings.ts";
 import { type StoreCache, uuidOf } from "./store-cache.ts";
-import { type PostgresTerms, termValues } from "../terms.ts";
+import type { PostgresScripts } from "../scripts.ts";
+import { termValues } from "../terms.ts";
 
 const LOCK = write(
   "settle-lock",
@@ -88,16 +89,16 @@ export interface Fenced {
 
 export class Settle {
   readonly #cache: StoreCache;
-  readonly #terms: PostgresTerms;
+  readonly #scripts: PostgresScripts;
 
-  constructor(cache: StoreCache, terms: PostgresTerms) {
+  constructor(cache: StoreCache, scripts: PostgresScripts) {
     this.#cache = cache;
-    this.#terms = terms;
+    this.#scripts = scripts;
   }
 
   async run(given: readonly Settlement[], fence?: Term): Promise<readonly Verdict[]> {
     if (given.length === 0) {
-      await this.#terms.check(fence);
+      await this.#scripts.check(fence);
       return [];
     }
     const runs = given.map(({ run }) => run);
@@ -105,10 +106,10 @@ export class Settle {
     const verdicts = await this.#inOneStatement(given, seqs, fenced);
     if (verdicts.includes("open")) {
       const open = [...verdicts.keys()].filter((at) => verdicts[at] === "open");
-      const left = await this.#cache.db.transaction(async (tx) => {
-        if (fence) await this.#terms.hold(tx, fence);
-        return this.underLeases(tx, pick(given, open), pick(seqs, open), picked(fenced, open));
-      });
+      const left = await this.#scripts.transaction(
+        (tx) => this.underLeases(tx, pick(given, open), pick(seqs, open), picked(fenced, open)),
+        fence,
+      );
       for (const [n, at] of open.entries()) verdicts[at] = left[n]!;
     }
     return this.withRefusals(runs, verdicts as (Verdict | null)[]);
@@ -197,7 +198,7 @@ export class Settle {
     const [row] = fenced
       ? await db.query<CompletedFenced>(COMPLETE_PIECES_FENCED, [...values, ...termValues(fenced.fence)])
       : await db.query<Completed>(COMPLETE_PIECES, values);
-    if (fenced && !(row as CompletedFenced).fenced) throw await this.#terms.refusal(fenced.fence);
+    if (fenced && !(row as CompletedFenced).fenced) throw await this.#scripts.refusal(fenced.fence);
     const accepted = row!.accepted && new Set(row!.accepted.map(Number));
     const { order, pieces } = cut;
     if (accepted === null && order === null) return settlements.map(() => "accepted");

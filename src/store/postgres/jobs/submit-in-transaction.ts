@@ -8,7 +8,7 @@ import type { JobId } from "../../../core/ids.ts";
 import type { JobStatus } from "../../../core/jobs/job.ts";
 import { COLUMN_FIELDS, type Fields } from "../../../core/jobs/job-fields.ts";
 import { inSchema, read, write } from "../../../platform/drivers/postgres/postgres.ts";
-import type { Author, NewJob, Submitted, TransactionClient } from "../../store.ts";
+import type { Author, JobStore, NewJob } from "../../store.ts";
 import { birthplaceOf, type StoreCache, uuidOf } from "./store-cache.ts";
 
 /** Every parameter has an explicit type: not every driver infers it. */
@@ -39,61 +39,49 @@ interface Row {
   readonly existed: boolean;
 }
 
-export class SubmitWithin {
-  readonly #cache: StoreCache;
-  #cluster: string | null = null;
-
-  constructor(cache: StoreCache) {
-    this.#cache = cache;
-  }
-
-  async run(
-    client: TransactionClient,
-    jobs: readonly NewJob[],
-    author: Author,
-  ): Promise<readonly Submitted[]> {
+export function submitInTransaction(cache: StoreCache): NonNullable<JobStore["submitWithin"]> {
+  const { db } = cache;
+  let cluster: string | null = null;
+  return async (client, jobs, author) => {
     if (jobs.length === 0) return [];
-    await this.#learnNames(jobs, author);
-    this.#cluster ??= (await this.#cache.db.query<{ cluster: string }>(CLUSTER))[0]!.cluster;
+    await learnNames(cache, jobs, author);
+    cluster ??= (await db.query<{ cluster: string }>(CLUSTER))[0]!.cluster;
     const { node, ownerEpoch, leaderEpoch } = author;
-    const { schema } = this.#cache.db;
-    const text = inSchema(SUBMIT_PREPARED, schema);
     const batch = JSON.stringify(jobs.map(prepared));
-    const values = [batch, node, ownerEpoch, leaderEpoch, this.#cluster, this.#cache.now()];
+    const values = [batch, node, ownerEpoch, leaderEpoch, cluster, cache.now()];
     try {
-      const { rows } = await client.query(text, values);
-      return (rows as readonly Row[]).map(({ job_id, status, existed }) => ({ id: job_id, status, existed }));
+      const { rows } = await client.query(inSchema(SUBMIT_PREPARED, db.schema), values);
+      return (rows as readonly Row[]).map(({ job_id: id, status, existed }) => ({ id, status, existed }));
     } catch (error) {
-      throw explained(error, schema);
+      throw explained(error, db.schema);
     }
-  }
+  };
+}
 
-  /**
-   * Learns the numbers of the names over another connection, committed at once: the function would create them as well, but
-   * other submitters of the same names would then wait for the caller's commit.
-   */
-  async #learnNames(jobs: readonly NewJob[], author: Author): Promise<void> {
-    const cache = this.#cache;
-    await cache.authorId(author);
-    for (const { id, queue, task } of jobs) {
-      const birthplace = birthplaceOf(id);
-      if (cache.knownNameId(birthplace) === null) await cache.nameId(birthplace);
-      if (cache.knownKindId(queue, task) === null) await this.#learnKind(queue, task);
-    }
+/**
+ * Learns the numbers of the names over another connection, committed at once: the function would create them as well, but
+ * other submitters of the same names would then wait for the caller's commit.
+ */
+async function learnNames(cache: StoreCache, jobs: readonly NewJob[], author: Author): Promise<void> {
+  await cache.authorId(author);
+  for (const { id, queue, task } of jobs) {
+    const birthplace = birthplaceOf(id);
+    if (cache.knownNameId(birthplace) === null) await cache.nameId(birthplace);
+    if (cache.knownKindId(queue, task) === null) await learnKind(cache, queue, task);
   }
+}
 
-  /** Does not wait for a kind that the caller's own transaction has created; the function finds it there. */
-  async #learnKind(queue: string, task: string): Promise<void> {
-    try {
-      await this.#cache.db.transaction(async (tx) => {
-        await tx.query(PATIENCE);
-        await tx.query(MAKE_KIND, [queue, task]);
-      });
-    } catch {
-      return;
-    }
-    await this.#cache.kindId(queue, task);
+/** Does not wait for a kind that the caller's own transaction has created; the function finds it there. */
+async function learnKind(cache: StoreCache, queue: string, task: string): Promise<void> {
+  try {
+    await cache.db.transaction(async (tx) => {
+      await tx.query(PATIENCE);
+      await tx.query(MAKE_KIND, [queue, task]);
+    });
+  } catch {
+    return;
   }
+  await cache.kindId(queue, task);
 }
 
 function prepared(job: NewJob): Record<string, unknown> {

@@ -14,7 +14,8 @@ import { authorUnder } from "../../jobs.ts";
 import type { Author, NewJob, Submitted } from "../../store.ts";
 import { birthplaceOf, type StoreCache, NOW, sameBirthplace, uuidOf } from "./store-cache.ts";
 import { WAKE } from "./submit-function.ts";
-import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
+import type { PostgresScripts } from "../scripts.ts";
+import { fenceFrom, termValues } from "../terms.ts";
 import { RANGE_MAX, RangeBuilder, STATE_OF_JOB } from "./ranges.ts";
 import { STATUS_NOW } from "./read.ts";
 import { statusName } from "../../job-row.ts";
@@ -128,11 +129,11 @@ const TRIES = 5;
 
 export class Submit {
   readonly #cache: StoreCache;
-  readonly #terms: PostgresTerms;
+  readonly #scripts: PostgresScripts;
 
-  constructor(cache: StoreCache, terms: PostgresTerms) {
+  constructor(cache: StoreCache, scripts: PostgresScripts) {
     this.#cache = cache;
-    this.#terms = terms;
+    this.#scripts = scripts;
   }
 
   /** Learns the numbers of the names in these jobs. Call it before a transaction: it uses other connections. */
@@ -156,7 +157,7 @@ export class Submit {
     fence?: Term,
   ): Promise<readonly Submitted[]> {
     if (jobs.length === 0) {
-      await this.#terms.check(fence);
+      await this.#scripts.check(fence);
       return [];
     }
     const first = jobs[0]!;
@@ -279,7 +280,7 @@ export class Submit {
       ...COLUMN_FIELDS.map((field) => columnValues(field, jobs)),
       ...(fence ? termValues(fence) : []),
     ]);
-    if (!row) throw await this.#terms.refusal(fence!);
+    if (!row) throw await this.#scripts.refusal(fence!);
     return row;
   }
 

@@ -5,7 +5,7 @@
 
 import { write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s } from "../../../platform/drivers/postgres/arrays.ts";
-import type { Accepted, AcceptRequest } from "../../ownership.ts";
+import type { OwnershipStore } from "../../ownership.ts";
 import { makeLease, openLease, PROLONG_LEASE, startRun } from "../jobs/claim/leases.ts";
 import { type StoreCache, NOW } from "../jobs/store-cache.ts";
 import type { Settle } from "../jobs/settle.ts";
@@ -36,22 +36,12 @@ interface Row {
   readonly accepted: readonly string[] | null;
 }
 
-export class Accept {
-  readonly #cache: StoreCache;
-  readonly #settle: Settle;
-
-  constructor(cache: StoreCache, settle: Settle) {
-    this.#cache = cache;
-    this.#settle = settle;
-  }
-
-  async run(request: AcceptRequest): Promise<Accepted> {
-    const cache = this.#cache;
+export function acceptRuns(cache: StoreCache, settle: Settle): OwnershipStore["accept"] {
+  return async (request) => {
     const author = await cache.authorId(request.author);
     const worker = await cache.nameId(request.worker);
-    const given = request.runs.map((run) => ({ ...run }));
-    const seqs = await this.#settle.seqs(given);
-    const runs = given
+    const seqs = await settle.seqs(request.runs);
+    const runs = request.runs
       .map(({ jobEpoch, assignment }, at) => ({ seq: seqs[at]!, jobEpoch, assignment }))
       .sort((a, b) => (a.seq ?? 0) - (b.seq ?? 0));
     for (;;) {
@@ -71,7 +61,7 @@ export class Accept {
       if (!held && request.opens && (await makeLease(cache, request))) continue;
       return { held, accepted: answers(seqs, accepted) };
     }
-  }
+  };
 }
 
 /** Deleted from the set, so that a mark that is twice in one batch is accepted once. */

@@ -1,13 +1,11 @@
 /** Assignments in PostgreSQL: which node owns each one, and under which epoch. */
 
 import type { NodeName } from "../../../core/ids.ts";
-import type { NodeIdentity } from "../../../core/node.ts";
-import type { Term } from "../../../core/leadership/term.ts";
-import { type Queryable, read, write } from "../../../platform/drivers/postgres/postgres.ts";
+import { read, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
-import type { AssignmentId, Held, Orphan, OrphanQuery, Ownership, Released } from "../../ownership.ts";
+import type { AssignmentId, Held, Orphan, Ownership, OwnershipStore } from "../../ownership.ts";
 import { type StoreCache, NOW } from "../jobs/store-cache.ts";
-import type { PostgresTerms } from "../terms.ts";
+import type { PostgresScripts } from "../scripts.ts";
 import { scanTable } from "../jobs/table-scan.ts";
 
 /** Rows `s` that match `h`. The rows of `h` are in the order of ids, so that two calls cannot deadlock. */
@@ -83,89 +81,72 @@ interface Row {
   readonly unfinished?: number;
 }
 
-export class Assignments {
-  readonly #cache: StoreCache;
-  readonly #terms: PostgresTerms;
-
-  constructor(cache: StoreCache, terms: PostgresTerms) {
-    this.#cache = cache;
-    this.#terms = terms;
-  }
-
-  async own(claims: readonly Held[], owner: NodeIdentity): Promise<readonly (number | null)[]> {
-    if (claims.length === 0) return [];
-    const rows = await this.#cache.db.query<{ id: number; owner_epoch: number }>(OWN, [
-      owner.incarnation,
-      owner.name,
-      ...columns(claims),
-    ]);
-    const owned = new Map(rows.map((row) => [row.id, row.owner_epoch]));
-    return claims.map(({ assignment, ownerEpoch }) => {
-      if (owned.get(assignment) !== ownerEpoch + 1) return null;
-      owned.delete(assignment);
-      return ownerEpoch + 1;
-    });
-  }
-
-  async release(held: readonly Held[], owner: NodeIdentity, state: Released): Promise<void> {
-    if (held.length === 0) return;
-    const values = [owner.incarnation, ...columns(held)];
-    if (state === "finished") await this.#cache.db.query(FORGET, values);
-    else await this.#cache.db.query(RELEASE, [this.#cache.now(), ...values, state]);
-  }
-
-  async read(assignments: readonly AssignmentId[], counted: boolean): Promise<readonly (Ownership | null)[]> {
-    if (assignments.length === 0) return [];
-    const rows = await this.#cache.db.query<Row>(counted ? READ_COUNTED : READ, [int8s(assignments)]);
-    const found = new Map(rows.map((row) => [row.id, ownershipOf(row)]));
-    return assignments.map((id) => found.get(id) ?? null);
-  }
-
-  async owners(): Promise<readonly NodeIdentity[]> {
-    const rows = await this.#cache.db.query<{ owner: string; owner_name: NodeName }>(OWNERS);
-    return rows.map(({ owner, owner_name: name }) => ({ name, incarnation: owner }));
-  }
-
-  async disown(incarnations: readonly string[], fence: Term): Promise<number> {
-    const now = this.#cache.now();
-    const rows = await this.#led((tx) => scanTable(tx, DISOWN, [now, texts(incarnations)]), fence);
-    return rows.length;
-  }
-
-  /** The reads are outside the transaction, where they would delay the grant to the next leader. */
-  async orphans(look: OrphanQuery, fence: Term): Promise<readonly Orphan[]> {
-    const { db } = this.#cache;
-    const { unownedForMs, offeredBeforeMs, limit } = look;
-    const when = [this.#cache.now(), unownedForMs, offeredBeforeMs];
-    const orphans: Orphan[] = [];
-    // Empty assignments do not count: an empty result must mean that there are no orphans.
-    for (let after = 0; ;) {
-      const missing = Math.max(limit - orphans.length, 0);
-      const found = await db.transaction((tx) =>
-        scanTable<{ id: AssignmentId }>(tx, ORPHANS, [...when, missing, after]),
-      );
-      const ids = found.map(({ id }) => id);
-      const counts = await db.query<Row>(READ_COUNTED, [int8s(ids)]);
-      const jobs = new Set(counts.filter(({ unfinished }) => unfinished! > 0).map(({ id }) => id));
-      const offered = await this.#led(async (tx) => {
-        const [, rows] = await Promise.all([
-          tx.query(REMOVE_EMPTY, [int8s(ids.filter((id) => !jobs.has(id)))]),
-          tx.query<Row>(OFFER, [...when, int8s(ids.filter((id) => jobs.has(id)))]),
-        ]);
-        return rows;
-      }, fence);
-      orphans.push(...offered.map(orphanOf).sort((a, b) => a.assignment - b.assignment));
-      if (ids.length < missing || orphans.length >= limit) return orphans;
-      after = ids.at(-1)!;
-    }
-  }
-
-  #led<T>(work: (tx: Queryable) => Promise<T>, fence: Term): Promise<T> {
-    return this.#cache.db.transaction(async (tx) => {
-      await this.#terms.hold(tx, fence);
-      return work(tx);
-    });
-  }
+export function assignments(
+  cache: StoreCache,
+  scripts: PostgresScripts,
+): Pick<OwnershipStore, "own" | "release" | "read" | "owners" | "disown" | "orphans"> {
+  const { db } = cache;
+  return {
+    own: async (claims, owner) => {
+      if (claims.length === 0) return [];
+      const rows = await db.query<{ id: number; owner_epoch: number }>(OWN, [
+        owner.incarnation,
+        owner.name,
+        ...columns(claims),
+      ]);
+      const owned = new Map(rows.map((row) => [row.id, row.owner_epoch]));
+      return claims.map(({ assignment, ownerEpoch }) => {
+        if (owned.get(assignment) !== ownerEpoch + 1) return null;
+        owned.delete(assignment);
+        return ownerEpoch + 1;
+      });
+    },
+    release: async (held, owner, state) => {
+      if (held.length === 0) return;
+      const values = [owner.incarnation, ...columns(held)];
+      if (state === "finished") await db.query(FORGET, values);
+      else await db.query(RELEASE, [cache.now(), ...values, state]);
+    },
+    read: (async (ids: readonly AssignmentId[], counted?: true) => {
+      if (ids.length === 0) return [];
+      const rows = await db.query<Row>(counted ? READ_COUNTED : READ, [int8s(ids)]);
+      const found = new Map(rows.map((row) => [row.id, ownershipOf(row)]));
+      return ids.map((id) => found.get(id) ?? null);
+    }) as OwnershipStore["read"],
+    owners: async () => {
+      const rows = await db.query<{ owner: string; owner_name: NodeName }>(OWNERS);
+      return rows.map(({ owner, owner_name: name }) => ({ name, incarnation: owner }));
+    },
+    disown: async (incarnations, fence) => {
+      const values = [cache.now(), texts(incarnations)];
+      return (await scripts.transaction((tx) => scanTable(tx, DISOWN, values), fence)).length;
+    },
+    /** The reads are outside the transaction, where they would delay the grant to the next leader. */
+    orphans: async ({ unownedForMs, offeredBeforeMs, limit }, fence) => {
+      const when = [cache.now(), unownedForMs, offeredBeforeMs];
+      const orphans: Orphan[] = [];
+      // Empty assignments do not count: an empty result must mean that there are no orphans.
+      for (let after = 0; ;) {
+        const missing = Math.max(limit - orphans.length, 0);
+        const found = await db.transaction((tx) =>
+          scanTable<{ id: AssignmentId }>(tx, ORPHANS, [...when, missing, after]),
+        );
+        const ids = found.map(({ id }) => id);
+        const counts = await db.query<Row>(READ_COUNTED, [int8s(ids)]);
+        const jobs = new Set(counts.filter(({ unfinished }) => unfinished! > 0).map(({ id }) => id));
+        const offered = await scripts.transaction(async (tx) => {
+          const [, rows] = await Promise.all([
+            tx.query(REMOVE_EMPTY, [int8s(ids.filter((id) => !jobs.has(id)))]),
+            tx.query<Row>(OFFER, [...when, int8s(ids.filter((id) => jobs.has(id)))]),
+          ]);
+          return rows;
+        }, fence);
+        orphans.push(...offered.map(orphanOf).sort((a, b) => a.assignment - b.assignment));
+        if (ids.length < missing || orphans.length >= limit) return orphans;
+        after = ids.at(-1)!;
+      }
+    },
+  };
 }
 
 function columns(held: readonly Held[]): [ids: Buffer, epochs: Buffer] {

@@ -1,21 +1,24 @@
 /** The marks of a leader on due jobs: sets them, removes them after a timeout, and counts them. */
 
 import type { LeaseId } from "../../../core/ids.ts";
-import type { Term } from "../../../core/leadership/term.ts";
 import type { Clock } from "../../../platform/clock.ts";
 import { read, type Statement, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
-import type {
-  Dispatched,
-  DispatchedAssignment,
-  DispatchedJob,
-  DispatchRequest,
-  Undispatched,
-} from "../../ownership.ts";
+import type { DispatchedAssignment, DispatchedJob, OwnershipStore } from "../../ownership.ts";
 import { type StoreCache, NOW } from "../jobs/store-cache.ts";
-import { heads, IN_ORDER, kinds, lines, picked, PROMOTE, REST, suspects } from "../jobs/claim/queue-order.ts";
+import {
+  heads,
+  IN_ORDER,
+  kinds,
+  lines,
+  picked,
+  promoteAnd,
+  REST,
+  suspects,
+} from "../jobs/claim/queue-order.ts";
 import { NO_JOB, type Row, ClaimedRows, claimedRows } from "../jobs/claim/claimed-rows.ts";
-import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
+import type { PostgresScripts } from "../scripts.ts";
+import { fenceFrom, termValues } from "../terms.ts";
 import { scanTable } from "../jobs/table-scan.ts";
 
 /** Jobs that are marked run under nobody's lease yet. */
@@ -105,95 +108,81 @@ const ASTRAY_EVERY_MS = 60_000;
 /** A scan of many jobs takes longer; it never takes more than this part of the time. */
 const ASTRAY_SHARE = 1 / 50;
 
+interface KindCount {
+  readonly kind: number;
+  readonly jobs: number;
+}
+
 interface Mark {
   readonly seq: number;
   readonly assignment: number;
 }
 
-export class Dispatch {
-  readonly #cache: StoreCache;
-  readonly #terms: PostgresTerms;
-  readonly #rows: ClaimedRows;
-  readonly #clock: Clock;
-  #astrayAt = -Infinity;
+export function dispatches(
+  cache: StoreCache,
+  scripts: PostgresScripts,
+  clock: Clock,
+): Pick<OwnershipStore, "dispatch" | "undispatch"> {
+  const { db } = cache;
+  const claimed = new ClaimedRows(cache);
+  let astrayAt = -Infinity;
 
-  constructor(cache: StoreCache, terms: PostgresTerms, clock: Clock) {
-    this.#cache = cache;
-    this.#clock = clock;
-    this.#terms = terms;
-    this.#rows = new ClaimedRows(cache);
-  }
-
-  async run(request: DispatchRequest, fence: Term): Promise<Dispatched> {
-    const { expected } = this.#rows;
-    const now = this.#cache.now();
-    const [due, rows] = await this.#cache.db.pair<{ next_due_in_ms: number | null }, DispatchRow>(
-      [PROMOTE, [now]],
-      [
-        DISPATCH,
-        [
-          now,
-          ...termValues(fence),
-          texts([...request.tasks]),
-          request.queues && texts([...request.queues]),
-          texts([...request.exceptQueues]),
-          Math.max(request.limit, 0),
-          request.suspect,
-          Math.max(request.size, 1),
-          ...expected,
-        ],
-      ],
-    );
-    if (rows[0]?.[9]) throw await this.#terms.refusal(fence);
-    const jobs = (await this.#rows.jobs(rows, expected, NOBODY)).map(
-      ({ lease: _lease, leaderEpoch: _epoch, ...job }) => job,
-    );
-    return { assignments: inParts(rows, jobs), nextDueInMs: due?.[0]?.next_due_in_ms ?? null };
-  }
-
-  /** The reads are outside the transaction, where they would delay the grant to the next leader. */
-  async undispatch(olderThanMs: number, fence: Term): Promise<Undispatched> {
-    const { db } = this.#cache;
-    const old = [...(await db.query<Mark>(OLD, [this.#cache.now(), olderThanMs])), ...(await this.#astray())];
-    old.sort((a, b) => a.seq - b.seq);
-    const rows = await db.transaction(async (tx) => {
-      await this.#terms.hold(tx, fence);
-      if (old.length === 0) return [];
-      return tx.query<{ kind: number }>(UNDISPATCH, [
-        int8s(old.map(({ seq }) => seq)),
-        int8s(old.map(({ assignment }) => assignment)),
-      ]);
-    });
-    const left = await db.query<{ kind: number; jobs: number }>(OUTSTANDING);
-    return {
-      freed: await this.#byQueue(rows.map(({ kind }) => ({ kind, jobs: 1 }))),
-      outstanding: await this.#byQueue(left),
-    };
-  }
-
-  async #astray(): Promise<readonly Mark[]> {
-    const { db } = this.#cache;
-    const startedAt = this.#clock.monotonic();
-    if (startedAt < this.#astrayAt) return [];
+  const astray = async (): Promise<readonly Mark[]> => {
+    const startedAt = clock.monotonic();
+    if (startedAt < astrayAt) return [];
     try {
       return await db.transaction((tx) => scanTable<Mark>(tx, ASTRAY));
     } finally {
-      const tookMs = this.#clock.monotonic() - startedAt;
-      this.#astrayAt = startedAt + Math.max(ASTRAY_EVERY_MS, tookMs / ASTRAY_SHARE);
+      const tookMs = clock.monotonic() - startedAt;
+      astrayAt = startedAt + Math.max(ASTRAY_EVERY_MS, tookMs / ASTRAY_SHARE);
     }
-  }
+  };
 
-  async #byQueue(
-    counts: readonly { readonly kind: number; readonly jobs: number }[],
-  ): Promise<ReadonlyMap<string, number>> {
-    await this.#cache.learnKinds(new Set(counts.map(({ kind }) => kind)));
+  const byQueue = async (counts: readonly KindCount[]): Promise<ReadonlyMap<string, number>> => {
+    await cache.learnKinds(new Set(counts.map(({ kind }) => kind)));
     const queues = new Map<string, number>();
     for (const { kind, jobs } of counts) {
-      const { queue } = this.#cache.kind(kind);
+      const { queue } = cache.kind(kind);
       queues.set(queue, (queues.get(queue) ?? 0) + jobs);
     }
     return queues;
-  }
+  };
+
+  return {
+    dispatch: async (request, fence) => {
+      const { expected } = claimed;
+      const [rows, nextDueInMs] = await promoteAnd<DispatchRow>(cache, DISPATCH, [
+        ...termValues(fence),
+        texts([...request.tasks]),
+        request.queues && texts([...request.queues]),
+        texts([...request.exceptQueues]),
+        Math.max(request.limit, 0),
+        request.suspect,
+        Math.max(request.size, 1),
+        ...expected,
+      ]);
+      if (rows[0]?.[9]) throw await scripts.refusal(fence);
+      const jobs = (await claimed.jobs(rows, expected, NOBODY)).map(
+        ({ lease: _lease, leaderEpoch: _epoch, ...job }) => job,
+      );
+      return { assignments: inParts(rows, jobs), nextDueInMs };
+    },
+    /** The reads are outside the transaction, where they would delay the grant to the next leader. */
+    undispatch: async (olderThanMs, fence) => {
+      const old = [...(await db.query<Mark>(OLD, [cache.now(), olderThanMs])), ...(await astray())];
+      old.sort((a, b) => a.seq - b.seq);
+      const freed = await scripts.transaction(async (tx) => {
+        if (old.length === 0) return [];
+        const values = [int8s(old.map(({ seq }) => seq)), int8s(old.map(({ assignment }) => assignment))];
+        return tx.query<{ kind: number }>(UNDISPATCH, values);
+      }, fence);
+      const left = await db.query<KindCount>(OUTSTANDING);
+      return {
+        freed: await byQueue(freed.map(({ kind }) => ({ kind, jobs: 1 }))),
+        outstanding: await byQueue(left),
+      };
+    },
+  };
 }
 
 /** Each assignment with its jobs, in the order of the first of them. */

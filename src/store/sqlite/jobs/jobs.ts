@@ -5,28 +5,27 @@ import type { Term } from "../../../core/leadership/term.ts";
 import { authorUnder, type JobStore } from "../../jobs.ts";
 import { Claim } from "./claim.ts";
 import type { StoreCache } from "./store-cache.ts";
-import { List } from "./list.ts";
+import { jobList } from "./list.ts";
 import type { Read } from "./read.ts";
-import { Recover } from "./recover.ts";
+import { recovery } from "./recover.ts";
 import { Settle } from "./settle.ts";
 import type { Control } from "./control.ts";
 import type { Submit } from "./submit.ts";
 import type { SqliteScripts } from "../scripts.ts";
 
-export interface SqliteJobsParts {
+export function sqliteJobs(parts: {
   readonly cache: StoreCache;
   readonly scripts: SqliteScripts;
   readonly control: Control;
   readonly submit: Submit;
   readonly read: Read;
-}
-
-export function sqliteJobs({ cache, scripts, submit, read, control }: SqliteJobsParts): JobStore {
+}): JobStore {
+  const { cache, scripts, submit, read, control } = parts;
   const { file } = cache;
-  const list = new List(cache, read);
+  const list = jobList(cache, read);
   const claim = new Claim(cache);
   const settle = new Settle(cache);
-  const recover = new Recover(cache, settle);
+  const recover = recovery(cache, settle);
   const write = <T>(operation: () => T, fence?: Term): Promise<T> =>
     file.write(() => {
       if (fence) scripts.check(fence);
@@ -54,13 +53,13 @@ export function sqliteJobs({ cache, scripts, submit, read, control }: SqliteJobs
         }
         return { held: true, cancelled };
       }, fence),
-    recover: (which, budgets, fence) => write(() => recover.run(which, budgets, fence.epoch), fence),
+    recover: (which, budgets, fence) => write(() => recover(which, budgets, fence.epoch), fence),
     cancel: (id, reason) => write(() => control.cancel(id, reason)),
     retry: (id) => write(() => control.retry(id)),
     remove: (id) => write(() => control.remove(id)),
     get: async (id) => file.read(() => read.get(id)),
     result: async (id) => file.read(() => read.result(id)),
-    list: (async (query, brief) => file.read(() => list.page(query, brief))) as JobStore["list"],
+    list: (async (query, brief) => file.read(() => list(query, brief))) as JobStore["list"],
     runs: async (id) => file.read(() => ({ past: read.pastRuns(id), assignments: [] })),
     timings: async (limit, withinMs) => file.read(() => read.timings(limit, withinMs)),
     logs: async (id, after, limit) => file.read(() => read.logs(id, after, limit)),

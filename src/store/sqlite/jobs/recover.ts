@@ -3,7 +3,7 @@
  * queue unless its budget is used up or it was to be cancelled. Runs inside the caller's transaction.
  */
 
-import type { Budgets } from "../../../core/jobs/job.ts";
+import type { Budgets, Spent } from "../../../core/jobs/job.ts";
 import {
   type Abandoned,
   afterLoss,
@@ -15,70 +15,58 @@ import {
   recoveredJob,
   wasInterrupted,
 } from "../../../core/jobs/run-end.ts";
-import type { JobId, LeaseId } from "../../../core/ids.ts";
+import type { LeaseId } from "../../../core/ids.ts";
+import type { JobRow } from "../../job-row.ts";
 import type { StoreCache } from "./store-cache.ts";
 import type { Settle } from "./settle.ts";
 
-export class Recover {
-  readonly #cache: StoreCache;
-  readonly #settle: Settle;
-  readonly #lost;
+const LOST = `
+  SELECT j.id, l.worker, l.author, l.killed, l.failures, l.interruptions, l.crashes, l.cancel_requested, l.cancel_reason,
+    j.max_attempts AS "maxAttempts", j.timeout_ms AS "timeoutMs"
+  FROM live l JOIN job j ON j.seq = l.seq WHERE l.seq = ?`;
 
-  constructor(cache: StoreCache, settle: Settle) {
-    this.#cache = cache;
-    this.#settle = settle;
-    this.#lost = cache.file.prepare(
-      `SELECT j.id, l.worker, l.author, l.killed, l.failures, l.interruptions, l.crashes, l.cancel_requested, l.cancel_reason,
-         j.max_attempts, j.timeout_ms
-       FROM live l JOIN job j ON j.seq = l.seq WHERE l.seq = ?`,
-    );
-  }
+export function recovery(
+  cache: StoreCache,
+  settle: Settle,
+): (which: Abandoned, budgets: Budgets, leaderEpoch: number) => Recovered[] {
+  const statement = cache.file.prepare(LOST);
+  return (which, budgets, leaderEpoch) => {
+    const now = cache.clock.now();
+    const lost = which.by === "overdue" ? overdue(cache, which.graceMs, now) : dead(cache, which);
+    return lost.map(([seq, how]) => {
+      const row: JobRow = statement.get(seq)!;
+      const { id, author, worker, killed, cancel_requested, cancel_reason, ...spent } = row;
+      const run: LostRun = {
+        ...(spent as Pick<LostRun, keyof Spent | "timeoutMs">),
+        worker: cache.workerName(worker) ?? "unknown",
+        killed: JSON.parse(killed ?? "[]") as string[],
+        cancel: cancel_requested ? { reason: cancel_reason } : null,
+      };
+      const change = afterLoss(run, how, budgets);
+      settle.apply(seq, change, now, cache.authorId({ ...cache.author(author), leaderEpoch }));
+      return recoveredJob(id, run, change);
+    });
+  };
+}
 
-  run(which: Abandoned, budgets: Budgets, leaderEpoch: number): Recovered[] {
-    const now = this.#cache.clock.now();
-    const lost: (readonly [seq: number, how: Loss])[] =
-      which.by === "overdue" ? this.#overdue(which.graceMs, now) : this.#dead(which);
-    return lost.map(([seq, how]) => this.#recover(seq, how, budgets, leaderEpoch, now));
-  }
+type LostJob = readonly [seq: number, how: Loss];
 
-  /** Ends the leases. */
-  #dead(which: Dead): [number, Loss][] {
-    const cache = this.#cache;
-    const over = new Set<LeaseId>();
-    for (const name of cache.leaseNames()) {
-      if (which.by === "expiry" ? cache.leaseExpired(name) : isLeftBehind(name, which)) over.add(name);
-    }
-    const lost: [number, Loss][] = [];
-    for (const [seq, { lease }] of cache.running) {
-      const ended = over.has(lease);
-      if (!ended && cache.leaseId(lease) !== null) continue;
-      lost.push([seq, ended && wasInterrupted(lease, which) ? "interrupted" : "crashed"]);
-    }
-    for (const name of over) cache.dropLease(name);
-    return lost;
+/** Ends the leases. */
+function dead(cache: StoreCache, which: Dead): LostJob[] {
+  const over = new Set<LeaseId>();
+  for (const name of cache.leaseNames()) {
+    if (which.by === "expiry" ? cache.leaseExpired(name) : isLeftBehind(name, which)) over.add(name);
   }
+  const lost: LostJob[] = [];
+  for (const [seq, { lease }] of cache.running) {
+    const ended = over.has(lease);
+    if (!ended && cache.leaseId(lease) !== null) continue;
+    lost.push([seq, ended && wasInterrupted(lease, which) ? "interrupted" : "crashed"]);
+  }
+  for (const name of over) cache.dropLease(name);
+  return lost;
+}
 
-  #overdue(graceMs: number, now: number): [number, Loss][] {
-    const overdue = [...this.#cache.running].filter(([, { endsBy }]) => endsBy + graceMs <= now);
-    return overdue.map(([seq]) => [seq, "overdue"]);
-  }
-
-  #recover(seq: number, how: Loss, budgets: Budgets, leaderEpoch: number, now: number): Recovered {
-    const cache = this.#cache;
-    const row = this.#lost.get(seq)!;
-    const run: LostRun = {
-      worker: cache.workerName(row["worker"] as number | null) ?? "unknown",
-      killed: JSON.parse((row["killed"] as string | null) ?? "[]") as string[],
-      timeoutMs: row["timeout_ms"] as number | null,
-      cancel: row["cancel_requested"] ? { reason: row["cancel_reason"] as string | null } : null,
-      failures: row["failures"] as number,
-      interruptions: row["interruptions"] as number,
-      crashes: row["crashes"] as number,
-      maxAttempts: row["max_attempts"] as number,
-    };
-    const change = afterLoss(run, how, budgets);
-    const author = cache.authorId({ ...cache.author(row["author"] as number), leaderEpoch });
-    this.#settle.apply(seq, change, now, author);
-    return recoveredJob(row["id"] as JobId, run, change);
-  }
+function overdue({ running }: StoreCache, graceMs: number, now: number): LostJob[] {
+  return [...running].filter(([, { endsBy }]) => endsBy + graceMs <= now).map(([seq]) => [seq, "overdue"]);
 }

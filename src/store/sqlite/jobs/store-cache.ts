@@ -8,7 +8,7 @@ import type { JobStatus } from "../../../core/jobs/job.ts";
 import type { Clock } from "../../../platform/clock.ts";
 import { IN_MEMORY, type SqliteFile } from "../../../platform/drivers/sqlite/sqlite-file.ts";
 import type { Author } from "../../store.ts";
-import { STATUS, statusName } from "../../job-row.ts";
+import { type Counts, type JobRow, noJobs, STATUS, statusName } from "../../job-row.ts";
 
 export interface RunningJob {
   readonly queue: string;
@@ -25,14 +25,38 @@ export interface Kind {
   readonly task: string;
 }
 
-/** A row of our own tables: each column has the type that its reader expects. */
-// oxlint-disable-next-line typescript/no-explicit-any -- the schema is the type
-type Row = Record<string, any>;
-
-export type Counts = Record<JobStatus, number>;
-
 /** The last 12 bits of a key (see idKey) distinguish ids of the same millisecond. */
 const KEYS_PER_MS = 0x1000;
+
+/** Values that rows name by a small number. */
+class Numbered<Value> {
+  readonly #keyOf: (value: Value) => string;
+  readonly #values = new Map<number, Value>();
+  readonly #ids = new Map<string, number>();
+
+  constructor(keyOf: (value: Value) => string) {
+    this.#keyOf = keyOf;
+  }
+
+  idOf(value: Value): number | undefined {
+    return this.#ids.get(this.#keyOf(value));
+  }
+
+  get(id: number): Value | undefined {
+    return this.#values.get(id);
+  }
+
+  add(id: number, value: Value): number {
+    this.#values.set(id, value);
+    this.#ids.set(this.#keyOf(value), id);
+    return id;
+  }
+
+  clear(): void {
+    this.#values.clear();
+    this.#ids.clear();
+  }
+}
 
 export class StoreCache {
   readonly file: SqliteFile;
@@ -52,11 +76,11 @@ export class StoreCache {
   readonly #kindsByName = new Map<string, Map<string, Kind>>();
   readonly #leases = new Map<LeaseId, { readonly id: number; expiresAt: number }>();
   readonly #leaseNames = new Map<number, LeaseId>();
-  readonly #authors = new Map<string, number>();
-  readonly #authorRows = new Map<number, Author>();
+  readonly #authors = new Numbered<Author>(
+    ({ node, ownerEpoch, leaderEpoch }) => `${node}/${ownerEpoch}/${leaderEpoch}`,
+  );
   #latestAuthor: { readonly author: Author; readonly id: number } | null = null;
-  readonly #workers = new Map<string, number>();
-  readonly #workerNames = new Map<number, string>();
+  readonly #workers = new Numbered<string>((name) => name);
   readonly #tally = new Map<string, Counts>();
   readonly #dirty = new Map<string, Set<JobStatus>>();
   #headMoved = false;
@@ -80,6 +104,9 @@ export class StoreCache {
       addWorker: file.prepare("INSERT INTO worker (name) VALUES (?)"),
       addLease: file.prepare("INSERT INTO lease (name, expires_at) VALUES (?, ?)"),
       prolong: file.prepare("UPDATE lease SET expires_at = ? WHERE id = ?"),
+      pause: file.prepare(
+        "INSERT INTO queue VALUES (?, ?) ON CONFLICT DO UPDATE SET paused = excluded.paused",
+      ),
       dropLease: file.prepare("DELETE FROM lease WHERE id = ?"),
       nextLane: file.prepare(
         "SELECT lane FROM live WHERE status = 1 AND lane IS NOT NULL AND suspect = 0 AND lane > ? ORDER BY lane LIMIT 1",
@@ -89,11 +116,11 @@ export class StoreCache {
   }
 
   reload(): void {
-    const all = (sql: string): Row[] => this.file.prepare(sql).all();
+    const all = (sql: string): JobRow[] => this.file.prepare(sql).all();
     this.#kinds.clear();
     this.#kindsByName.clear();
-    for (const row of all("SELECT id, queue, task FROM kind")) {
-      this.#learnKind({ id: row["id"], queue: row["queue"], task: row["task"] });
+    for (const { id, queue, task } of all("SELECT id, queue, task FROM kind")) {
+      this.#learnKind({ id, queue, task });
     }
     this.head = Number(all("SELECT seq FROM cursor WHERE name = 'head'")[0]?.["seq"] ?? 0);
     // Jobs up to the head are not searched, so a number at or below it must not be used again.
@@ -103,31 +130,22 @@ export class StoreCache {
     this.#newestIdTime =
       Math.floor(Number(all("SELECT max(id_key) AS key FROM job")[0]?.["key"] ?? 0) / KEYS_PER_MS) + 1;
     this.paused.clear();
-    for (const row of all("SELECT name FROM queue WHERE paused = 1")) this.paused.add(row["name"]);
+    for (const { name } of all("SELECT name FROM queue WHERE paused = 1")) this.paused.add(name);
     this.#leases.clear();
     this.#leaseNames.clear();
-    for (const row of all("SELECT id, name, expires_at FROM lease")) {
-      this.#leases.set(row["name"], { id: row["id"], expiresAt: row["expires_at"] });
-      this.#leaseNames.set(row["id"], row["name"]);
+    for (const { id, name, expires_at: expiresAt } of all("SELECT id, name, expires_at FROM lease")) {
+      this.#leases.set(name, { id, expiresAt });
+      this.#leaseNames.set(id, name);
     }
     this.#latestAuthor = null;
     this.#authors.clear();
-    this.#authorRows.clear();
-    for (const row of all("SELECT id, node, owner_epoch, leader_epoch FROM author")) {
-      const author = {
-        node: row["node"],
-        ownerEpoch: row["owner_epoch"],
-        leaderEpoch: row["leader_epoch"],
-      };
-      this.#authors.set(authorKey(author), row["id"]);
-      this.#authorRows.set(row["id"], author);
+    for (const { id, node, ownerEpoch, leaderEpoch } of all(
+      'SELECT id, node, owner_epoch AS "ownerEpoch", leader_epoch AS "leaderEpoch" FROM author',
+    )) {
+      this.#authors.add(id, { node, ownerEpoch, leaderEpoch });
     }
     this.#workers.clear();
-    this.#workerNames.clear();
-    for (const row of all("SELECT id, name FROM worker")) {
-      this.#workers.set(row["name"], row["id"]);
-      this.#workerNames.set(row["id"], row["name"]);
-    }
+    for (const { id, name } of all("SELECT id, name FROM worker")) this.#workers.add(id, name);
     this.running.clear();
     this.cancelRequests.clear();
     for (const row of all(
@@ -145,8 +163,8 @@ export class StoreCache {
     }
     this.#tally.clear();
     this.#dirty.clear();
-    for (const row of all("SELECT queue, status, n FROM tally")) {
-      this.counts(row["queue"])[statusName(row["status"])] = row["n"];
+    for (const { queue, status, n } of all("SELECT queue, status, n FROM tally")) {
+      this.counts(queue)[statusName(status)] = n;
     }
     this.lanes.clear();
     for (let lane = this.#nextLane(0); lane !== null; lane = this.#nextLane(lane))
@@ -167,6 +185,12 @@ export class StoreCache {
     this.#dirty.clear();
   }
 
+  setPaused(queue: string, paused: boolean): void {
+    this.#sql.pause.run(queue, paused ? 1 : 0);
+    if (paused) this.paused.add(queue);
+    else this.paused.delete(queue);
+  }
+
   moveHead(seq: number): void {
     if (seq <= this.head) return;
     this.head = seq;
@@ -175,10 +199,7 @@ export class StoreCache {
 
   counts(queue: string): Counts {
     let counts = this.#tally.get(queue);
-    if (!counts) {
-      counts = { scheduled: 0, queued: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 };
-      this.#tally.set(queue, counts);
-    }
+    if (!counts) this.#tally.set(queue, (counts = noJobs()));
     return counts;
   }
 
@@ -249,35 +270,30 @@ export class StoreCache {
   /** Name and epochs of a writer repeat in many rows, so a row contains one small number for the three. */
   authorId(author: Author): number {
     if (this.#latestAuthor?.author === author) return this.#latestAuthor.id;
-    const key = authorKey(author);
-    let id = this.#authors.get(key);
-    if (id === undefined) {
-      id = Number(
-        this.#sql.addAuthor.run(author.node, author.ownerEpoch, author.leaderEpoch).lastInsertRowid,
+    const { node, ownerEpoch, leaderEpoch } = author;
+    const id =
+      this.#authors.idOf(author) ??
+      this.#authors.add(
+        Number(this.#sql.addAuthor.run(node, ownerEpoch, leaderEpoch).lastInsertRowid),
+        author,
       );
-      this.#authors.set(key, id);
-      this.#authorRows.set(id, author);
-    }
     this.#latestAuthor = { author, id };
     return id;
   }
 
   author(id: number): Author {
-    return this.#authorRows.get(id)!;
+    return this.#authors.get(id)!;
   }
 
   workerId(name: string): number {
-    let id = this.#workers.get(name);
-    if (id === undefined) {
-      id = Number(this.#sql.addWorker.run(name).lastInsertRowid);
-      this.#workers.set(name, id);
-      this.#workerNames.set(id, name);
-    }
-    return id;
+    return (
+      this.#workers.idOf(name) ??
+      this.#workers.add(Number(this.#sql.addWorker.run(name).lastInsertRowid), name)
+    );
   }
 
   workerName(id: number | null): string | null {
-    return id === null ? null : (this.#workerNames.get(id) ?? null);
+    return id === null ? null : (this.#workers.get(id) ?? null);
   }
 
   /**
@@ -350,10 +366,6 @@ export class StoreCache {
   #nextLane(after: number): number | null {
     return (this.#sql.nextLane.get(after)?.["lane"] as number | undefined) ?? null;
   }
-}
-
-function authorKey(author: Author): string {
-  return `${author.node}/${author.ownerEpoch}/${author.leaderEpoch}`;
 }
 
 export function endsBy(startedAt: number, timeoutMs: number | null): number {

@@ -1,20 +1,21 @@
 /** A worker's own claim: merges the heads of the queues from which it may take. */
 
 import type { Statement } from "../../../../platform/drivers/postgres/postgres.ts";
-import { int4s, texts } from "../../../../platform/drivers/postgres/arrays.ts";
+import { int4s } from "../../../../platform/drivers/postgres/arrays.ts";
 import type { Claimed, ClaimedJob, ClaimRequest } from "../../../store.ts";
-import { FencedClaim } from "./fenced-claim.ts";
+import { fencedClaim } from "./fenced-claim.ts";
 import { makeLease, openLease, PROLONG_LEASE, startRun } from "./leases.ts";
 import { type Kind, type StoreCache, NOW } from "../store-cache.ts";
 import {
   CONTENDED,
   CONTENDED_TRIES,
+  claimValues,
   heads,
   kinds,
   lines,
   mayHaveMore,
   picked,
-  PROMOTE,
+  promoteAnd,
   REST,
   RowsWanted,
   SLICE,
@@ -31,7 +32,7 @@ import {
   claimedRanges,
   claimedRows,
 } from "./claimed-rows.ts";
-import type { PostgresTerms } from "../../terms.ts";
+import type { PostgresScripts } from "../../scripts.ts";
 
 /**
  * The lease is held against a recovery from before the end of the statement (FOR KEY SHARE), but only if something was
@@ -140,17 +141,17 @@ export class Claim {
   readonly #cache: StoreCache;
   readonly #rows: ClaimedRows;
   readonly #wanted = new RowsWanted();
-  readonly #fenced: FencedClaim;
+  readonly #fenced: ReturnType<typeof fencedClaim>;
 
-  constructor(cache: StoreCache, terms: PostgresTerms) {
+  constructor(cache: StoreCache, scripts: PostgresScripts) {
     this.#cache = cache;
     this.#rows = new ClaimedRows(cache);
-    this.#fenced = new FencedClaim(cache, terms);
+    this.#fenced = fencedClaim(cache, scripts);
   }
 
   /** An error means that jobs may have been claimed, also by the first of several statements: the lease must be given up. */
   async run(request: ClaimRequest): Promise<Claimed> {
-    if (request.fence) return this.#fenced.run(request, request.fence);
+    if (request.fence) return this.#fenced(request, request.fence);
     const by: Claimant = {
       author: await this.#cache.authorId(request.author),
       worker: await this.#cache.nameId(request.worker),
@@ -172,7 +173,8 @@ export class Claim {
     for (let tries = 1; ; tries++) {
       const { expected } = this.#rows;
       const wanted = this.#wanted.for(request.limit);
-      const { rows, nextDueInMs } = await this.#take(request, by, wanted, expected);
+      const values = [...claimValues(request, by), wanted, ...expected];
+      const [rows, nextDueInMs] = await promoteAnd<ClaimRow>(cache, CLAIM, values);
       if (rows[0]![0] !== null)
         return { ...(await this.#taken(rows, wanted, request, expected)), nextDueInMs };
       const [held, contended] = rows[0]!.slice(-2);
@@ -220,37 +222,6 @@ export class Claim {
     if (seq !== null) return { ...(await this.#taken(rows, wanted, request, expected)), nextDueInMs };
     // A claimant that holds jobs learns the long way whether its lease is still there.
     return idle && request.opens ? { jobs: [], held: true, nextDueInMs, more: false } : null;
-  }
-
-  async #take(
-    request: ClaimRequest,
-    { worker, author }: Claimant,
-    wanted: number,
-    expected: Shape,
-  ): Promise<{ rows: ClaimRow[]; nextDueInMs: number | null }> {
-    const now = this.#cache.now();
-    const [due, rows] = await this.#cache.db.pair<{ next_due_in_ms: number | null }, ClaimRow>(
-      [PROMOTE, [now]],
-      [
-        CLAIM,
-        [
-          now,
-          request.lease,
-          request.leaseMs,
-          texts([...request.tasks]),
-          request.queues && texts([...request.queues]),
-          Math.max(request.limit, 0),
-          request.suspect,
-          worker,
-          author,
-          request.opens,
-          texts([...request.exceptQueues]),
-          wanted,
-          ...expected,
-        ],
-      ],
-    );
-    return { rows, nextDueInMs: due?.[0]?.next_due_in_ms ?? null };
   }
 }
 

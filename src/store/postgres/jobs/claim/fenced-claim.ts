@@ -5,7 +5,6 @@
 
 import type { Term } from "../../../../core/leadership/term.ts";
 import type { Statement } from "../../../../platform/drivers/postgres/postgres.ts";
-import { texts } from "../../../../platform/drivers/postgres/arrays.ts";
 import { authorUnder } from "../../../jobs.ts";
 import type { Claimed, ClaimRequest } from "../../../store.ts";
 import { openLease, prolongLease, startRun } from "./leases.ts";
@@ -13,17 +12,19 @@ import { type StoreCache, NOW } from "../store-cache.ts";
 import {
   CONTENDED,
   CONTENDED_TRIES,
+  claimValues,
   heads,
   kinds,
   lines,
   picked,
-  PROMOTE,
+  promoteAnd,
   REST,
   SLICE,
   suspects,
 } from "./queue-order.ts";
-import { NO_JOB, type Row, type Shape, ClaimedRows, claimedRows } from "./claimed-rows.ts";
-import { newest, type PostgresTerms, termValues } from "../../terms.ts";
+import { NO_JOB, type Row, ClaimedRows, claimedRows } from "./claimed-rows.ts";
+import type { PostgresScripts } from "../../scripts.ts";
+import { newest, termValues } from "../../terms.ts";
 
 /**
  * As CLAIM, but for `fence`, which is held from before anything is written, and `made`. Who has picked jobs and could not take them
@@ -81,61 +82,24 @@ type FencedRow = [
   fenced: boolean | null,
 ];
 
-export class FencedClaim {
-  readonly #cache: StoreCache;
-  readonly #terms: PostgresTerms;
-  readonly #rows: ClaimedRows;
-
-  constructor(cache: StoreCache, terms: PostgresTerms) {
-    this.#cache = cache;
-    this.#terms = terms;
-    this.#rows = new ClaimedRows(cache);
-  }
-
-  async run(request: ClaimRequest, fence: Term): Promise<Claimed> {
-    const cache = this.#cache;
+export function fencedClaim(
+  cache: StoreCache,
+  scripts: PostgresScripts,
+): (request: ClaimRequest, fence: Term) => Promise<Claimed> {
+  const claimed = new ClaimedRows(cache);
+  return async (request, fence) => {
     const author = await cache.authorId(authorUnder(request.author, fence));
     const worker = await cache.nameId(request.worker);
     const common = { lease: request.lease, leaderEpoch: fence.epoch };
     for (let tries = 1; ; tries++) {
-      const { expected } = this.#rows;
-      const { rows, nextDueInMs } = await this.#take(request, fence, { worker, author, expected });
+      const { expected } = claimed;
+      const values = [...claimValues(request, { worker, author }), ...expected, ...termValues(fence)];
+      const [rows, nextDueInMs] = await promoteAnd<FencedRow>(cache, CLAIM_FENCED, values);
       const [seq, , , , , , , , held, contended, fenced] = rows[0]!;
-      if (seq !== null)
-        return { jobs: await this.#rows.jobs(rows, expected, common), held: true, nextDueInMs };
-      if (!fenced) throw await this.#terms.refusal(fence);
+      if (seq !== null) return { jobs: await claimed.jobs(rows, expected, common), held: true, nextDueInMs };
+      if (!fenced) throw await scripts.refusal(fence);
       if (!held || !contended || tries === CONTENDED_TRIES)
         return { jobs: [], held: held === true, nextDueInMs };
     }
-  }
-
-  async #take(
-    request: ClaimRequest,
-    fence: Term,
-    by: { readonly worker: number; readonly author: number; readonly expected: Shape },
-  ): Promise<{ rows: FencedRow[]; nextDueInMs: number | null }> {
-    const now = this.#cache.now();
-    const [due, rows] = await this.#cache.db.pair<{ next_due_in_ms: number | null }, FencedRow>(
-      [PROMOTE, [now]],
-      [
-        CLAIM_FENCED,
-        [
-          now,
-          request.lease,
-          request.leaseMs,
-          texts([...request.tasks]),
-          request.queues && texts([...request.queues]),
-          Math.max(request.limit, 0),
-          request.suspect,
-          by.worker,
-          by.author,
-          request.opens,
-          texts([...request.exceptQueues]),
-          ...by.expected,
-          ...termValues(fence),
-        ],
-      ],
-    );
-    return { rows, nextDueInMs: due?.[0]?.next_due_in_ms ?? null };
-  }
+  };
 }

@@ -3,13 +3,15 @@
  * of the lines from which it may take, so that a million jobs of an unknown task or a paused queue cost nothing.
  */
 
-import { write } from "../../../../platform/drivers/postgres/postgres.ts";
-import { NOW } from "../store-cache.ts";
+import { type Statement, write } from "../../../../platform/drivers/postgres/postgres.ts";
+import { texts } from "../../../../platform/drivers/postgres/arrays.ts";
+import type { ClaimRequest } from "../../../store.ts";
+import { NOW, type StoreCache } from "../store-cache.ts";
 
 /** Due rows that one claim promotes: limits its duration after a long downtime. */
 const PROMOTE_MAX = 5_000;
 
-export const PROMOTE = write(
+const PROMOTE = write(
   "claim-promote",
   `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
    due AS MATERIALIZED (
@@ -21,6 +23,20 @@ export const PROMOTE = write(
      (SELECT min(run_at) FROM baton.live WHERE later AND run_at > (SELECT now FROM clock)) - (SELECT now FROM clock)
    END AS next_due_in_ms`,
 );
+
+/** A statement that takes jobs, in one round trip with the promotion of those that have become due. $1 is the time. */
+export async function promoteAnd<Row>(
+  cache: StoreCache,
+  statement: Statement,
+  values: readonly unknown[],
+): Promise<[rows: Row[], nextDueInMs: number | null]> {
+  const now = cache.now();
+  const [due, rows] = await cache.db.pair<{ next_due_in_ms: number | null }, Row>(
+    [PROMOTE, [now]],
+    [statement, [now, ...values]],
+  );
+  return [rows, due?.[0]?.next_due_in_ms ?? null];
+}
 
 /** Free rows of a line. */
 export const WAITING = "l.started_at IS NULL AND NOT l.later AND NOT l.suspect";
@@ -126,3 +142,22 @@ export const kinds = (tasks: string, queues: string, exceptQueues: string, only:
       AND q.paused IS NOT TRUE AND k.queue <> ALL (${exceptQueues}::text[]) AND ${only}
     ORDER BY k.id
   )`;
+
+/** The first values of a claim, from $2 on. */
+export function claimValues(
+  request: ClaimRequest,
+  { worker, author }: { readonly worker: number; readonly author: number },
+): unknown[] {
+  return [
+    request.lease,
+    request.leaseMs,
+    texts([...request.tasks]),
+    request.queues && texts([...request.queues]),
+    Math.max(request.limit, 0),
+    request.suspect,
+    worker,
+    author,
+    request.opens,
+    texts([...request.exceptQueues]),
+  ];
+}
