@@ -4,14 +4,14 @@ import type { Command } from "commander";
 import type { BatonClient } from "../client/baton-client.ts";
 import { nearest } from "../core/errors.ts";
 import { connect, withNodeOptions, withYes, confirm, type ConfirmOptions } from "./node-options.ts";
-import { print } from "./terminal/output.ts";
+import { printed } from "./terminal/output.ts";
 import type { Terminal } from "./terminal/terminal.ts";
 import { watched, type WatchOptions, withWatch } from "./terminal/watch.ts";
 
 export interface ClientCall<Options = unknown> {
-  readonly terminal: Terminal;
   readonly options: Options & WatchOptions & ConfirmOptions;
-  /** The first argument; empty if there is none. */
+  readonly args: readonly (string | undefined)[];
+  /** The first of them; empty if there is none. */
   readonly name: string;
 }
 
@@ -44,14 +44,15 @@ export function addClientCommand<Answer, Options = unknown>(
   command.action(async (...given: readonly unknown[]) => {
     // Commander passes the arguments, the options and the command.
     const options = given.at(-2) as ClientCall<Options>["options"];
-    const name = given.length > 2 ? ((given[0] as string | undefined) ?? "") : "";
-    await watched(terminal, options, async (page) => {
-      await using client = await connect(page, options);
-      if (row.question) await confirm(page, options, row.question(name));
-      const call = { terminal: page, options, name };
+    const args = given.slice(0, -2) as ClientCall["args"];
+    const call = { options, args, name: args[0] ?? "" };
+    await watched(terminal, options, async () => {
+      await using client = await connect(terminal, options);
+      if (row.question) await confirm(terminal, options, row.question(call.name));
       const answer = await row.call(client, call);
-      print(page, options.output, answer, () => row.text(answer, call));
-      row.note?.(answer, call);
+      const streaming = options.watch !== undefined;
+      const text = printed(options.output, answer, () => row.text(answer, call), streaming);
+      return { text, note: () => row.note?.(answer, call) };
     });
   });
 }

@@ -37,14 +37,14 @@ export function addClusterCommands(program: Command, terminal: Terminal): void {
       ]);
       return { overview, cluster, leaders, nodes };
     },
-    text: ({ overview, cluster, leaders, nodes }, { terminal: page }) =>
+    text: ({ overview, cluster, leaders, nodes }) =>
       [
-        facts(page, clusterFacts(cluster, overview)),
-        ...section(page, "Alerts", alertsText(page, overview.alerts)),
-        ...listSection(page, "Notes", cluster.notes),
-        ...section(page, "Leaders", leadersTable(page, leaders)),
-        ...section(page, "Nodes", nodesTable(page, nodes)),
-        ...nodeSections(page, nodes),
+        facts(terminal, clusterFacts(cluster, overview)),
+        ...section(terminal, "Alerts", alertsText(terminal, overview.alerts)),
+        ...listSection(terminal, "Notes", cluster.notes),
+        ...section(terminal, "Leaders", leadersTable(terminal, leaders)),
+        ...section(terminal, "Nodes", nodesTable(terminal, nodes)),
+        ...nodeSections(terminal, nodes),
       ].join("\n\n"),
     note: ({ overview }) => sayUnreachable(terminal, overview.unreachable),
   });

@@ -64,7 +64,7 @@ async function events(terminal: Terminal, options: EventsOptions): Promise<void>
   const over = new AbortController();
   const stream = { signal: over.signal, giveUpAfterMs: Infinity };
   const show = (told: Told & Record<string, unknown>, text: string, style: Style | null): void =>
-    print({ ...terminal, streaming: true }, options.output, told, () => line(terminal, told, text, style));
+    print(terminal, options.output, told, () => line(terminal, told, text, style), true);
   const journal = async (): Promise<void> => {
     const from = { last: last ?? (since ? 0 : 10), since: since ?? null };
     for await (const entry of journalFeed(terminal, client, stream, from))

@@ -4,38 +4,40 @@ import { type Command, Option } from "commander";
 import type { LeaderBody } from "../../api/operations/cluster/cluster.ts";
 import type { AnswerOf } from "../../api/operation-table.ts";
 import { LEADER_ROLES, type LeaderRole } from "../../core/leadership/term.ts";
-import { connect, wholeNumber, withNodeOptions } from "../node-options.ts";
-import { piece, type Shown, print, section, table } from "../terminal/output.ts";
+import { addClientCommand, type ClientCall } from "../client-command.ts";
+import { wholeNumber } from "../node-options.ts";
+import { piece, type Shown, section, table } from "../terminal/output.ts";
 import { ago, several, span } from "../../core/format-figures.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { watched, type WatchOptions, withWatch } from "../terminal/watch.ts";
 
-interface LeaderOptions extends WatchOptions {
+interface LeaderOptions {
   readonly history?: boolean;
   readonly role?: LeaderRole;
   readonly limit: number;
 }
 
 export function addLeaderCommand(program: Command, terminal: Terminal): void {
-  withWatch(withNodeOptions(program.command("leader").alias("leaders")))
-    .description("show who leads in each role, and with --history who did")
-    .option("--history", "terms, newest first, with why they ended, and stale writes that were refused")
-    .addOption(new Option("--role <role>", "only this role").choices(LEADER_ROLES))
-    .option("--limit <number>", "maximum number of terms", wholeNumber, 20)
-    .action((options: LeaderOptions) => watched(terminal, options, (page) => leader(page, options)));
-}
-
-async function leader(terminal: Terminal, options: LeaderOptions): Promise<void> {
-  await using client = await connect(terminal, options);
-  const { role, limit, output } = options;
-  if (options.history) {
-    const answer = await client.cluster.leaderHistory({ role, limit });
-    print(terminal, output, answer, () => historyText(terminal, answer));
-    return;
-  }
-  const answer = await client.cluster.leaders();
-  const leaders = answer.leaders.filter((each) => role === undefined || each.role === role);
-  print(terminal, output, { ...answer, leaders }, () => leadersTable(terminal, leaders));
+  addClientCommand(program, terminal, {
+    usage: "leader",
+    about: "show who leads in each role, and with --history who did",
+    watch: true,
+    setUp: (command) =>
+      command
+        .alias("leaders")
+        .option("--history", "terms, newest first, with why they ended, and stale writes that were refused")
+        .addOption(new Option("--role <role>", "only this role").choices(LEADER_ROLES))
+        .option("--limit <number>", "maximum number of terms", wholeNumber, 20),
+    call: async (client, { options: { history, role, limit } }: ClientCall<LeaderOptions>) => {
+      if (history) return client.cluster.leaderHistory({ role, limit });
+      const answer = await client.cluster.leaders();
+      return {
+        ...answer,
+        leaders: answer.leaders.filter((each) => role === undefined || each.role === role),
+      };
+    },
+    text: (answer) =>
+      "terms" in answer ? historyText(terminal, answer) : leadersTable(terminal, answer.leaders),
+  });
 }
 
 function historyText(

@@ -35,8 +35,7 @@ export function addNodeCommands(program: Command, terminal: Terminal): void {
     isDefault: true,
     watch: true,
     call: (client) => client.cluster.nodes(),
-    text: ({ nodes }, { terminal: page }) =>
-      [nodesTable(page, nodes), ...nodeSections(page, nodes)].join("\n\n"),
+    text: ({ nodes }) => [nodesTable(terminal, nodes), ...nodeSections(terminal, nodes)].join("\n\n"),
   });
 
   const node = program.command("node").description("show a node, drain it, resume it, remove it");

@@ -45,7 +45,7 @@ export function addJobsCommands(program: Command, terminal: Terminal): void {
       const [job, timeline] = await Promise.all([client.job(name), client.timeline(name)]);
       return { ...job, timeline };
     },
-    text: ({ timeline, ...job }, { terminal: page }) => jobText(page, job, timeline),
+    text: ({ timeline, ...job }) => jobText(terminal, job, timeline),
   });
 
   addJobLogsCommand(jobs, terminal);
@@ -73,10 +73,10 @@ function addListCommand(jobs: Command, terminal: Terminal): void {
       const { limit, cursor } = options;
       return client.cluster.jobs({ ...filterOf(options), limit, ...(cursor !== undefined && { cursor }) });
     },
-    text: ({ items }, { options, terminal: page }) =>
+    text: ({ items }, { options }) =>
       items.length === 0
         ? `no ${filterText(filterOf(options))}`
-        : table(page, jobColumns(page.clock.now(), items), items),
+        : table(terminal, jobColumns(terminal.clock.now(), items), items),
     note: ({ nodes, next_cursor: next }, { options }) => {
       sayPartial(terminal, nodes);
       if (next !== null && options.output === "table" && options.watch === undefined) {

@@ -16,10 +16,10 @@ export function addQueuesCommands(program: Command, terminal: Terminal): void {
     isDefault: true,
     watch: true,
     call: (client) => client.queues(),
-    text: ({ queues: rows }, { terminal: page }) =>
+    text: ({ queues: rows }) =>
       rows.length === 0
         ? "there are no queues yet; a queue is created by its first job"
-        : table(page, queueColumns(page.clock.now()), rows),
+        : table(terminal, queueColumns(terminal.clock.now()), rows),
     note: ({ nodes }) => sayPartial(terminal, nodes),
   });
 

@@ -11,9 +11,9 @@ import {
 } from "../../core/schedules/schedule.ts";
 import { addClientCommand, type ClientCall } from "../client-command.ts";
 import { CliFailure, EXIT } from "../failure.ts";
-import { connect, duration, type NodeOptions, wholeNumber, withNodeOptions } from "../node-options.ts";
+import { duration, wholeNumber } from "../node-options.ts";
 import { ago } from "../../core/format-figures.ts";
-import { facts, print, section, table } from "../terminal/output.ts";
+import { facts, section, table } from "../terminal/output.ts";
 import { readPayload } from "./payload.ts";
 import { jobFields, type JobOptions, withJobOptions } from "./submit.ts";
 import type { Terminal } from "../terminal/terminal.ts";
@@ -24,7 +24,7 @@ interface TimingOptions {
   readonly zone?: string;
 }
 
-interface AddOptions extends TimingOptions, JobOptions, NodeOptions {
+interface AddOptions extends TimingOptions, JobOptions {
   readonly missed?: MissedPolicy;
   readonly missedMax?: number;
   readonly overlap?: OverlapPolicy;
@@ -47,10 +47,10 @@ export function addSchedulesCommands(program: Command, terminal: Terminal): void
     isDefault: true,
     watch: true,
     call: (client) => client.schedules(),
-    text: ({ schedules: rows }, { terminal: page }) =>
+    text: ({ schedules: rows }) =>
       rows.length === 0
         ? "there are no schedules; make one with `baton schedules add`"
-        : schedulesTable(page, rows),
+        : schedulesTable(terminal, rows),
   });
 
   addClientCommand(schedules, terminal, {
@@ -78,19 +78,30 @@ export function addSchedulesCommands(program: Command, terminal: Terminal): void
     },
   });
 
-  withNodeOptions(withJobOptions(withTiming(schedules.command("add")), "schedule"))
-    .description("create a schedule, or replace the one of that name")
-    .argument("<name>", "name of the schedule")
-    .argument("<task>", "task to run")
-    .argument("[json]", "the payload")
-    .addOption(new Option("--missed <policy>", "fires missed while no node led").choices(MISSED_POLICIES))
-    .option("--missed-max <number>", "most missed fires that run_all makes up for", wholeNumber)
-    .addOption(
-      new Option("--overlap <policy>", "a fire while the last job is unfinished").choices(OVERLAP_POLICIES),
-    )
-    .action((name: string, task: string, json: string | undefined, options: AddOptions) =>
-      add(terminal, name, task, json, options),
-    );
+  addClientCommand(schedules, terminal, {
+    usage: "add",
+    about: "create a schedule, or replace the one of that name",
+    setUp: (command) =>
+      withJobOptions(withTiming(command), "schedule")
+        .argument("<name>", "name of the schedule")
+        .argument("<task>", "task to run")
+        .argument("[json]", "the payload")
+        .addOption(new Option("--missed <policy>", "fires missed while no node led").choices(MISSED_POLICIES))
+        .option("--missed-max <number>", "most missed fires that run_all makes up for", wholeNumber)
+        .addOption(
+          new Option("--overlap <policy>", "a fire while the last job is unfinished").choices(
+            OVERLAP_POLICIES,
+          ),
+        ),
+    call: async (client, { name, args: [, task, json], options }: ClientCall<AddOptions>) => {
+      requireOneTiming(options);
+      const payload = await readPayload(terminal, json, options.payloadFile);
+      const { cron, every: every_ms, zone, missed, missedMax: missed_max, overlap } = options;
+      const timing = { cron, every_ms, zone, missed, missed_max, overlap };
+      return client.putSchedule({ name, task: task!, ...jobFields(options, payload), ...timing });
+    },
+    text: ({ outcome, next_at: next }, { name }) => `${name} ${outcome}, next at ${next ?? "never"}`,
+  });
 
   addClientCommand(schedules, terminal, {
     usage: "remove <schedule>",
@@ -207,21 +218,4 @@ function historyTable(terminal: Terminal, occurrences: readonly OccurrenceBody[]
     ],
     occurrences,
   );
-}
-
-async function add(
-  terminal: Terminal,
-  name: string,
-  task: string,
-  json: string | undefined,
-  options: AddOptions,
-): Promise<void> {
-  requireOneTiming(options);
-  const payload = await readPayload(terminal, json, options.payloadFile);
-  await using client = await connect(terminal, options);
-  const { cron, every: every_ms, zone, missed, missedMax: missed_max, overlap } = options;
-  const timing = { cron, every_ms, zone, missed, missed_max, overlap };
-  const answer = await client.putSchedule({ name, task, ...jobFields(options, payload), ...timing });
-  const text = `${name} ${answer.outcome}, next at ${answer.next_at ?? "never"}`;
-  print(terminal, options.output, answer, () => text);
 }

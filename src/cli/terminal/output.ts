@@ -8,16 +8,15 @@ import { type Output, say, type Style, styled, type Terminal } from "./terminal.
 export const OUTPUT_FORMATS = ["table", "json", "yaml"] as const;
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
 
-/** JSON and YAML show the data as it came from the node; only people need a selection. */
-export function print(terminal: Terminal, format: OutputFormat, data: unknown, table: () => string): void {
-  const { streaming = false } = terminal;
-  const text =
-    format === "json"
-      ? JSON.stringify(data, null, streaming ? undefined : 2)
-      : format === "yaml"
-        ? `${streaming ? "---\n" : ""}${loadPackage<typeof Yaml>("yaml").stringify(data).trimEnd()}`
-        : table();
-  terminal.out.write(`${text}\n`);
+/** JSON and YAML show the data as it came; only people need a selection. `streaming`: documents follow each other without end. */
+export function printed(format: OutputFormat, data: unknown, table: () => string, streaming = false): string {
+  if (format === "table") return `${table()}\n`;
+  if (format === "json") return `${JSON.stringify(data, null, streaming ? undefined : 2)}\n`;
+  return (streaming ? "---\n" : "") + loadPackage<typeof Yaml>("yaml").stringify(data);
+}
+
+export function print({ out }: Terminal, ...what: Parameters<typeof printed>): void {
+  out.write(printed(...what));
 }
 
 /** Rows under the titles of their columns. A terminal that is too narrow has fewer columns. */

@@ -20,8 +20,6 @@ export interface Terminal {
   readonly environment: Environment;
   readonly cwd: string;
   readonly clock: Clock;
-  /** Documents follow each other without end, so each of JSON is one line. */
-  readonly streaming?: boolean;
 }
 
 export function systemTerminal(): Terminal {

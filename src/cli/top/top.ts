@@ -40,7 +40,7 @@ async function lines(terminal: Terminal, client: BatonClient, { output }: NodeOp
   // One call that fails at once where no node is; the stream would go on trying.
   await client.health();
   const show = (event: string, data: unknown, text: () => string): void =>
-    print({ ...terminal, streaming: true }, output, { event, data }, text);
+    print(terminal, output, { event, data }, text, true);
   await stream(client, (event) => {
     if (event.kind === "trouble") say(terminal, `${event.reason}; trying again`);
     else if (event.kind === "overview") show("overview", event.overview, () => overviewLine(event.overview));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BatonClientError } from "../../../../src/client/client-error.ts";
-import { type OutputFormat, print } from "../../../../src/cli/terminal/output.ts";
+import { type OutputFormat, printed } from "../../../../src/cli/terminal/output.ts";
 import { watched } from "../../../../src/cli/terminal/watch.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 import { VtScreen } from "../../../support/vt-screen.ts";
@@ -16,10 +16,10 @@ async function watching(looks: readonly (string | Error)[], output: OutputFormat
   const watchedTo = watched(
     { out: out.stream, err: err.stream, clock } as never,
     { watch: true, output },
-    async (page) => {
+    async () => {
       const look = looks[next++];
       if (look instanceof Error) throw look;
-      print(page, output, { look }, () => look ?? "");
+      return { text: printed(output, { look }, () => look ?? "", true) };
     },
     over.signal,
   );
