@@ -14,7 +14,7 @@ import type { NodeServices } from "./node-services.ts";
 /** A page about the whole cluster waits no longer than this for a slow node; with the rest it is there within 1.5 s. */
 const FAN_OUT_MS = 1_200;
 
-export interface AllNodesQuestion<Answer> {
+interface AllNodesQuestion<Answer> {
   readonly here: () => Promise<Answer>;
   /** As a caller would write it; with a body it is a POST. */
   readonly path: (node: string) => string;
@@ -22,16 +22,13 @@ export interface AllNodesQuestion<Answer> {
   /** Of a body that was answered with 200; a throw counts as no answer. */
   readonly read: (body: unknown) => Answer;
   readonly deadlineMs?: number;
-  /** Who is asked; everybody without it. */
   readonly only?: (node: string) => boolean;
 }
 
-export interface NodeAnswers<Answer> {
+interface NodeAnswers<Answer> {
   /** Of those who answered, this node first if it was asked. */
   readonly answers: readonly { readonly node: string; readonly answer: Answer }[];
-  /** All who were asked, in the order of the nodes. */
   readonly nodes: { name: string; reachable: boolean }[];
-  /** What the others have is missing. */
   readonly partial: boolean;
   readonly unreachable: string[];
 }
@@ -71,10 +68,9 @@ export async function askAllNodes<Answer>(
   };
   const asked = cluster.nodes().filter(({ name }) => only?.(name) !== false);
   const all = await Promise.all(asked.map(async (node) => ({ node, answer: await ask(node) })));
-  const answers: { node: string; answer: Answer }[] = all.flatMap(({ node, answer }) =>
-    answer === null ? [] : [{ node: node.name, answer }],
-  );
-  answers.sort((a, b) => Number(b.node === self) - Number(a.node === self));
+  const answers = all
+    .flatMap(({ node, answer }) => (answer === null ? [] : [{ node: node.name, answer }]))
+    .sort((a, b) => Number(b.node === self) - Number(a.node === self));
   const nodes = all.map(({ node, answer }) => ({ name: node.name, reachable: answer !== null }));
   const unreachable = nodes.filter(({ reachable }) => !reachable).map(({ name }) => name);
   return { answers, nodes, partial: unreachable.length > 0, unreachable };
@@ -92,8 +88,6 @@ export function searchOf(query: Readonly<Record<string, unknown>>): string {
   for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
   return search.size === 0 ? "" : `?${search.toString()}`;
 }
-
-// ---------------------------------------------------------------- cursors
 
 /** The cursor of an earlier answer; one of a list of all nodes has a place for each of them. */
 export const Cursor = z
@@ -122,20 +116,15 @@ export function readCursor<Place>(text: string, place: z.ZodType<Place>): Readon
 }
 
 export function badCursor(): BatonError {
-  return new BatonError(
-    "BAD_REQUEST",
-    '"cursor" is not the next_cursor of an earlier answer to the same query; leave it out to start at the newest',
-    { field: "cursor" },
-  );
+  const message =
+    '"cursor" is not the next_cursor of an earlier answer to the same query; leave it out to start at the newest';
+  return new BatonError("BAD_REQUEST", message, { field: "cursor" });
 }
 
-// ---------------------------------------------------------------- merged lists
-
-/** One page of the list of one node, newest first. */
+/** Of the list of one node, newest first. */
 interface NodePage<Item> {
   readonly items: readonly Item[];
   readonly cursor: string | null;
-  /** How many there are in all, if that is known. */
   readonly count?: number | null;
 }
 
@@ -214,8 +203,8 @@ function untaken<Item>(
 }
 
 /**
- * The newest of all pages, at most `limit`, and how many of each page were taken. `more`: the node has older ones behind its page. Stops also where a page ends that goes on at its node: what stands behind it may be newer
- * than the rest of the others.
+ * The newest of all pages, at most `limit`, and how many of each page were taken. Stops also where a page ends that has
+ * `more` behind it at its node: that may be newer than the rest of the others.
  */
 export function mergePages<Item>(
   pages: readonly { readonly items: readonly Item[]; readonly more: boolean }[],

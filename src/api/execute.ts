@@ -1,22 +1,19 @@
 /**
  * Executes an operation for a caller, over HTTP or on behalf of another node: routes the request (route.ts), forwards
  * it to the node that it belongs to (forward.ts), or calls the handler here and serializes its reply.
- *
- * The caller has been authenticated before (http/authenticate.ts, or the transport for a node), and the input has been
- * validated (api/schema/operation-schema.ts). Sending the reply is done by the two adapters: http/operation-routes.ts
- * and peer-request-handler.ts.
+ * Caller and input have been checked by the two adapters, http/operation-routes.ts and peer-request-handler.ts, which
+ * also send the reply.
  */
 
 import type { InFlight } from "../platform/in-flight.ts";
 import { BatonError } from "../core/errors.ts";
-import { roleOf } from "../core/leadership/role.ts";
 import { noTracing, type Tracing } from "../platform/tracing.ts";
 import { arrival, type Inbound } from "../transport/hop-headers.ts";
 import { Forwarder, type WrittenReply } from "./forward.ts";
 import type { NodeServices } from "./node-services.ts";
 import { prepared } from "./schema/operation-schema.ts";
 import { NO_HEADERS, type EventReply, type Input, type Operation } from "./operation.ts";
-import { isController, isUpkeep, RequestRouter } from "./route.ts";
+import { isController, isUpkeep, RequestRouter, standing } from "./route.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Platform } from "../platform/platform.ts";
 
@@ -31,10 +28,9 @@ export interface OperationInput extends Input<any, any, any> {
   };
 }
 
-/** What the caller gets, unless it is refused: written here, or as another node has written it; or events of this node. */
 export type Executed = WrittenReply | EventReply;
 
-export interface OperationExecutorOptions {
+interface OperationExecutorOptions {
   readonly services: NodeServices;
   /** Counts the changes that are being made, and refuses them once it is closed. */
   readonly inFlight?: Pick<InFlight, "enter">;
@@ -78,11 +74,11 @@ export class OperationExecutor {
 
   /** What every answer says of the node that gives it. */
   nodeHeaders(): Record<"x-baton-node" | "x-baton-role" | "x-baton-epoch", string> {
-    const { leadership, health } = this.services;
+    const { role, leader_epoch } = standing(this.services);
     return {
       "x-baton-node": this.#platform.identity.name,
-      "x-baton-role": roleOf(leadership.held(), health.draining),
-      "x-baton-epoch": String(leadership.current()?.epoch ?? 0),
+      "x-baton-role": role,
+      "x-baton-epoch": String(leader_epoch ?? 0),
     };
   }
 

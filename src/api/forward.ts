@@ -73,19 +73,13 @@ export class Forwarder {
     target: Target,
     input: OperationInput,
   ): Promise<WrittenReply> {
-    const span = this.#span(operation, input);
-    span?.set({ "baton.target": to.name });
     const asItComes = (operation.streams || operation.large) && input.request.method !== "HEAD";
-    try {
+    const reply = await this.#traced(operation, input, (span) => {
+      span?.set({ "baton.target": to.name });
       const hop = this.#hop(operation, to, target, input, span);
-      const reply = await (asItComes ? this.#stream(hop, input) : this.#call(hop));
-      span?.set({ "http.response.status_code": reply.status });
-      span?.end();
-      return reply;
-    } catch (error) {
-      span?.end(failureOf(error));
-      throw error;
-    }
+      return asItComes ? this.#stream(hop, input) : this.#call(hop);
+    });
+    return reply!;
   }
 
   /** New work, to the node that takes it; null when it stays here, and then its span is dropped. */
@@ -93,8 +87,7 @@ export class Forwarder {
     const { placement } = this.#services;
     if (!placement || !operation.places) return null;
     const { waitsMs = 0, ...wanted } = operation.places(this.#services, input);
-    const span = this.#span(operation, input);
-    try {
+    return this.#traced(operation, input, async (span) => {
       const placed = await placement.place({
         ...wanted,
         path: input.request.url,
@@ -104,11 +97,31 @@ export class Forwarder {
       });
       if (placed.at === "here") return null;
       const { node, reply } = placed;
-      span?.set({ "baton.target": node.name, "http.response.status_code": reply.status });
-      span?.end();
+      span?.set({ "baton.target": node.name });
       return { status: reply.status, headers: this.#headersBack(reply), body: reply.body };
+    });
+  }
+
+  async #traced(
+    operation: Operation,
+    { request, headers }: OperationInput,
+    pass: (span: Span | null) => Promise<WrittenReply | null>,
+  ): Promise<WrittenReply | null> {
+    const tracing = this.#tracing;
+    if (!tracing.on) return pass(null);
+    const span = tracing.start("baton.proxy", {
+      kind: "client",
+      parent: tracing.active() === null ? traceIn(headers) : ACTIVE,
+      attributes: { "http.request.method": request.method, "http.route": operation.path },
+    });
+    try {
+      const reply = await pass(span);
+      if (reply === null) return null;
+      span.set({ "http.response.status_code": reply.status });
+      span.end();
+      return reply;
     } catch (error) {
-      span?.end(failureOf(error));
+      span.end(failureOf(error));
       throw error;
     }
   }
@@ -117,9 +130,8 @@ export class Forwarder {
   async #call(hop: Hop): Promise<WrittenReply> {
     const { url, request, deadlineMs, to } = hop;
     const outcome = await this.#peers.call(url, request, { deadlineMs, to: to.name });
-    if (outcome.outcome !== "reply") throw this.#failure(outcome, hop);
-    checkReply(outcome, hop);
-    return { status: outcome.status, headers: this.#headersBack(outcome), body: outcome.body };
+    const { status, headers, body } = accepted(outcome, hop);
+    return { status, headers: this.#headersBack({ headers }), body };
   }
 
   /** The deadline is for the head; what follows is read as it comes. */
@@ -131,13 +143,11 @@ export class Forwarder {
     try {
       const { signal } = stop;
       const outcome = await peers.stream(url, request, { headMs: deadlineMs, to: to.name, signal });
-      if (outcome.outcome !== "reply") throw this.#failure(outcome, hop);
-      checkReply(outcome, hop);
-      const length = outcome.headers["content-length"];
-      const headers = this.#headersBack(outcome);
+      const { status, headers: given, body: stream } = accepted(outcome, hop);
+      const length = given["content-length"];
+      const headers = this.#headersBack({ headers: given });
       if (length !== undefined) headers["content-length"] = length;
-      const idleMs = patienceMs(asked, peers.requestTimeoutMs);
-      return { status: outcome.status, headers, stream: outcome.body, stop, idleMs };
+      return { status, headers, stream, stop, idleMs: patienceMs(asked, peers.requestTimeoutMs) };
     } catch (error) {
       // Also when the reply was refused here: the rest of it is not waited for.
       stop.abort();
@@ -150,7 +160,6 @@ export class Forwarder {
   #hop(operation: Operation, to: NodeInfo, target: Target, input: OperationInput, span: Span | null): Hop {
     const [peers, { clock }] = [this.#peers, this.#services];
     const { method, url: path, bodyText: body } = input.request;
-    const { mutates } = operation;
     if (to.url === null) throw unreachable({ to, target }, "it has not told its address yet");
     if (to.status === "dead") throw unreachable({ to, target }, "it is dead");
     const patience = patienceMs(input.headers, peers.requestTimeoutMs);
@@ -161,35 +170,11 @@ export class Forwarder {
       headers: hopHeaders(headersFor(input, span), deadlineMs, peers),
       ...(body !== "" && { body }),
     };
-    return { to, target, mutates, url: to.url, request, deadlineMs };
+    return { to, target, mutates: operation.mutates, url: to.url, request, deadlineMs };
   }
 
   #headersBack({ headers }: Pick<ReplyHead, "headers">): Record<string, string> {
     return { ...headersBack(headers), [VIA_HEADER]: this.#services.identity.name };
-  }
-
-  #span(operation: Operation, { request, headers }: OperationInput): Span | null {
-    const tracing = this.#tracing;
-    if (!tracing.on) return null;
-    return tracing.start("baton.proxy", {
-      kind: "client",
-      parent: tracing.active() === null ? traceIn(headers) : ACTIVE,
-      attributes: { "http.request.method": request.method, "http.route": operation.path },
-    });
-  }
-
-  #failure(failure: Failure, hop: Hop): BatonError {
-    const { to, mutates, deadlineMs } = hop;
-    const maybeDone = failure.outcome === "unknown" && mutates;
-    const details = maybeDone ? { outcome: "unknown" } : {};
-    if (failure.outcome === "unknown" && failure.late && to.alive) {
-      return new BatonError(
-        "DEADLINE",
-        `${to.name} did not answer within ${Math.round(deadlineMs)} ms${maybeDone ? "; it may have carried the request out" : ""}`,
-        { owner: to.name, ...details },
-      );
-    }
-    return unreachable(hop, failure.reason, details);
   }
 }
 
@@ -204,9 +189,9 @@ function headersFor(
 function unreachable(
   { to, target }: Pick<Hop, "to" | "target">,
   why: string,
-  details: object = {},
+  details: Readonly<Record<string, unknown>> = {},
 ): BatonError {
-  if (target.at !== "leader") return ownerUnreachable(to.name, why, { ...details });
+  if (target.at !== "leader") return ownerUnreachable(to.name, why, details);
   return new BatonError("NO_LEADER", `the leader (${to.name}) cannot be reached from here: ${why}`, {
     leader_id: to.name,
     leader_url: to.url,
@@ -214,11 +199,26 @@ function unreachable(
   });
 }
 
-/** A redirect names an address that only the other node knows. */
-function checkReply(head: ReplyHead, hop: Hop): void {
-  if (head.status >= 300 && head.status < 400 && head.status !== 304) {
-    throw new BatonError("BAD_PEER_REPLY", `${hop.to.name} answered with a redirect, which is not followed`, {
-      owner: hop.to.name,
-    });
-  }
+/** Throws when there is no reply, or a redirect: that names an address which only the other node knows. */
+function accepted<Reply extends { readonly outcome: "reply" } & ReplyHead>(
+  outcome: Reply | Failure,
+  hop: Hop,
+): Reply {
+  if (outcome.outcome !== "reply") throw failed(outcome, hop);
+  if (outcome.status < 300 || outcome.status >= 400 || outcome.status === 304) return outcome;
+  const { name } = hop.to;
+  throw new BatonError("BAD_PEER_REPLY", `${name} answered with a redirect, which is not followed`, {
+    owner: name,
+  });
+}
+
+function failed(failure: Failure, hop: Hop): BatonError {
+  const { to, mutates, deadlineMs } = hop;
+  const maybeDone = failure.outcome === "unknown" && mutates;
+  const details = maybeDone ? { outcome: "unknown" } : {};
+  if (failure.outcome !== "unknown" || !failure.late || !to.alive)
+    return unreachable(hop, failure.reason, details);
+  const words = maybeDone ? "; it may have carried the request out" : "";
+  const message = `${to.name} did not answer within ${Math.round(deadlineMs)} ms${words}`;
+  return new BatonError("DEADLINE", message, { owner: to.name, ...details });
 }

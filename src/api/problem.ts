@@ -68,28 +68,27 @@ function refusalOf(error: BatonError): Problem {
   };
 }
 
-/** What Fastify reports about a request, by its codes. */
+const BAD_URL = ["BAD_REQUEST", "the path is not a valid URL; percent-encode special characters"] as const;
+
+/** What Fastify reports about a request. */
+const HTTP_LAYER: Readonly<Record<string, readonly [ErrorCode, string]>> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: [
+    "UNSUPPORTED_MEDIA_TYPE",
+    "the body must be JSON; send content-type: application/json",
+  ],
+  FST_ERR_CTP_BODY_TOO_LARGE: [
+    "BODY_TOO_LARGE",
+    "the body is larger than this node accepts; send less at once",
+  ],
+  FST_ERR_BAD_URL: BAD_URL,
+  FST_ERR_MAX_PARAM_LENGTH: BAD_URL,
+};
+
 function fromHttpLayer(error: unknown): BatonError | null {
   if (!(error instanceof Error)) return null;
-  const { code = "", statusCode } = error as Error & { code?: string; statusCode?: number };
-  switch (code) {
-    case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
-      return new BatonError(
-        "UNSUPPORTED_MEDIA_TYPE",
-        "the body must be JSON; send content-type: application/json",
-      );
-    case "FST_ERR_CTP_BODY_TOO_LARGE":
-      return new BatonError("BODY_TOO_LARGE", "the body is larger than this node accepts; send less at once");
-    case "FST_ERR_CTP_EMPTY_JSON_BODY":
-      return new BatonError("BAD_JSON", "the body is empty; send a JSON value");
-    case "FST_ERR_CTP_INVALID_JSON_BODY":
-      return new BatonError("BAD_JSON", "the body is not valid JSON");
-    case "FST_ERR_BAD_URL":
-    case "FST_ERR_MAX_PARAM_LENGTH":
-      return new BatonError("BAD_REQUEST", "the path is not a valid URL; percent-encode special characters");
-    default:
-      break;
-  }
-  const refusal = statusCode !== undefined && statusCode >= 400 && statusCode < 500;
-  return refusal && code.startsWith("FST_") ? new BatonError("BAD_REQUEST", error.message) : null;
+  const { code = "", statusCode = 0 } = error as Error & { code?: string; statusCode?: number };
+  const known = HTTP_LAYER[code];
+  if (known) return new BatonError(...known);
+  const isRefusal = code.startsWith("FST_") && statusCode >= 400 && statusCode < 500;
+  return isRefusal ? new BatonError("BAD_REQUEST", error.message) : null;
 }

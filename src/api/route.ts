@@ -99,17 +99,22 @@ export class RequestRouter {
   }
 
   #notLeader(): BatonError {
-    const { leadership, membership, identity, health } = this.#services;
-    const term = leadership.current();
-    const leader = membership.nodes().find((node) => node.name === term?.leader);
+    const { membership, identity } = this.#services;
+    const known = standing(this.#services);
+    const leader = membership.nodes().find((node) => node.name === known.leader_id);
     return new BatonError("NOT_LEADER", "this node does not lead; send the request to the leader", {
-      leader_id: term?.leader ?? null,
+      ...known,
       leader_url: leader?.url ?? null,
-      leader_epoch: term?.epoch ?? null,
       node_id: identity.name,
-      role: roleOf(leadership.held(), health.draining),
     });
   }
+}
+
+/** The role of this node, and the leader as last seen. */
+export function standing({ leadership, health }: Pick<NodeServices, "leadership" | "health">) {
+  const term = leadership.current();
+  const role = roleOf(leadership.held(), health.draining);
+  return { role, leader_epoch: term?.epoch ?? null, leader_id: term?.leader ?? null };
 }
 
 /**

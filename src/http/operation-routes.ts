@@ -9,10 +9,10 @@ import { prepared } from "../api/schema/operation-schema.ts";
 import type { Operation } from "../api/operation.ts";
 import { OPERATIONS } from "../api/operation-table.ts";
 import { routerPath } from "../api/peer-request-handler.ts";
+import { standing } from "../api/route.ts";
 import { sessionCookie, type CookieScope } from "../api/bodies/session-cookie.ts";
 import type { Caller } from "../controller/lease-waiters.ts";
 import { BatonError } from "../core/errors.ts";
-import { roleOf } from "../core/leadership/role.ts";
 import { addressOf, inboundOf, isHttps, type AuthenticationHook } from "./authenticate.ts";
 import type { EventStreams } from "./event-streams.ts";
 import type { RateLimits } from "./rate-limits.ts";
@@ -132,11 +132,11 @@ function audited(operation: Operation, { audit, executor }: RoutesOptions) {
 type DoneSending = (error: Error | null, payload: unknown) => void;
 
 /** What every answer under `/v1` says of who answers and who leads. */
-export function leaderHeaders({ leadership, health }: NodeServices): Record<string, string> {
-  const leader = leadership.current();
+export function leaderHeaders(services: NodeServices): Record<string, string> {
+  const { role, leader_epoch, leader_id } = standing(services);
   return {
-    "x-baton-role": roleOf(leadership.held(), health.draining),
-    ...(leader && { "x-baton-leader-epoch": String(leader.epoch), "x-baton-leader-id": leader.leader }),
+    "x-baton-role": role,
+    ...(leader_id && { "x-baton-leader-epoch": String(leader_epoch), "x-baton-leader-id": leader_id }),
   };
 }
 

@@ -36,8 +36,6 @@ const lastUsed = {
     lastUsedAt === null ? null : isoOf(Math.max(lastUsedAt, createdAt)),
 };
 
-// ---------------------------------------------------------------- sessions
-
 const SessionBody = z.object({
   principal: z.string().meta({ description: "who you are here, as `user:ann`" }),
   permission: PermissionName,
@@ -86,8 +84,6 @@ export const logout = operation("DELETE /session", {
   },
 });
 
-// ---------------------------------------------------------------- tokens
-
 export const TokenBody = z.object({
   id: z.string(),
   ...MADE,
@@ -110,9 +106,9 @@ export const listTokens = operation("GET /tokens", {
   permission: "admin",
   summary: "All tokens, without what could be used of them",
   replies: { 200: z.object({ tokens: z.array(TokenBody) }) },
-  async handler(services) {
-    const tokens = await services.access.tokens.list();
-    return answer(200, { tokens: tokens.map((token) => tokenBody(token, services.clock.now())) });
+  async handler({ access, clock }) {
+    const tokens = await access.tokens.list();
+    return answer(200, { tokens: tokens.map((token) => tokenBody(token, clock.now())) });
   },
 });
 
@@ -135,12 +131,9 @@ export const createToken = operation("POST /tokens", {
     201: TokenBody.extend({ token: z.string().meta({ description: "keep it: it is not kept here" }) }),
   },
   async handler(services, { body, principal }) {
-    const { text, token } = await services.access.tokens.create({
-      name: body.name,
-      permission: body.permission,
-      expiresInMs: body.expires_in_ms ?? null,
-      by: principalText(principal!),
-    });
+    const { expires_in_ms: expiresInMs = null, ...fields } = body;
+    const by = principalText(principal!);
+    const { text, token } = await services.access.tokens.create({ ...fields, expiresInMs, by });
     const created = { ...tokenBody(token, services.clock.now()), token: text };
     return answer(201, created, { "cache-control": "no-store" });
   },
@@ -154,14 +147,10 @@ export const revokeToken = operation("DELETE /tokens/{id}", {
   async handler(services, { params }) {
     const revoked = await services.access.tokens.revoke(params.id);
     if (revoked) return answer(200, { id: revoked.id, name: revoked.name, revoked: true as const });
-    throw new BatonError(
-      "NOT_FOUND",
-      `there is no token with the id ${params.id}; baton token list shows them`,
-    );
+    const message = `there is no token with the id ${params.id}; baton token list shows them`;
+    throw new BatonError("NOT_FOUND", message);
   },
 });
-
-// ---------------------------------------------------------------- users
 
 export const UserBody = z.object({
   ...MADE,
@@ -177,9 +166,7 @@ export const listUsers = operation("GET /users", {
   permission: "admin",
   summary: "All users",
   replies: { 200: z.object({ users: z.array(UserBody) }) },
-  async handler(services) {
-    return answer(200, { users: (await services.access.users.list()).map(userBody) });
-  },
+  handler: async (services) => answer(200, { users: (await services.access.users.list()).map(userBody) }),
 });
 
 export const addUser = operation("POST /users", {

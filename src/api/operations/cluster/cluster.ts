@@ -27,9 +27,7 @@ const clusterBody = toWire(ClusterBody);
 export const getCluster = operation("GET /cluster", {
   summary: "The cluster in numbers",
   replies: { 200: ClusterBody },
-  handler({ cluster }) {
-    return answer(200, clusterBody(cluster.info()));
-  },
+  handler: ({ cluster }) => answer(200, clusterBody(cluster.info())),
 });
 
 export const LeaderBody = z.object({
@@ -121,9 +119,7 @@ export const getClusterMetrics = operation("GET /cluster/metrics", {
 export const getOverview = operation("GET /cluster/overview", {
   summary: "The cluster at a glance: nodes, leader, jobs, rates, times, backlog and alerts",
   replies: { 200: OverviewBody },
-  async handler({ live }, { inbound }) {
-    return answer(200, await live.overview(inbound));
-  },
+  handler: async ({ live }, { inbound }) => answer(200, await live.overview(inbound)),
 });
 
 export const followCluster = operation("GET /cluster/live", {

@@ -59,9 +59,7 @@ export const getJournal = operation("GET /cluster/journal", {
   summary: "What happened to the cluster, newest first: terms, nodes, refused writes, handoffs, who did what",
   query: JournalQuery,
   replies: { 200: JournalBody },
-  async handler(services, { query, inbound }) {
-    return answer(200, await journalPage(services, inbound, query));
-  },
+  handler: async (services, { query, inbound }) => answer(200, await journalPage(services, inbound, query)),
 });
 
 type Asked = Omit<NodeServices, "live">;

@@ -5,9 +5,8 @@ import type { Guarantees } from "../../../store/store.ts";
 import { isoOf, toWire } from "../../schema/to-wire.ts";
 import { answer, operation } from "../../operation.ts";
 import { WORK_CODES } from "../../../core/health/work-health.ts";
-import { roleOf } from "../../../core/leadership/role.ts";
 import type { WorkReport } from "../../../observe/worker-health-check.ts";
-import type { NodeServices } from "../../node-services.ts";
+import { standing } from "../../route.ts";
 
 export const RoleName = z.enum(["LEADER", "STANDBY", "DRAINING"]);
 
@@ -16,12 +15,6 @@ const Standing = z.object({
   leader_epoch: z.int().nullable(),
   leader_id: z.string().nullable(),
 });
-
-export function standing({ leadership, health }: NodeServices): z.output<typeof Standing> {
-  const term = leadership.current();
-  const role = roleOf(leadership.held(), health.draining);
-  return { role, leader_epoch: term?.epoch ?? null, leader_id: term?.leader ?? null };
-}
 
 export const health = operation("GET /health", {
   summary: "This node answers",
@@ -103,9 +96,7 @@ export const prometheus = operation("GET /metrics", {
   summary: "The metrics of this node as text for Prometheus",
   permission: "public",
   replies: { 200: z.string().meta({ description: "the text format of Prometheus, version 0.0.4" }) },
-  async handler({ metrics }) {
-    return answer(200, await metrics.text(), { "content-type": metrics.contentType });
-  },
+  handler: async ({ metrics }) => answer(200, await metrics.text(), { "content-type": metrics.contentType }),
 });
 
 const LOSS: Record<Guarantees["durability"], string> = {

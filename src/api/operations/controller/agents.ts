@@ -98,9 +98,8 @@ export const v1RemoveAgent = operation("DELETE /v1/agents/{agent_name}", {
   permission: "admin",
   params: z.strictObject({ agent_name: AgentName }),
   replies: { 200: z.object({ ok: z.literal(true), deleted: z.boolean() }) },
-  async handler(services, { params }) {
-    return answer(200, { ok: true, deleted: await services.controller.removeAgent(params.agent_name) });
-  },
+  handler: async (services, { params }) =>
+    answer(200, { ok: true, deleted: await services.controller.removeAgent(params.agent_name) }),
 });
 
 const EVENT_ID = /^\d{1,15}-\d{1,15}$/;

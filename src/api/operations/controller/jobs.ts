@@ -63,7 +63,5 @@ export const v1GetJob = operation("GET /v1/jobs/{id}", {
   summary: "A job, and why it does not run if it waits",
   params: IdParams,
   replies: { 200: JobBody },
-  async handler({ jobs }, { params }) {
-    return answer(200, jobBody(await findJob(jobs, params.id)));
-  },
+  handler: async ({ jobs }, { params }) => answer(200, jobBody(await findJob(jobs, params.id))),
 });

@@ -145,8 +145,6 @@ export const v1RenewLease = operation("POST /v1/leases/renew", {
   },
 });
 
-// ---------------------------------------------------------------- what agents say of their runs
-
 const RunNamed = {
   lease_id: LeaseIdText,
   job_id: JobIdText,
@@ -258,8 +256,6 @@ export const v1PostLogs = operation("POST /v1/logs", {
   summary: "Log lines and progress of a leased job",
   body: LogsRequestBody,
   replies: { 200: z.object({ accepted: z.int() }) },
-  async handler(services, { body }) {
-    const accepted = await services.controller.report(agentReport(body));
-    return answer(200, { accepted });
-  },
+  handler: async ({ controller }, { body }) =>
+    answer(200, { accepted: await controller.report(agentReport(body)) }),
 });

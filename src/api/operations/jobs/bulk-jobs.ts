@@ -71,7 +71,7 @@ export function statusesOf({ action, filter, ids }: BulkBody): readonly JobStatu
   throw bad("filter.status", `"filter.status": ${why}`);
 }
 
-export function bad(field: string, message: string): BatonError {
+function bad(field: string, message: string): BatonError {
   return new BatonError("BAD_REQUEST", message, { field });
 }
 
@@ -92,8 +92,6 @@ export const bulkJobs = operation("POST /cluster/jobs/bulk", {
     return answer(200, await (ids ? byOwner(services, inbound, body, ids) : ofAll(services, inbound, body)));
   },
 });
-
-// ---------------------------------------------------------------- in one store
 
 async function own(jobs: Jobs, body: BulkBody): Promise<BulkAnswer> {
   const { ids, dry_run = false } = body;
@@ -164,8 +162,6 @@ function placeOf(cursor: string | undefined, statuses: number): { status: number
   if (status === undefined || Number(status) >= statuses) throw badCursor();
   return { status: Number(status), ...(rest !== "" && { cursor: rest! }) };
 }
-
-// ---------------------------------------------------------------- in a store on each node
 
 async function ofAll(services: NodeServices, inbound: Inbound, body: BulkBody): Promise<BulkAnswer> {
   const { cursor, limit = PAGE, ...rest } = body;

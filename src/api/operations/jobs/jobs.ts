@@ -42,9 +42,7 @@ export const getJob = operation("GET /jobs/{id}", {
   target: ownerOf,
   params: IdParams,
   replies: { 200: JobBody },
-  async handler({ jobs }, { params }) {
-    return answer(200, jobBody(await findJob(jobs, params.id)));
-  },
+  handler: async ({ jobs }, { params }) => answer(200, jobBody(await findJob(jobs, params.id))),
 });
 
 export const getResult = operation("GET /jobs/{id}/result", {

@@ -23,17 +23,21 @@ import { timingOf, type Schedules } from "../../../jobs/schedules/schedule-servi
 const StoredBody = ScheduleBody.extend({ outcome: z.enum(["created", "replaced", "unchanged"]) });
 export type StoredScheduleBody = z.output<typeof StoredBody>;
 
-export function noSuchSchedule(name: string): BatonError {
+function noSuchSchedule(name: string): BatonError {
   return new BatonError("NOT_FOUND", `there is no schedule "${name}"`);
+}
+
+async function findSchedule(schedules: Schedules, name: string): Promise<Schedule> {
+  const schedule = await schedules.get(name);
+  if (!schedule) throw noSuchSchedule(name);
+  return schedule;
 }
 
 export const listSchedules = operation("GET /schedules", {
   summary: "All schedules",
   target: { at: "any" },
   replies: { 200: z.object({ schedules: z.array(ScheduleBody) }) },
-  async handler({ schedules }) {
-    return answer(200, { schedules: (await schedules.list()).map(scheduleBody) });
-  },
+  handler: async ({ schedules }) => answer(200, { schedules: (await schedules.list()).map(scheduleBody) }),
 });
 
 export const getSchedule = operation("GET /schedules/{name}", {
@@ -41,11 +45,8 @@ export const getSchedule = operation("GET /schedules/{name}", {
   target: { at: "any" },
   params: NameParams,
   replies: { 200: ScheduleBody },
-  async handler({ schedules }, { params }) {
-    const schedule = await schedules.get(params.name);
-    if (!schedule) throw noSuchSchedule(params.name);
-    return answer(200, scheduleBody(schedule));
-  },
+  handler: async ({ schedules }, { params }) =>
+    answer(200, scheduleBody(await findSchedule(schedules, params.name))),
 });
 
 export const putSchedule = operation("PUT /schedules/{name}", {
@@ -132,9 +133,8 @@ export const previewTiming = operation("POST /schedules/preview", {
   replies: { 200: TimingBody },
   handler({ schedules }, { body }) {
     const timing = { cron: body.cron, everyMs: body.every_ms, zone: body.zone };
-    const words = timingInWords(timingOf(timing));
     const fires = schedules.preview(timing, body.count ?? COUNT).map(isoOf);
-    return answer(200, { fires, in_words: words });
+    return answer(200, { fires, in_words: timingInWords(timingOf(timing)) });
   },
 });
 
@@ -145,10 +145,8 @@ export const previewSchedule = operation("GET /schedules/{name}/preview", {
   query: z.strictObject({ count: limit(COUNT, 1_000) }),
   replies: { 200: PreviewBody.extend({ name: z.string() }) },
   async handler({ schedules }, { params, query }) {
-    const schedule = await schedules.get(params.name);
-    if (!schedule) throw noSuchSchedule(params.name);
-    const fires = upcoming(schedules, schedule, query.count);
-    return answer(200, { name: schedule.name, fires: fires.map(isoOf) });
+    const schedule = await findSchedule(schedules, params.name);
+    return answer(200, { name: schedule.name, fires: upcoming(schedules, schedule, query.count).map(isoOf) });
   },
 });
 
@@ -170,7 +168,7 @@ export const scheduleHistory = operation("GET /schedules/{name}/history", {
   query: z.strictObject({ limit: limit(100, 1_000) }),
   replies: { 200: z.object({ name: z.string(), occurrences: z.array(OccurrenceBody) }) },
   async handler({ schedules }, { params, query }) {
-    if (!(await schedules.get(params.name))) throw noSuchSchedule(params.name);
+    await findSchedule(schedules, params.name);
     const noted = await schedules.history(params.name, query.limit);
     return answer(200, { name: params.name, occurrences: noted.map(occurrenceBody) });
   },
