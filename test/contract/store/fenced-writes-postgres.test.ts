@@ -4,14 +4,14 @@
  */
 
 import assert from "node:assert/strict";
-import { after, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Client } from "pg";
+import type { Client } from "pg";
+import { DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
+import type { PostgresStore } from "../../../src/store/postgres/store.ts";
 import type { ClaimedJob, ClaimRequest, Outcome } from "../../../src/store/store.ts";
-import { PostgresServer } from "../../support/postgres-server.ts";
 import {
   AUTHOR,
   ERROR,
@@ -23,10 +23,7 @@ import {
   settleRuns,
 } from "../../support/store-world.ts";
 import { claimRequest, newJob } from "../../support/job-builders.ts";
-import { waiting } from "./postgres-world.ts";
-
-const server = await PostgresServer.shared();
-after(() => server.stop());
+import { waiting, withSession, withStores } from "./postgres-world.ts";
 
 const refused = { code: "STALE_EPOCH" };
 const COMPLETED: Outcome = { kind: "completed", result: "1" };
@@ -44,45 +41,29 @@ const request = (fence: Term, name: string, fields: Partial<ClaimRequest> = {}):
 
 interface World {
   readonly url: string;
-  /** Of the node that leads under `fence`, and of the one that is granted the next term. */
+  /** Of the node that leads under `fence`. */
   readonly leader: PostgresStore;
-  readonly next: PostgresStore;
   readonly fence: Term;
   /** Of somebody else. */
   readonly session: Client;
+  /** Of the next term, to another node. */
   readonly grant: () => Promise<Term>;
   /** A job that runs, under the lease of an agent of this name. */
   readonly running: (name: string) => Promise<ClaimedJob>;
 }
 
-async function withWorld(proof: (world: World) => Promise<void>): Promise<void> {
-  const url = await server.databaseWithTables();
-  const [leader, next] = await Promise.all([0, 1].map(() => openPostgresStore({ url, clock: systemClock })));
-  const session = new Client({ connectionString: url });
-  session.on("error", () => {});
-  try {
-    await session.connect();
+const withWorld = (proof: (world: World) => Promise<void>): Promise<void> =>
+  withStores(2, async ([leader, next], url) => {
     const fence = await leader!.terms.grant("scheduler", { name: NODE, incarnation: "1" });
-    await proof({
-      url,
-      leader: leader!,
-      next: next!,
-      fence,
-      session,
-      grant: () => next!.terms.grant("scheduler", { name: node("node-b"), incarnation: "2" }),
-      async running(name) {
-        await leader!.jobs.submit([newJob()], AUTHOR);
-        const { jobs } = await leader!.jobs.claim(request(fence, name));
-        assert.equal(jobs.length, 1);
-        return jobs[0]!;
-      },
-    });
-  } finally {
-    await session.end();
-    await Promise.all([leader!.close(), next!.close()]);
-    await server.clear(url);
-  }
-}
+    const running = async (name: string): Promise<ClaimedJob> => {
+      await leader!.jobs.submit([newJob()], AUTHOR);
+      const { jobs } = await leader!.jobs.claim(request(fence, name));
+      assert.equal(jobs.length, 1);
+      return jobs[0]!;
+    };
+    const grant = () => next!.terms.grant("scheduler", { name: node("node-b"), incarnation: "2" });
+    await withSession(url, (session) => proof({ url, leader: leader!, fence, session, grant, running }));
+  });
 
 /** A write under the term, and what holds it up once it has begun. */
 interface Write {
@@ -163,6 +144,17 @@ const WRITES: Readonly<Record<string, Write>> = {
     },
     trace: "SELECT FROM baton.lease WHERE expires_at > (extract(epoch FROM now()) + 360000 - 60) * 1000",
   },
+  "a recovery": {
+    async prepare({ leader, fence, running }) {
+      await running("a");
+      const ended = { by: "incarnations", incarnations: ["1"] } as const;
+      return {
+        obstacle: "SELECT FROM baton.live FOR UPDATE",
+        write: () => leader.jobs.recover(ended, DEFAULT_BUDGETS, fence),
+      };
+    },
+    trace: "SELECT FROM baton.live WHERE started_at IS NULL",
+  },
   "word of an agent": {
     async prepare({ leader, fence }) {
       const agent = { name: "a", capabilities: [], version: null, labels: "{}", running: 0 };
@@ -184,10 +176,10 @@ for (const [name, { prepare, trace }] of Object.entries(WRITES)) {
         const { obstacle, write } = await prepare(world);
         await session.query(`BEGIN; ${obstacle}`);
         const written = write();
-        await waiting(server, url, 1);
+        await waiting(url, 1);
         let granted: Term | null = null;
         const grants = grant().then((term) => (granted = term));
-        await waiting(server, url, 2);
+        await waiting(url, 2);
         assert.equal(granted, null);
         await session.query("ROLLBACK");
         await grants;
@@ -206,7 +198,7 @@ for (const [name, { prepare, trace }] of Object.entries(WRITES)) {
         await session.query("BEGIN; UPDATE baton.term SET epoch = epoch + 1, incarnation = '2'");
         const written = write();
         written.catch(() => {});
-        await waiting(server, url, 1);
+        await waiting(url, 1);
         await session.query("COMMIT");
         await assert.rejects(written, refused);
         assert.equal((await session.query(trace)).rowCount, 0);
@@ -218,7 +210,7 @@ for (const [name, { prepare, trace }] of Object.entries(WRITES)) {
         const { write } = await prepare(world);
         await session.query("BEGIN; UPDATE baton.term SET epoch = epoch + 1, incarnation = '2'");
         const written = write();
-        await waiting(server, url, 1);
+        await waiting(url, 1);
         await session.query("ROLLBACK");
         await written;
         assert.equal((await session.query(trace)).rowCount, 1);

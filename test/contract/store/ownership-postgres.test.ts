@@ -1,21 +1,16 @@
 /** Dispatch and ownership over several connections at the same moment, and what they leave in the tables. */
 
 import assert from "node:assert/strict";
-import { after, describe, test } from "node:test";
-import { Client } from "pg";
-import { systemClock } from "../../../src/platform/clock.ts";
+import { describe, test } from "node:test";
+import type { Client } from "pg";
 import type { Term } from "../../../src/core/leadership/term.ts";
-import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
+import type { PostgresStore } from "../../../src/store/postgres/store.ts";
 import type { NewJob } from "../../../src/store/store.ts";
-import { PostgresServer } from "../../support/postgres-server.ts";
-import { AUTHOR, lease, LEASE_MS } from "../../support/store-world.ts";
+import { AUTHOR, LEASE_MS } from "../../support/store-world.ts";
 import { newJob } from "../../support/job-builders.ts";
-import { waiting } from "./postgres-world.ts";
+import { server, waiting, withSession, withStores, withStoresOn } from "./postgres-world.ts";
 import { A, B, COMPLETED, dispatchRequest, jobsOf, wanted } from "./ownership-world.ts";
 import { columns } from "../../support/columns.ts";
-
-const server = await PostgresServer.shared();
-after(() => server.stop());
 
 interface Shared {
   readonly stores: readonly PostgresStore[];
@@ -23,36 +18,23 @@ interface Shared {
   readonly term: Term;
 }
 
-/** Stores on one database without rows, each with a pool of its own. */
-async function shared(count: number, proof: (world: Shared) => Promise<void>): Promise<void> {
-  const url = await server.databaseWithTables();
-  await sharedAt(url, count, proof);
-  await server.clear(url);
-}
+const shared = (count: number, proof: (world: Shared) => Promise<void>): Promise<void> =>
+  withStores(count, (stores, url) => granted(stores, url, proof));
 
-async function sharedAt(url: string, count: number, proof: (world: Shared) => Promise<void>): Promise<void> {
-  const stores = await Promise.all(
-    Array.from({ length: count }, () => openPostgresStore({ url, clock: systemClock })),
-  );
-  try {
-    await proof({ stores, url, term: await stores[0]!.terms.grant("scheduler", A) });
-  } finally {
-    await Promise.all(stores.map((store) => store.close()));
-  }
+async function granted(
+  stores: readonly PostgresStore[],
+  url: string,
+  proof: (world: Shared) => Promise<void>,
+): Promise<void> {
+  await proof({ stores, url, term: await stores[0]!.terms.grant("scheduler", A) });
 }
 
 /** While somebody else has said this inside a transaction. */
-async function during(url: string, said: string, work: (session: Client) => Promise<void>): Promise<void> {
-  const session = new Client({ connectionString: url });
-  session.on("error", () => {});
-  await session.connect();
-  try {
+const during = (url: string, said: string, work: (session: Client) => Promise<void>): Promise<void> =>
+  withSession(url, async (session) => {
     await session.query(`BEGIN; ${said}`);
     await work(session);
-  } finally {
-    await session.end();
-  }
-}
+  });
 
 async function submit(store: PostgresStore, count: number, fields: Partial<NewJob> = {}): Promise<NewJob[]> {
   const jobs = Array.from({ length: count }, () => newJob(fields));
@@ -77,35 +59,13 @@ void describe("ownership on a postgres store that is shared", () => {
       assert.equal(new Set(seen).size, 900);
     }));
 
-  void test("accepts of the same messages in different orders start each run once", () =>
-    shared(3, async ({ stores, term }) => {
-      await submit(stores[0]!, 600);
-      const { assignments } = await stores[0]!.ownership.dispatch(
-        dispatchRequest({ limit: 600, size: 25 }),
-        term,
-      );
-      const orders = [assignments, assignments.toReversed(), assignments];
-      const started: string[] = [];
-      const accepting = stores.map(async ({ ownership }, at) => {
-        const request = wanted(orders[at]!, { lease: lease(`node-${at}/1`) });
-        for (let from = 0; from < 600; from += 200) {
-          const runs = request.runs.slice(from, from + 200);
-          const { accepted } = await ownership.accept({ ...request, runs });
-          started.push(...runs.filter((_, place) => accepted[place]).map(({ id }) => id));
-        }
-      });
-      await Promise.all(accepting);
-      assert.equal(started.length, 600);
-      assert.equal(new Set(started).size, 600);
-    }));
-
   void test("a dispatch that a grant overtakes marks nothing", () =>
     shared(1, async ({ stores: [store], url, term }) => {
       await submit(store!, 3);
       await during(url, "UPDATE baton.term SET epoch = epoch + 1, incarnation = 'next'", async (session) => {
         const dispatch = store!.ownership.dispatch(dispatchRequest(), term);
         dispatch.catch(() => {});
-        await waiting(server, url, 1);
+        await waiting(url, 1);
         await session.query("COMMIT");
         await assert.rejects(dispatch, { code: "STALE_EPOCH" });
       });
@@ -128,7 +88,7 @@ void describe("ownership on a postgres store that is shared", () => {
         const taking = `UPDATE baton.assignment SET owner = '${B.incarnation}', owner_name = '${B.name}', owner_epoch = 2`;
         await during(url, taking, async (session) => {
           const late = ownership.record([{ ...events, ownerEpoch: 1 }], A);
-          await waiting(server, url, 1);
+          await waiting(url, 1);
           await session.query("COMMIT");
           assert.deepEqual(await late, [null]);
         });
@@ -146,7 +106,7 @@ void describe("ownership on a postgres store that is shared", () => {
       const held = { assignment: assignments[0]!.id, ownerEpoch: 0 };
       await during(url, "SELECT FROM baton.assignment FOR SHARE", async (session) => {
         const owning = ownership.own([held], A);
-        await waiting(server, url, 1);
+        await waiting(url, 1);
         await session.query("COMMIT");
         assert.deepEqual(await owning, [1]);
       });
@@ -177,19 +137,22 @@ void describe("ownership on a postgres store that is shared", () => {
     }));
 
   // On a database of its own: the server counts what happens to a table from its creation on.
-  void test("marks and accepts touch no index", async () =>
-    sharedAt(await server.createDatabase(), 1, async ({ stores: [store], url, term }) => {
-      const { ownership } = store!;
-      await submit(store!, 200);
-      const { assignments } = await ownership.dispatch(dispatchRequest({ limit: 200 }), term);
-      await ownership.accept(wanted(assignments));
-      await store!.close();
-      const [told] = await server.query(
-        "SELECT n_tup_upd::int AS updated, n_tup_hot_upd::int AS hot FROM pg_stat_user_tables WHERE relname = 'live'",
-        url,
-      );
-      const { updated, hot } = told as { updated: number; hot: number };
-      assert.equal(updated, 400);
-      assert.ok(hot >= 380, `${hot} of ${updated} were HOT`);
-    }));
+  void test("marks and accepts touch no index", async () => {
+    const url = await server.createDatabase();
+    await withStoresOn(url, 1, (stores) =>
+      granted(stores, url, async ({ term }) => {
+        const [store] = stores;
+        await submit(store!, 200);
+        const { assignments } = await store!.ownership.dispatch(dispatchRequest({ limit: 200 }), term);
+        await store!.ownership.accept(wanted(assignments));
+      }),
+    );
+    const [told] = await server.query(
+      "SELECT n_tup_upd::int AS updated, n_tup_hot_upd::int AS hot FROM pg_stat_user_tables WHERE relname = 'live'",
+      url,
+    );
+    const { updated, hot } = told as { updated: number; hot: number };
+    assert.equal(updated, 400);
+    assert.ok(hot >= 380, `${hot} of ${updated} were HOT`);
+  });
 });

@@ -5,8 +5,8 @@
  */
 
 import assert from "node:assert/strict";
-import { after, describe, test } from "node:test";
-import { type JobId, jobId, type LeaseId, uuidAt } from "../../../src/core/ids.ts";
+import { describe, test } from "node:test";
+import { type JobId, jobId, uuidAt } from "../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import type { Random } from "../../../src/platform/random.ts";
@@ -14,13 +14,11 @@ import { COMPLETE_PIECES } from "../../../src/store/postgres/jobs/complete.ts";
 import { CLAIM, CLAIM_MANY, CLAIM_QUICK } from "../../../src/store/postgres/jobs/claim/claim.ts";
 import { LIVE_APART, RANGE_MAX } from "../../../src/store/postgres/jobs/ranges.ts";
 import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
-import type { ClaimedJob, NewJob, Outcome, Settlement } from "../../../src/store/store.ts";
-import { PostgresServer } from "../../support/postgres-server.ts";
+import type { ClaimedJob, ClaimRequest, NewJob, Outcome, Settlement } from "../../../src/store/store.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
-import { AUTHOR, ERROR, LEASE_MS, NODE, settleRuns } from "../../support/store-world.ts";
-
-const server = await PostgresServer.shared();
-after(() => server.stop());
+import { claimRequest, newJob } from "../../support/job-builders.ts";
+import { AUTHOR, ERROR, lease, LEASE_MS, NODE, settleRuns } from "../../support/store-world.ts";
+import { server } from "./postgres-world.ts";
 
 /** Jobs that are in no row or in several, and the numbers that two ranges share. */
 const ASTRAY = `
@@ -46,33 +44,13 @@ async function assertWhole(url: string): Promise<void> {
 
 function batch(random: Random, count: number, fields: Partial<NewJob> = {}): NewJob[] {
   const first = random.timedUuid();
-  return Array.from({ length: count }, (_, at) => ({
-    id: jobId(NODE, uuidAt(first, at)),
-    task: "work",
-    queue: "default",
-    priority: 0,
-    payload: `{"at":${at}}`,
-    delayMs: 0,
-    runAt: null,
-    maxAttempts: 1_000,
-    timeoutMs: null,
-    idempotencyKey: null,
-    ...fields,
-  }));
+  return Array.from({ length: count }, (_, at) =>
+    newJob({ id: jobId(NODE, uuidAt(first, at)), payload: `{"at":${at}}`, maxAttempts: 1_000, ...fields }),
+  );
 }
 
-const request = (lease: string, limit: number) => ({
-  author: AUTHOR,
-  worker: NODE,
-  lease: lease as LeaseId,
-  leaseMs: LEASE_MS,
-  limit,
-  tasks: new Set(["work"]),
-  queues: null,
-  exceptQueues: new Set<string>(),
-  opens: true,
-  suspect: false,
-});
+const request = (name: string, limit: number): ClaimRequest =>
+  claimRequest({ author: AUTHOR, lease: lease(name), leaseMs: LEASE_MS, limit, suspect: false });
 
 const COMPLETED: Outcome = { kind: "completed", result: "null" };
 const OUTCOMES: readonly Outcome[] = [

@@ -1,16 +1,12 @@
 /** What keeps the shared store fast for years: how it purges, adds up and finds things, and that nothing of it gets in the way. */
 
 import assert from "node:assert/strict";
-import { after, describe, test } from "node:test";
-import { Client } from "pg";
+import { describe, test } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
-import { PostgresServer } from "../../support/postgres-server.ts";
 import { AUTHOR, HOUR_MS, lease, LEASE_MS, StoreWorld } from "../../support/store-world.ts";
 import { columns } from "../../support/columns.ts";
-
-const server = await PostgresServer.shared();
-after(() => server.stop());
+import { server, withSession } from "./postgres-world.ts";
 
 /** Looks into the tables. */
 type Query = (sql: string) => Promise<Record<string, unknown>[]>;
@@ -78,15 +74,11 @@ void describe("a purge of the postgres store", () => {
       const other = await world.running();
       await world.finish(other);
       await world.clock.advance(2 * HOUR_MS);
-      const session = new Client({ connectionString: url });
-      await session.connect();
-      try {
+      await withSession(url, async (session) => {
         await session.query("BEGIN; SELECT FROM baton.job WHERE seq = 1 FOR UPDATE");
         assert.equal(await purge(world), 1);
         assert.equal((await world.logs(run.id)).length, 1);
-      } finally {
-        await session.end();
-      }
+      });
       assert.equal(await world.store.jobs.get(other.id), null);
       assert.equal(await purge(world), 1);
       assert.deepEqual(await query("SELECT FROM baton.log"), []);

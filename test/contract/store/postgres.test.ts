@@ -1,12 +1,8 @@
-import { after } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { PoolerCheck } from "../../../src/platform/drivers/postgres/pooler-check.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
-import { PostgresServer } from "../../support/postgres-server.ts";
 import { storeContract } from "./contract.ts";
-
-const server = await PostgresServer.shared();
-after(() => server.stop());
+import { server } from "./postgres-world.ts";
 
 /** By database: looking for a pooler takes two connections, as many as all the rest of a start. */
 const poolers = new Map<string, PoolerCheck>();
