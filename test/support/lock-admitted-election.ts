@@ -3,25 +3,15 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import type { LeaderLocks } from "../../src/leadership/coordination.ts";
-import { Elector, type ElectorSettings } from "../../src/leadership/elector.ts";
+import type { ElectorSettings } from "../../src/leadership/elector.ts";
 import { hasCode } from "../../src/core/errors.ts";
-import type { NodeIdentity } from "../../src/core/node.ts";
 import type { Term } from "../../src/core/leadership/term.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { systemRandom } from "../../src/platform/random.ts";
 import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import type { Store, TermStore } from "../../src/store/store.ts";
-import { candidate } from "./lock-candidates.ts";
-import type { LockCluster, MemberOptions } from "./lock-cluster.ts";
-import { ROLE } from "./lock-world.ts";
+import type { LockCluster, MemberOptions, Stander } from "./lock-cluster.ts";
 import type { SharedPostgres } from "./postgres-server.ts";
 import { eventually } from "./wait.ts";
-
-export interface Stander extends AsyncDisposable {
-  readonly identity: NodeIdentity;
-  readonly coordination: LeaderLocks;
-  readonly elector: Elector;
-}
 
 /** A cluster whose terms are kept by a database of its own. */
 export class AdmittedElection<Cluster extends LockCluster<LeaderLocks>> implements AsyncDisposable {
@@ -51,14 +41,8 @@ export class AdmittedElection<Cluster extends LockCluster<LeaderLocks>> implemen
     return new AdmittedElection(cluster(store.terms), postgres, store, storeAt);
   }
 
-  /** The elector ends before its coordination does. */
-  async stander(name: string, settings: ElectorSettings, options: MemberOptions = {}): Promise<Stander> {
-    const identity = candidate(name, systemRandom.uuid());
-    const coordination = await this.cluster.start(name, { identity, ...options });
-    const shared = { identity, clock: systemClock, random: systemRandom };
-    const elector = new Elector({ lock: coordination.lock(ROLE), role: ROLE, settings, ...shared });
-    await elector.start();
-    return { identity, coordination, elector, [Symbol.asyncDispose]: () => elector.stop() };
+  stander(name: string, settings: ElectorSettings, options?: MemberOptions): Promise<Stander> {
+    return this.cluster.stander(name, settings, options);
   }
 
   /** Whether the store takes a write under this term. */

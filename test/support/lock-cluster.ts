@@ -1,6 +1,9 @@
 /** Leader locks of several nodes on a real server, for the contracts and for tests of one backend. */
 
 import type { LeaderLocks } from "../../src/leadership/coordination.ts";
+import { Elector, type ElectorSettings } from "../../src/leadership/elector.ts";
+import type { LeaderRole } from "../../src/core/leadership/term.ts";
+import type { NodeIdentity } from "../../src/core/node.ts";
 import type { PostgresCoordinationOptions } from "../../src/leadership/postgres/coordination.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { ManualClock } from "./manual-clock.ts";
@@ -20,6 +23,23 @@ type NodeOptions = Omit<PostgresCoordinationOptions, "url">;
 export type MemberOptions = Partial<NodeOptions> & Reached;
 export type GivenOptions = NodeOptions & Reached;
 
+/** A node that stands for the role. */
+export interface Stander<Member extends LeaderLocks = LeaderLocks> extends AsyncDisposable {
+  readonly identity: NodeIdentity;
+  readonly coordination: Member;
+  readonly elector: Elector;
+}
+
+export function electorOf(
+  identity: NodeIdentity,
+  coordination: LeaderLocks,
+  settings: ElectorSettings,
+  role: LeaderRole = ROLE,
+): Elector {
+  const lock = coordination.lock(role);
+  return new Elector({ lock, identity, role, clock: systemClock, random: systemRandom, settings });
+}
+
 /** Nodes that are stopped with their cluster. */
 export abstract class LockCluster<Member extends LeaderLocks> implements AsyncDisposable {
   readonly #members: Member[] = [];
@@ -38,6 +58,19 @@ export abstract class LockCluster<Member extends LeaderLocks> implements AsyncDi
     const member = this.member(name, options);
     await member.start();
     return member;
+  }
+
+  /** Its elector ends before its coordination does. */
+  async stander(
+    name: string,
+    settings: ElectorSettings,
+    options: MemberOptions = {},
+  ): Promise<Stander<Member>> {
+    const identity = candidate(name, systemRandom.uuid());
+    const coordination = await this.start(name, { identity, ...options });
+    const elector = electorOf(identity, coordination, settings);
+    await elector.start();
+    return { identity, coordination, elector, [Symbol.asyncDispose]: () => elector.stop() };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -6,20 +6,23 @@
 import { stdin, stdout } from "node:process";
 import { createInterface } from "node:readline";
 import { Client } from "pg";
-import { Elector, type ElectorSettings } from "../../src/leadership/elector.ts";
-import { PostgresCoordination } from "../../src/leadership/postgres/coordination.ts";
+import type { ElectorSettings } from "../../src/leadership/elector.ts";
+import { openCoordination } from "../../src/leadership/open-coordination.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { applicationName } from "../../src/platform/drivers/postgres/session.ts";
 import { systemRandom } from "../../src/platform/random.ts";
+import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import { candidate, OWN_INFO } from "./lock-candidates.ts";
+import { electorOf } from "./lock-cluster.ts";
 import { ROLE } from "./lock-world.ts";
 
 export interface HolderOptions {
-  readonly url: string;
-  readonly schema: string;
   readonly name: string;
   readonly election: ElectorSettings;
-  readonly transaction: boolean;
+  readonly store: { readonly url: string; readonly schema: string };
+  /** The server that elects beside the store, if one does. */
+  readonly beside?: { readonly kind: "etcd" | "redis"; readonly url: string; readonly prefix: string };
+  readonly transaction?: boolean;
 }
 
 export type HolderNews =
@@ -27,23 +30,24 @@ export type HolderNews =
   | { readonly inTransaction: true }
   | { readonly commit: "done" | "refused" };
 
-const { url, schema, name, election, transaction } = JSON.parse(process.argv[2]!) as HolderOptions;
+const { name, election, store, beside, transaction = false } = JSON.parse(process.argv[2]!) as HolderOptions;
 const tell = (news: HolderNews): void => void stdout.write(`${JSON.stringify(news)}\n`);
 
 const identity = candidate(name, systemRandom.uuid());
-const shared = { clock: systemClock, random: systemRandom };
-const coordination = new PostgresCoordination({ url, schema, identity, info: () => OWN_INFO, ...shared });
+const node = { ...store, identity, info: () => OWN_INFO, clock: systemClock, random: systemRandom };
+const coordination = await (beside
+  ? openCoordination({
+      kind: beside.kind,
+      server: beside,
+      terms: (await openPostgresStore(node)).terms,
+      ...node,
+    })
+  : openCoordination({ kind: "postgres", ...node }));
 await coordination.start();
-const elector = new Elector({
-  lock: coordination.lock(ROLE),
-  identity,
-  role: ROLE,
-  settings: election,
-  ...shared,
-});
+const elector = electorOf(identity, coordination, election);
 await elector.start();
 
-const client = new Client({ connectionString: url, application_name: applicationName(identity) });
+const client = new Client({ connectionString: store.url, application_name: applicationName(identity) });
 client.on("error", () => {});
 createInterface(stdin).on("line", () => {
   client.query("COMMIT").then(
@@ -53,14 +57,13 @@ createInterface(stdin).on("line", () => {
 });
 if (transaction) await client.connect();
 
+const { schema } = store;
 for await (const term of elector.changes(new AbortController().signal)) {
   tell({ leads: term?.epoch ?? null });
   if (!term || !transaction) continue;
   await client.query("BEGIN");
-  await client.query(`SELECT 1 FROM ${schema}.term WHERE role = $1 AND epoch = $2 FOR SHARE`, [
-    ROLE,
-    term.epoch,
-  ]);
+  const held = `SELECT 1 FROM ${schema}.term WHERE role = $1 AND epoch = $2 FOR SHARE`;
+  await client.query(held, [ROLE, term.epoch]);
   await client.query(`INSERT INTO ${schema}.queue (name, paused) VALUES ('written-by-${term.epoch}', false)`);
   tell({ inTransaction: true });
 }

@@ -10,7 +10,7 @@ import type { TermStore } from "../../../src/store/store.ts";
 import { leads, standsBy, type AdmittedElection } from "../../support/lock-admitted-election.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";
 import type { PrefixedCluster } from "../../support/lock-cluster.ts";
-import { AdmittedHolderProcess } from "../../support/lock-process.ts";
+import { HolderProcess } from "../../support/lock-process.ts";
 import { MemoryTerms } from "../../support/lock-terms.ts";
 import { ROLE } from "../../support/lock-world.ts";
 import { prove, type Promises } from "../promises.ts";
@@ -48,9 +48,9 @@ export function holderOf<Cluster extends PrefixedCluster<Reachable, LeaderLocks>
   { cluster, storeAt: store }: AdmittedElection<Cluster>,
   name: string,
   election: ElectorSettings,
-): AdmittedHolderProcess {
-  const at = { kind, url: cluster.server.url(), prefix: cluster.prefix };
-  return new AdmittedHolderProcess({ at, store, name, election });
+): HolderProcess {
+  const beside = { kind, url: cluster.server.url(), prefix: cluster.prefix };
+  return new HolderProcess({ beside, store, name, election });
 }
 
 class AwayTerms extends MemoryTerms {
@@ -68,7 +68,7 @@ export async function replaced<Cluster extends PrefixedCluster<Reachable, Leader
 ): Promise<number> {
   await using election = await open();
   await using holder = holderOf(kind, election, "struck", SHORT);
-  const epoch = (await holder.next())!;
+  const epoch = (await holder.leads())!;
   const old = (await election.store.terms.read(ROLE))!;
   assert.equal(old.epoch, epoch);
   await using bob = await election.stander("bob", SHORT);
@@ -83,7 +83,7 @@ export async function replaced<Cluster extends PrefixedCluster<Reachable, Leader
   assert.equal(await election.takes(term), true);
   if (signal === "SIGKILL") return tookMs;
   holder.signal("SIGCONT");
-  assert.equal(await holder.next(), null, "awake again it says that its term is over");
+  assert.equal(await holder.leads(), null, "awake again it says that its term is over");
   assert.equal(await election.takes(old), false);
   await systemClock.sleep(2 * SHORT.leaseMs);
   assert.equal(bob.elector.held()?.epoch, term.epoch, "the new term goes on");

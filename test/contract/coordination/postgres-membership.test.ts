@@ -1,79 +1,59 @@
-/** The list of nodes on PostgreSQL. */
+/** The list of nodes on PostgreSQL: who is in it, who is dead, and whose name it is. */
 
 import assert from "node:assert/strict";
-import { after, test } from "node:test";
-import type { NodeIdentity } from "../../../src/core/node.ts";
-import { applicationPrefix } from "../../../src/platform/drivers/postgres/session.ts";
+import { describe, test } from "node:test";
 import { systemRandom } from "../../../src/platform/random.ts";
-import { candidate, OWN_INFO } from "../../support/lock-candidates.ts";
+import { lifecycleStress } from "../../support/lifecycle-stress.ts";
+import { candidate, granted, OWN_INFO } from "../../support/lock-candidates.ts";
 import { PostgresCluster } from "../../support/lock-postgres.ts";
+import { ROLE } from "../../support/lock-world.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
-import { goOn, leader, QUICK, type Entry, type EntryFields, type NodesWorld } from "./nodes-world.ts";
-import { registeredNodesContract } from "./registered-nodes.ts";
 import { eventually } from "../../support/wait.ts";
+import { prove } from "../promises.ts";
+import { membershipContract } from "./membership.ts";
+import { deathPromises } from "./node-deaths.ts";
+import { namePromises } from "./node-names.ts";
+import { goOn, leader, openNodes, QUICK, type NodesWorld } from "./nodes-world.ts";
 
-const server = await PostgresServer.shared();
-after(() => server.stop());
-
-async function postgresNodes() {
-  const cluster = await PostgresCluster.open(server);
-  const at = ({ incarnation }: NodeIdentity): string => `WHERE incarnation = '${incarnation}'`;
-
-  const entering = ({ name, incarnation }: NodeIdentity, fields: EntryFields = {}): string => {
-    const { status = "active", unseen = false, heartbeatAgoMs = 0 } = fields;
-    return `INSERT INTO baton.node (incarnation, name, hostname, roles, capabilities, version, status, started_at,
-        last_heartbeat, load, info, locked)
-      VALUES ('${incarnation}', '${name}', 'there', '{}', '{}', '9.9.9', '${status}', 1000000,
-        (extract(epoch FROM clock_timestamp()) * 1000)::bigint - ${heartbeatAgoMs}, '{}', '{}', ${!unseen})`;
-  };
-
+membershipContract("postgres", async () => {
+  const { cluster } = await openNodes();
+  const identity = candidate("ada", systemRandom.uuid());
+  const ada = await cluster.start("ada", { identity, settings: QUICK });
   return {
-    cluster,
-    leaveEntry: async (name, fields) => {
-      const identity = candidate(name, systemRandom.uuid());
-      await cluster.sql(entering(identity, fields));
-      return identity;
-    },
-    entry: async (who) => {
-      const [row] = await cluster.sql(
-        `SELECT status, recovered, last_heartbeat::float AS heartbeat, wish AS request FROM baton.node ${at(who)}`,
-      );
-      return (row as Entry | undefined) ?? null;
-    },
-    write: (who, fields) => {
-      const set = Object.entries(fields).map(
-        ([name, value]) => `${name === "request" ? "wish" : name} = '${value}'`,
-      );
-      return cluster.sql(`UPDATE baton.node SET ${set.join(", ")} ${at(who)}`);
-    },
-    remove: (who) => cluster.sql(`DELETE FROM baton.node ${at(who)}`),
-    loseList: () => cluster.sql("DELETE FROM baton.node"),
-    count: async () => (await cluster.sql("SELECT 1 FROM baton.node")).length,
-    // In one transaction: with its next heartbeat it would have its name back.
-    displace: async (who) => {
-      const other = candidate(who.name, systemRandom.uuid());
-      await cluster.sql(
-        `UPDATE baton.node SET status = 'dead' ${at(who)}; ${entering(other, { unseen: true })}`,
-      );
-      return other;
-    },
-    endConnections: ({ incarnation }) =>
-      cluster.sql(
-        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE starts_with(application_name, '${applicationPrefix(incarnation)}')`,
-      ),
-    settled: async (forMs) => {
-      await eventually("a server that has run for a while", async () => {
-        const text = "SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000 AS up";
-        return Number((await cluster.sql(text))[0]!["up"]) > forMs;
-      });
-    },
-  } satisfies NodesWorld;
-}
+    membership: ada.membership,
+    identity,
+    info: OWN_INFO,
+    fence: await granted(ada.lock(ROLE), identity, 60_000),
+    join: async (another) => (await cluster.start(another, { settings: QUICK })).membership,
+    close: () => cluster[Symbol.asyncDispose](),
+  };
+});
 
-registeredNodesContract("postgres", postgresNodes);
+const within = async (proof: (world: NodesWorld) => Promise<void>): Promise<void> => {
+  const world = await openNodes();
+  await using _ = world.cluster;
+  await proof(world);
+};
+prove("nodes on postgres", { ...deathPromises(), ...namePromises }, within, {}, { concurrency: 4 });
+
+describe("coordination on postgres", () => {
+  lifecycleStress("postgres coordination", async () => {
+    const { cluster } = await openNodes();
+    const identity = candidate("ada", systemRandom.uuid());
+    return {
+      service: cluster.member("ada", { identity, settings: QUICK }),
+      works: async (coordination) => {
+        const lock = coordination.lock(ROLE);
+        await lock.release(await granted(lock, identity, 60_000));
+        assert.equal(coordination.membership.nodes().length, 1);
+      },
+      close: () => cluster[Symbol.asyncDispose](),
+    };
+  });
+});
 
 void test("the registry answers what the database has", async () => {
-  const { cluster, leaveEntry } = await postgresNodes();
+  const { cluster, leaveEntry } = await openNodes();
   await using _ = cluster;
   const identity = candidate("ada", systemRandom.uuid());
   const { registry } = (await cluster.start("ada", { identity, settings: QUICK })).membership;

@@ -54,7 +54,7 @@ void describe("leadership on Redis", () => {
     const times: number[] = [];
     for (let round = 0; round < 4; round++) {
       await using holder = holderOf("redis", election, `killed-${round}`, ELECTION);
-      const epoch = (await holder.next())!;
+      const epoch = (await holder.leads())!;
       assert.equal(await lock.acquire(identity, ELECTION.leaseMs), null);
       const over = new AbortController();
       const hints = lock.released(over.signal)[Symbol.asyncIterator]();
