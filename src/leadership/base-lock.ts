@@ -13,6 +13,8 @@ import type { LeaseLock, Tenure } from "./coordination.ts";
 export abstract class BaseLock implements LeaseLock {
   readonly #owner: { readonly running: boolean };
   readonly #hints = new Feed<void>();
+  /** Those who follow `released`: while there are any, this node is a candidate. */
+  protected followers = 0;
   protected readonly turn = new Mutex();
 
   /** `owner`: the coordination that this lock belongs to. */
@@ -57,7 +59,19 @@ export abstract class BaseLock implements LeaseLock {
   }
 
   released(signal: AbortSignal): AsyncIterable<void> {
+    if (!signal.aborted) {
+      this.followers += 1;
+      signal.addEventListener("abort", () => this.#unfollowed(), { once: true });
+    }
     return this.#hints.follow(signal);
+  }
+
+  /** This node is no candidate any more. */
+  protected stepBack(): void {}
+
+  #unfollowed(): void {
+    this.followers -= 1;
+    if (this.followers === 0) this.stepBack();
   }
 
   hint(): void {

@@ -44,7 +44,6 @@ export class PostgresLock extends BaseLock {
   readonly #o: PostgresLockOptions;
   readonly #rows: LeaderRecord;
   readonly #key: bigint;
-  #followers = 0;
   #advisory: AdvisoryLock | null = null;
   /** The term of ours that stands on the advisory lock: over in the moment in which the session breaks. */
   #standing: Term | null = null;
@@ -90,14 +89,6 @@ export class PostgresLock extends BaseLock {
 
   protected readTenure(): Promise<Tenure | null> {
     return this.#rows.tenure();
-  }
-
-  override released(signal: AbortSignal): AsyncIterable<void> {
-    if (!signal.aborted) {
-      this.#followers += 1;
-      signal.addEventListener("abort", () => this.#unfollowed(), { once: true });
-    }
-    return super.released(signal);
   }
 
   /** Grants and releases are notified, the end of a leader frees its lock, and a timer watches the lease. */
@@ -217,7 +208,7 @@ export class PostgresLock extends BaseLock {
     this.#advisory ??= this.#o.advisoryLocks.lock(this.#key, {
       onHeld: () => {
         this.#callOffUnused();
-        this.#callOffUnused = clock.after(UNUSED_MS, () => this.#stepBack());
+        this.#callOffUnused = clock.after(UNUSED_MS, () => this.stepBack());
         this.hint();
       },
       onLost: () => {
@@ -230,13 +221,8 @@ export class PostgresLock extends BaseLock {
     return this.#advisory;
   }
 
-  #unfollowed(): void {
-    this.#followers -= 1;
-    if (this.#followers === 0) this.#stepBack();
-  }
-
   /** Others must not wait behind a node that is no candidate any more. */
-  #stepBack(): void {
+  protected override stepBack(): void {
     void this.turn
       .run(async () => {
         if (!this.#standing) await this.#advisory?.leave();

@@ -13,16 +13,6 @@ import type { BullyLock } from "./lock.ts";
 import type { BullyMembership } from "./membership.ts";
 import type { PeerState } from "./peer-state.ts";
 
-type BullyRoute =
-  | "heartbeat"
-  | "election"
-  | "vote"
-  | "coordinator"
-  | "join"
-  | "members"
-  | "remove"
-  | "request";
-
 export function bullyHandlers(
   state: PeerState,
   lock: BullyLock,
@@ -30,7 +20,7 @@ export function bullyHandlers(
   watch: LeaderWatch,
   changes: MemberChanges,
   membership: BullyMembership,
-): Pick<PeerHandlers, BullyRoute> {
+) {
   const { identity, peers, voter, settings } = state;
 
   const requireMember = (sender: string, from: NodeIdentity): void => {
@@ -112,5 +102,5 @@ export function bullyHandlers(
       membership.receive(request);
       return {};
     },
-  };
+  } satisfies Partial<PeerHandlers>;
 }

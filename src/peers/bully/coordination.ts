@@ -56,7 +56,7 @@ export class BullyCoordination extends Lifecycle implements Coordination {
   /** Null for a configured list of nodes. */
   readonly #joining: ClusterJoiner | null;
 
-  /** `local` has the locks of the other roles; it is started and stopped with this. */
+  /** `local` has the locks of the other roles. */
   constructor(platform: PeerPlatform, local: Coordination, options: BullyOptions) {
     super();
     const { transport, source, watchPeer, probe = tcpProbe(platform.clock) } = options;
@@ -78,7 +78,7 @@ export class BullyCoordination extends Lifecycle implements Coordination {
     return role === ROLE ? this.#lock : this.#local.lock(role);
   }
 
-  /** Answers a peer whose request has been authenticated. */
+  /** The sender has been authenticated. */
   async handle(request: ReceivedRequest): Promise<PeerReply> {
     if (this.running) return this.#serve(request);
     return errorReply(new BatonError("STOPPED", "this node does not take part now"), this.#state.log);
@@ -125,7 +125,6 @@ export class BullyCoordination extends Lifecycle implements Coordination {
     return name === identity.name ? manager : (presences.get(name)?.manager ?? null);
   }
 
-  /** Adds a node that asks through this one; the leader does it. */
   join(name: NodeName, address: string): Promise<void> {
     return this.#changes.passJoin({ name, incarnation: "" }, address);
   }
@@ -140,7 +139,6 @@ export class BullyCoordination extends Lifecycle implements Coordination {
     return this.#changes.remove(name);
   }
 
-  /** The leader, as far as this node knows. */
   leader(): Term | null {
     return this.#state.leader.current();
   }
@@ -150,7 +148,6 @@ export class BullyCoordination extends Lifecycle implements Coordination {
     this.#lock.hint();
   }
 
-  /** The notes on leadership that `baton status` shows. */
   notes(): readonly string[] {
     const { peers, voter, settings, identity, removed, strangers } = this.#state;
     const { quorum } = settings;
@@ -161,12 +158,9 @@ export class BullyCoordination extends Lifecycle implements Coordination {
     const here = voters.filter((name) => this.#state.alive(name)).length;
     const needed = majorityOf(voters.length);
     if (quorum === "majority" && here < needed && votes) {
-      const advice =
-        voters.length === 2
-          ? "; with two nodes the loss of either leaves no majority, a third node would"
-          : "";
+      const advice = "; with two nodes the loss of either leaves no majority, a third node would";
       notes.push(
-        `nobody can lead: ${here} of ${voters.length} voters are here, ${needed} are needed${advice}`,
+        `nobody can lead: ${here} of ${voters.length} voters are here, ${needed} are needed${voters.length === 2 ? advice : ""}`,
       );
     }
     if (votes && !voter.votes)

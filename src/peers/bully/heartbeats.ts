@@ -1,7 +1,6 @@
 /**
- * Every node sends its presence to every other, all at the same time and each with a deadline, so that a silent peer
- * delays nothing. The same exchange records what peers report about themselves, and gives a voter without a record
- * enough of the others' votes to vote again.
+ * Every node sends its presence to every other, each with a deadline, so that a silent peer delays nothing. The answers
+ * give a voter without a record enough of the others' votes to vote again.
  */
 
 import type { Ballot } from "../../core/leadership/vote-rules.ts";
@@ -19,7 +18,7 @@ export class Heartbeats {
   readonly #underWay = new Map<NodeName, Promise<void>>();
   /** What others have answered since the start; a request of theirs may have been on its way since before. */
   readonly #votes = new Map<NodeName, { readonly votes: boolean; readonly ballot: Ballot }>();
-  /** Whether each peer was alive when it was logged last; a peer of which nothing is known has no entry. */
+  /** Whether each peer was alive when it was logged last. */
   readonly #logged = new Map<NodeName, boolean>();
   readonly #loop: Loop;
 

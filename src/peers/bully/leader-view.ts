@@ -1,7 +1,4 @@
-/**
- * The leader as this node knows it: from its own grant, from the leader itself, or from peers that receive the leader's
- * heartbeats.
- */
+/** The leader as this node knows it: from its own grant, from the leader, or from peers that receive its heartbeats. */
 
 import { sameIncarnation, type HeldTerm } from "../../core/leadership/vote-rules.ts";
 import type { LeaderRole, Term } from "../../core/leadership/term.ts";

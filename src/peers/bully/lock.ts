@@ -3,9 +3,8 @@
  *
  * `acquire` polls first, so that only a candidate that can win uses up an epoch, then asks for promises. Promises that
  * did not suffice are released at once. `renew` is true when a majority acknowledges it, false when so many deny it
- * that no majority is possible, and rejects in between: then the elector's trust window decides. `vote` is this node's
- * own answer as a voter, to itself and to others. `released` hints when an attempt is useful; whoever follows it makes this
- * node a candidate.
+ * that no majority is possible, and rejects in between: then the elector's trust window decides. Whoever follows
+ * `released` makes this node a candidate.
  */
 
 import { sameIncarnation, type HeldTerm } from "../../core/leadership/vote-rules.ts";
@@ -44,7 +43,6 @@ const GATHER_ROUNDS = 2;
 export class BullyLock extends BaseLock {
   readonly #state: PeerState;
   readonly #calls: PeerCalls;
-  #followers = 0;
   /** It has just released its term, to let others go first. */
   #resting = false;
   /** Since when, in this vacancy, this node has stood back for a peer. */
@@ -70,7 +68,7 @@ export class BullyLock extends BaseLock {
 
   /** Whether this node is a candidate: an elector follows the hints. */
   get stands(): boolean {
-    return this.#followers > 0 && !this.#resting;
+    return this.followers > 0 && !this.#resting;
   }
 
   /** The answer of this node's voter. `set`: the number of the peer set that the one who asks knows. */
@@ -135,15 +133,6 @@ export class BullyLock extends BaseLock {
 
   protected async readTenure(): Promise<Tenure | null> {
     return this.#state.leader.tenure();
-  }
-
-  override async *released(signal: AbortSignal): AsyncGenerator<void> {
-    this.#followers += 1;
-    try {
-      yield* super.released(signal);
-    } finally {
-      this.#followers -= 1;
-    }
   }
 
   /** Two attempts of this node at the same time would only take votes from each other. */

@@ -1,7 +1,4 @@
-/**
- * The nodes of the cluster as this node sees them. There is no shared list: each node receives the heartbeats of the
- * others itself.
- */
+/** The nodes of the cluster as this node sees them: there is no shared list. */
 
 import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
@@ -57,8 +54,8 @@ export class BullyMembership implements Membership {
     const body = { from: identity, request };
     const asked = await this.#calls.ask(node, "request", body, settings.heartbeatTimeoutMs);
     if (asked.got !== "unknown") return asked.got === "answer";
-    const outcome = request === "drain" ? "be draining" : "take work again";
-    const message = `${node} did not answer, and may ${outcome}; ask again (${asked.reason})`;
+    const effect = request === "drain" ? "be draining" : "take work again";
+    const message = `${node} did not answer, and may ${effect}; ask again (${asked.reason})`;
     throw new BatonError("NODE_UNREACHABLE", message, { node, outcome: "unknown" });
   }
 
@@ -74,15 +71,12 @@ export class BullyMembership implements Membership {
     return this.#pending.follow(signal);
   }
 
-  /** Cannot happen: a node whose name another incarnation has taken does not get into the cluster. */
+  /** A node whose name another incarnation has taken does not get into the cluster. */
   displaced(): string | null {
     return null;
   }
 
-  /**
-   * No work is taken back: every node keeps its own jobs, and goes on with them when it is back. A node that was silent for too
-   * long is removed from a cluster that nodes join; a configured list stays as it is.
-   */
+  /** No work is taken back: every node keeps its own jobs. A node that was silent for too long is removed where nodes join. */
   async findDead(_fence: Term): Promise<readonly NodeIdentity[]> {
     const { peers, presences, settings } = this.#state;
     if (!peers.agreed || this.#forgetting) return [];

@@ -1,7 +1,4 @@
-/**
- * Calls to the other members. What a call reveals about the peer (its incarnation, that it was not reached, that it takes
- * this node for removed) goes into the state.
- */
+/** Calls to the other members. What a call reveals about the peer goes into the state. */
 
 import type { NodeName } from "../../core/ids.ts";
 import type { Transport } from "../../transport/transport.ts";
@@ -66,7 +63,7 @@ export class PeerCalls {
     }
   }
 
-  /** Logged once for each reason; cleared when the peer answers, or cannot be reached. */
+  /** Logged once for each reason. */
   #noteDenial(peer: NodeName, reason: string | null): void {
     if (reason === null) this.denials.delete(peer);
     else if (this.denials.get(peer) !== reason) {

@@ -1,9 +1,7 @@
 /**
  * What this node knows about its cluster: its own vote, the peer set, the last report of each peer, evidence that a
- * peer has ended, and the leader. It is built first. Actors (heartbeats, leader watch, lock, joining, request handler)
- * read it, change it through its methods and subscribe to `events`; they do not call each other through it.
- *
- * It makes no calls to peers. The only IO is the voter's: its file, and the terms that the store admits.
+ * peer has ended, and the leader. Actors (heartbeats, leader watch, lock, joining, request handler) read it, change it
+ * through its methods and subscribe to `events`. It makes no calls to peers; the only IO is the voter's.
  */
 
 import { EventEmitter } from "node:events";
@@ -31,14 +29,11 @@ export interface BullySettings {
   /** Which node tries first when there is no leader: the highest name, in this order. */
   readonly order: NameOrder;
   readonly heartbeatMs: number;
-  /** How long an answer to a heartbeat, or to a renewal, is waited for. Shorter than a slow round trip, and no node can lead. */
+  /** Also for answers to a renewal. Shorter than a slow round trip, and no node can lead. */
   readonly heartbeatTimeoutMs: number;
   /** A node that was silent for so long is shown as dead. */
   readonly deadAfterMs: number;
-  /**
-   * How long a candidate waits for answers, in each of the two rounds of an election. Both fit into the time that the elector
-   * grants to one attempt, or a slow network has no leader.
-   */
+  /** Of each of the two rounds of an election. Both fit into the elector's one attempt, or a slow network has no leader. */
   readonly electionTimeoutMs: number;
   /** A member of a joined cluster that was silent for so long is removed from it. */
   readonly forgetAfterMs: number;
@@ -65,14 +60,12 @@ export const DEFAULT_SETTINGS: BullySettings = {
 export type PeerPlatform = Pick<Platform, "identity" | "clock" | "random" | "log" | "files">;
 
 export interface PeerStateOptions {
-  /** Read whenever the node is shown: its load changes, and its url is known only when it listens. */
   readonly info: () => OwnInfo;
   /** Where peers reach this node, if not at `info().url`. */
   readonly address?: () => string | null;
   /** Where the join server of this node is reached, as `host:port`. */
   readonly manager?: () => string | null;
   readonly dir: string;
-  /** Of this node's own store. */
   readonly terms: TermStore;
   readonly source: PeerSource;
   readonly settings?: Partial<BullySettings>;
@@ -197,7 +190,6 @@ export class PeerState {
     if (peers.agreed && !older) await voter.note(set);
   }
 
-  /** The same for callers that do not wait. */
   offer(set: PeerSet): void {
     this.adopt(set).catch((error: unknown) => this.log.error({ err: error }, "the members cannot be noted"));
   }

@@ -1,11 +1,10 @@
 /**
- * The last report of every peer, when it was received, and evidence that one of its incarnations has ended:
+ * The last report of every peer, and evidence that one of its incarnations has ended:
  *
- *   another incarnation answers   the same name answers a call of this node: the previous incarnation has ended for good
+ *   another incarnation answers   a call of this node: the previous incarnation has ended for good
  *   nothing listens               its address refuses connections: ended, unless that incarnation is heard again
  *
- * Silence proves nothing. Only answers to our own calls prove a new incarnation: a request may have been delayed for so
- * long that the old incarnation sent it.
+ * Silence proves nothing. Neither does a request: it may have been delayed, and come from the old incarnation.
  */
 
 import type { EventEmitter } from "node:events";
@@ -15,7 +14,7 @@ import type { PeerSet, RemovedIncarnation } from "../../core/leadership/peer-set
 import type { Clock } from "../../platform/clock.ts";
 import type { Presence } from "../rpc/bully-messages.ts";
 
-/** By these events the actors learn of changes in the shared state. Listeners run at once, in the order of subscription. */
+/** Listeners run at once, in the order of subscription. */
 export interface PeerEventMap {
   readonly peers: [before: PeerSet | null];
   /** An incarnation of a peer proved to be over. */
@@ -92,7 +91,7 @@ export class Presences {
     return this.#clock.monotonic() - (this.#entries.get(name)?.heardAt ?? this.#openedAt);
   }
 
-  /** As the node list shows a peer: what it said, and whether this node believes it alive. */
+  /** As the node list shows a peer. */
   show(name: NodeName, address: string | null): NodeInfo {
     const entry = this.#entries.get(name);
     const silent = this.silentMs(name) >= this.#deadAfterMs;

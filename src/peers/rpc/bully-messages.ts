@@ -10,7 +10,7 @@ import type { NodeRole } from "../../core/node.ts";
 const MEMBERS_MAX = 1_000;
 const ADDRESS_LENGTH_MAX = 2_048;
 
-const name = z
+export const nodeName = z
   .string()
   .regex(NODE_NAME, "must be the name of a node: 1 to 63 letters, digits or . _ -, no sign at either end")
   .transform((text) => text as NodeName);
@@ -30,7 +30,7 @@ function isAddress(text: string): boolean {
   return /^https?:$/.test(protocol) && !username && !password && !search && !hash;
 }
 
-export const identity = z.object({ name, incarnation: z.string().max(200) });
+export const identity = z.object({ name: nodeName, incarnation: z.string().max(200) });
 const term = z.object({ ...identity.shape, epoch });
 const ballot = z.object({ epoch, to: identity.nullable(), ttlMs: z.number().min(0), released: z.boolean() });
 const setNumber = z.object({ epoch, count: z.int().min(0) });
@@ -38,10 +38,10 @@ export const peerSet = z.object({
   ...setNumber.shape,
   cluster: z.string().max(200),
   members: z
-    .record(name, addressField)
+    .record(nodeName, addressField)
     .refine((members) => Object.keys(members).length <= MEMBERS_MAX, `at most ${MEMBERS_MAX} members`)
     .readonly(),
-  entries: z.record(name, z.string().max(40)).readonly().optional(),
+  entries: z.record(nodeName, z.string().max(40)).readonly().optional(),
   removed: z
     .array(
       z.object({

@@ -1,13 +1,12 @@
 /**
- * All requests between nodes that are not operations of the API: for each its path, and the shapes of the request and of
- * the reply. `peer-rpc.ts` sends and serves them. Every request is a POST with a JSON body, and every reply names the
- * node that gives it.
+ * All requests between nodes that are not operations of the API. `peer-rpc.ts` sends and serves them. Every request is a
+ * POST with a JSON body, and every reply names the node that gives it.
  */
 
 import { z } from "zod";
 import { CREDENTIAL_KINDS } from "../../core/access/credential.ts";
 import { ACCESS_NAME, PERMISSIONS } from "../../core/access/permissions.ts";
-import { isUuid, NODE_NAME, type NodeName } from "../../core/ids.ts";
+import { isUuid } from "../../core/ids.ts";
 import * as bully from "./bully-messages.ts";
 import * as schedules from "./schedule-messages.ts";
 
@@ -16,10 +15,7 @@ const JOBS_MAX = 10_000;
 
 /** Jobs that a node may have stored although another one got them in the end. */
 export const retraction = z.object({
-  node: z
-    .string()
-    .regex(NODE_NAME)
-    .transform((name) => name as NodeName),
+  node: bully.nodeName,
   /** Of the first of them; the others count on from it. */
   first: z.string().refine(isUuid),
   jobs: z.int().min(1).max(JOBS_MAX),

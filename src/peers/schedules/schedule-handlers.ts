@@ -1,7 +1,4 @@
-/**
- * Answers the requests of other nodes about schedules. It needs no leadership: a leader sends its requests to itself
- * through the same handlers, without the network.
- */
+/** Answers the requests of other nodes about schedules. A leader asks itself through the same handlers. */
 
 import type { Term } from "../../core/leadership/term.ts";
 import type { Platform } from "../../platform/platform.ts";
@@ -10,16 +7,7 @@ import type { JobStore, ScheduleStore } from "../../store/store.ts";
 import type { PeerHandlers } from "../rpc/peer-rpc.ts";
 import { chunks } from "../rpc/schedule-messages.ts";
 
-export type ScheduleRoute =
-  | "note"
-  | "read"
-  | "digest"
-  | "history"
-  | "noted"
-  | "place"
-  | "job"
-  | "forget"
-  | "pauses";
+export type ScheduleRoute = keyof ReturnType<typeof scheduleHandlers>;
 export type ScheduleHandlers = Pick<PeerHandlers, ScheduleRoute>;
 
 export interface ReplicaStore {
@@ -49,7 +37,7 @@ const PAGE_DIGESTS = 1_000;
 export function scheduleHandlers(
   { identity, events }: Pick<Platform, "identity" | "events">,
   { store, membership, accepts, onReady }: ScheduleHandlersOptions,
-): ScheduleHandlers {
+) {
   const notes = store.scheduleNotes;
   const page = (term: Term, after: string | null, limit: number): Promise<FoundNotes> =>
     events.fenced("scheduleNotes.read", notes.read({ after, limit }, term));
@@ -96,5 +84,5 @@ export function scheduleHandlers(
       occurrences: await store.schedules.history(schedule, limit),
     }),
     job: async ({ job }) => ({ status: (await store.jobs.get(job))?.status ?? null }),
-  };
+  } satisfies Partial<PeerHandlers>;
 }

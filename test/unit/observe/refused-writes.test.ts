@@ -279,19 +279,19 @@ const LEADER_CASES: Readonly<Record<LeaderWrite, (world: World) => Promise<unkno
   "scheduleNotes.write": async (world) => {
     await world.supersede();
     const { term } = world;
-    await world.scheduleHandlers.note({ term, notes: [], occurrences: [], complete: false, entry: "" }, NODE);
+    await world.scheduleHandlers.note({ term, notes: [], occurrences: [], complete: false, entry: "" });
   },
   "scheduleNotes.read": async (world) => {
     await world.supersede();
-    await world.scheduleHandlers.digest({ term: world.term, after: null }, NODE);
+    await world.scheduleHandlers.digest({ term: world.term, after: null });
   },
   "scheduleNotes.place": async (world) => {
     await world.supersede();
-    await world.scheduleHandlers.place({ term: world.term, runs: [] }, NODE);
+    await world.scheduleHandlers.place({ term: world.term, runs: [] });
   },
   "scheduleNotes.forget": async (world) => {
     await world.supersede();
-    await world.scheduleHandlers.forget({ term: world.term, names: [] }, NODE);
+    await world.scheduleHandlers.forget({ term: world.term, names: [] });
   },
   "samples.note": async (world) => {
     await world.supersede();

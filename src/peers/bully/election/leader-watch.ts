@@ -1,9 +1,7 @@
 /**
- * Checks whether the leader's process still runs, so that its death is noticed in milliseconds instead of at the end of
- * a lease.
- *
- * A broken connection, or a call that did not arrive, is a reason to check; an address that refuses connections is
- * evidence. Evidence only frees this node's own vote: an election still takes a majority.
+ * Checks whether the leader's process still runs, so that its death is noticed before the end of its lease. A broken
+ * connection, or a call that did not arrive, is a reason to check; an address that refuses connections is evidence.
+ * Evidence only frees this node's own vote: an election still takes a majority.
  */
 
 import { connect } from "node:net";
@@ -18,10 +16,7 @@ import type { PeerState } from "../peer-state.ts";
 /** Yields each time that the connection to this peer breaks. */
 export type WatchPeer = (address: string, signal: AbortSignal, name: NodeName) => AsyncIterable<unknown>;
 
-/**
- * Tests whether a process listens at an address. `refusing`: the machine itself reports that none does, so the process
- * has ended. `silent`: no answer from the machine or the network, which proves nothing.
- */
+/** `refusing`: the machine itself reports that no process listens there. `silent`: no answer, which proves nothing. */
 export type Probe = (address: string, deadlineMs: number) => Promise<"listening" | "refusing" | "silent">;
 
 /** A machine refuses within a round trip. Longer, and a voter answers a candidate too late. */
@@ -43,12 +38,9 @@ export class LeaderWatch {
     this.#heartbeats = heartbeats;
     this.#probe = probe;
     this.#watchPeer = watchPeer;
-    const { events } = state;
-    const follow = (): void => this.#follow();
-    events.on("evidence", follow);
-    events.on("peers", follow);
-    events.on("leader", follow);
-    events.on("unreachable", (peer) => this.#checkPeer(peer));
+    for (const change of ["evidence", "peers", "leader"] as const)
+      state.events.on(change, () => this.#follow());
+    state.events.on("unreachable", (peer) => this.#checkPeer(peer));
   }
 
   stop(): void {

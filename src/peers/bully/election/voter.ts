@@ -1,9 +1,7 @@
 /**
  * This node's vote, and the set of peers that it has stored. It decides by core/leadership/vote-rules.ts and answers only
- * when its promise is on disk.
- *
- * A decision is made at once, in memory, and is binding from then on; writes follow one after the other. If a write
- * fails, the answer is an error and the promise remains: a voter that cannot write makes no other promise either.
+ * when its promise is on disk. A decision is binding at once, in memory: if its write fails, the answer is an error and
+ * the promise remains.
  */
 
 import { join } from "node:path";
@@ -40,9 +38,7 @@ export const VOTE_FILE = "votes.json";
 export type VoteReply = "granted" | "acknowledged" | "denied" | "behind" | "abstains";
 
 interface VoterOptions extends Pick<Platform, "identity" | "clock" | "log" | "files"> {
-  /** Has the file of the promises. */
   readonly dir: string;
-  /** Of this node's own store. */
   readonly terms: TermStore;
   readonly settings: Pick<BullySettings, "quorum" | "leaseMs">;
   readonly presences: Presences;
@@ -79,7 +75,6 @@ export class Voter {
     return { epoch, to, ttlMs, released };
   }
 
-  /** The set of peers that this node has noted; null if there was none yet. */
   get peers(): PeerSet | null {
     return this.#set;
   }
@@ -148,7 +143,7 @@ export class Voter {
     }
   }
 
-  /** For how long it has voted; Infinity if it found its file. */
+  /** Infinity if it found its file. */
   get votingMs(): number {
     return this.#o.clock.monotonic() - this.#enteredAt;
   }
@@ -211,10 +206,7 @@ export class Voter {
     return true;
   }
 
-  /**
-   * Begins to vote, with what is known of earlier promises. The lease of a leader that was heard counts too: otherwise several
-   * new voters could be a majority that knows nothing of it.
-   */
+  /** The lease of a leader that was heard counts too: otherwise several new voters could be a majority that knows nothing of it. */
   async enter(known: Ballot = BLANK): Promise<void> {
     const { clock, identity } = this.#o;
     const heard = this.#heard ? ballotOf(this.#heard.term, this.#o.settings.leaseMs) : BLANK;

@@ -1,7 +1,6 @@
 /**
- * Joins a node to a cluster. It tries for ever, with growing and jittered pauses, so that a target that starts late is
- * found and one that returns is not overloaded. A node that was a member before returns to its old peers and founds no
- * new cluster. A node that was removed because it was silent for long joins again.
+ * Joins a node to a cluster. It tries for ever, with growing and jittered pauses. A node that was a member before returns
+ * to its old peers and founds no new cluster. A node that was removed because it was silent for long joins again.
  */
 
 import { majorityOf } from "../../../core/leadership/bully.ts";

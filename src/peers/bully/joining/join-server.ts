@@ -1,10 +1,8 @@
 /**
- * The seed's manager API on a separate listener: joining, leaving and elections for callers with the cluster's user and
- * password, as the seed's nodes and scripts use it. Wrong credentials are a 400, as there.
- *
- * `/join` and `/remove` change the membership. `/election` and `/coordinator` carry no proof, so here they are hints:
- * this node checks who leads, and becomes a candidate if there is no leader. Connections of peers are accepted here too,
- * because a joining node knows no other address.
+ * The seed's manager API on a separate listener, for callers with the cluster's user and password. `/join` and `/remove`
+ * change the membership. `/election` and `/coordinator` carry no proof, so here they are hints: this node becomes a
+ * candidate if there is no leader. Connections of peers are accepted here too, because a joining node knows no other
+ * address.
  */
 
 import { createHash, timingSafeEqual } from "node:crypto";

@@ -1,7 +1,6 @@
 /**
- * Changes of the agreed peer set, see core/leadership/peer-set.ts: which nodes may join, and which members are removed.
- * The leader makes the changes, one after the other. A change counts when a majority of the set before and of the set
- * after it have stored it on their disks.
+ * Changes of the agreed peer set, see core/leadership/peer-set.ts. The leader makes them, one after the other. A change
+ * counts when a majority of the set before and of the set after it have stored it on their disks.
  */
 
 import { sameIncarnation, type HeldTerm } from "../../../core/leadership/vote-rules.ts";
@@ -42,10 +41,7 @@ export class MemberChanges {
     this.#watch = watch;
   }
 
-  /**
-   * What else a majority stores has to be on a majority of the members before each change: majorities of sets that are two changes
-   * apart need not share a node.
-   */
+  /** What else a majority stores has to be settled before each change: majorities of sets that are two changes apart need not share a node. */
   settleFirst(settle: () => Promise<void>): void {
     this.#beforeChange = settle;
   }
@@ -145,18 +141,14 @@ export class MemberChanges {
     throw this.#notLeader();
   }
 
-  /** With the name of the leader. */
   #notLeader(): BatonError {
     const { identity, peers } = this.#state;
     const leader = this.#state.leader.sighting()?.term.name ?? null;
-    const url = leader && peers.address(leader);
-    return new BatonError(
-      "NOT_LEADER",
-      leader
-        ? `${identity.name} does not lead; ${leader} does`
-        : `${identity.name} does not lead, nor is a leader known`,
-      { leader, leader_url: url },
-    );
+    const known = leader ? `; ${leader} does` : ", nor is a leader known";
+    return new BatonError("NOT_LEADER", `${identity.name} does not lead${known}`, {
+      leader,
+      leader_url: leader && peers.address(leader),
+    });
   }
 
   async #add(name: NodeName, address: string): Promise<void> {
