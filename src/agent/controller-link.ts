@@ -8,7 +8,6 @@ import { ClusterConnection } from "../client/connection/cluster-connection.ts";
 import { HttpConnection } from "../client/connection/connection.ts";
 import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
-import type { ClaimedJob } from "../store/store.ts";
 import { Heartbeater } from "./heartbeater.ts";
 import { LeasePoller } from "./lease-poller.ts";
 import { LeaseRenewer } from "./lease-renewer.ts";
@@ -60,10 +59,11 @@ export class ControllerLink extends Lifecycle {
     this.#poller = new LeasePoller(link, {
       sign: { ...sign, ...(queues && { queues: [...queues] }) },
       blocked: () => this.#results.failing,
-      onLeased: ({ lease_id, leader_epoch, expires_in_ms, tasks }) =>
-        leases.open(lease_id, leader_epoch, expires_in_ms, tasks),
+      onLeased: (lease) => leases.open(lease),
       offer: (jobs, claim) => send({ say: "offer", jobs, claim }),
-      giveBack: (jobs) => this.#giveBack(jobs),
+      giveBack: (jobs) => {
+        for (const job of jobs) this.#results.result(job, { status: "released" });
+      },
     });
     this.#heartbeater = new Heartbeater(link, sign, () => leases.jobs);
   }
@@ -106,10 +106,5 @@ export class ControllerLink extends Lifecycle {
     ]);
     await this.stop();
     this.#send({ say: "finished", undelivered });
-  }
-
-  #giveBack(jobs: readonly ClaimedJob[]): void {
-    for (const { lease, id, jobEpoch } of jobs)
-      this.#results.result({ lease, id, jobEpoch }, { status: "released" });
   }
 }

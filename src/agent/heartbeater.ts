@@ -19,7 +19,7 @@ const CHECK_BEATS = 2;
 const CALL_TIMEOUT_MS = 3_000;
 
 export class Heartbeater {
-  readonly #link: Omit<LinkContext, "agent">;
+  readonly #link: LinkContext;
   readonly #sign: Sign;
   readonly #running: () => number;
   readonly #loop: Loop;
@@ -27,7 +27,7 @@ export class Heartbeater {
   /** How many jobs the leader knows of; null if the last heartbeat failed. */
   #reported: number | null = null;
 
-  constructor(link: Omit<LinkContext, "agent">, sign: Sign, running: () => number) {
+  constructor(link: LinkContext, sign: Sign, running: () => number) {
     this.#link = link;
     this.#sign = sign;
     this.#running = running;
@@ -67,11 +67,8 @@ export class Heartbeater {
 
   async #report(signal: AbortSignal): Promise<void> {
     const running = this.#running();
-    const heard = this.#beat({ running }, signal).then(
-      () => running,
-      () => null,
-    );
-    this.#reported = await heard;
+    const heard = this.#beat({ running }, signal).then(() => running);
+    this.#reported = await heard.catch(() => null);
   }
 
   async #beat(fields: Pick<HeartbeatRequest, "running" | "unanswered">, signal: AbortSignal): Promise<void> {

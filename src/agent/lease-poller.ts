@@ -140,7 +140,7 @@ export class LeasePoller {
     if (this.#stopped) return giveBack(jobs);
     const claim = this.#offer(jobs);
     clock.after(OFFER_MS, () => {
-      if (!decide(claim, "withdrawn")) return;
+      if (!decide(claim)) return;
       const fields = { jobs: jobs.length };
       log.warn(fields, "a handler blocks the event loop: jobs that were leased meanwhile are given back");
       giveBack(jobs);

@@ -11,13 +11,16 @@
  * granted; the epochs protect the results in any case.
  */
 
-import type { RenewedBody, RenewRequest } from "../client/controller-calls.ts";
-import type { JobId } from "../core/ids.ts";
+import type { LeaseBody, RenewedBody, RenewRequest } from "../client/controller-calls.ts";
+import type { JobId, LeaseId } from "../core/ids.ts";
 import type { Backoff } from "../platform/loop.ts";
-import type { FromLink, LinkContext, RunKey } from "./link-messages.ts";
+import type { Run } from "../store/store.ts";
+import type { FromLink, LinkContext } from "./link-messages.ts";
+
+type Send = (message: Extract<FromLink, { say: "lost" | "cancel" }>) => void;
 
 interface Lease {
-  readonly id: string;
+  readonly id: LeaseId;
   /** Of the leader that granted or last renewed it. */
   epoch: number;
   expiresInMs: number;
@@ -39,11 +42,11 @@ const CALL_TIMEOUT_MS = 5_000;
 
 export class LeaseRenewer {
   readonly #link: LinkContext;
-  readonly #send: (message: Extract<FromLink, { say: "lost" | "cancel" }>) => void;
-  readonly #leases = new Map<string, Lease>();
+  readonly #send: Send;
+  readonly #leases = new Map<LeaseId, Lease>();
   readonly #stopped = new AbortController();
 
-  constructor(link: LinkContext, send: (message: Extract<FromLink, { say: "lost" | "cancel" }>) => void) {
+  constructor(link: LinkContext, send: Send) {
     this.#link = link;
     this.#send = send;
   }
@@ -53,13 +56,12 @@ export class LeaseRenewer {
     return [...this.#leases.values()].reduce((sum, { jobs }) => sum + jobs.size, 0);
   }
 
-  open(id: string, epoch: number, expiresInMs: number, tasks: readonly { readonly job_id: string }[]): void {
-    const { clock } = this.#link.platform;
+  open({ lease_id, leader_epoch: epoch, expires_in_ms: expiresInMs, tasks }: LeaseBody): void {
     const lease: Lease = {
-      id,
+      id: lease_id as LeaseId,
       epoch,
       expiresInMs,
-      trustedUntil: clock.monotonic() + expiresInMs,
+      trustedUntil: this.#link.platform.clock.monotonic() + expiresInMs,
       over: false,
       jobs: new Set(tasks.map(({ job_id }) => job_id)),
       backoff: this.#link.leader.backoff(),
@@ -68,17 +70,17 @@ export class LeaseRenewer {
       cancelRenewal: () => {},
       cancelExpiry: () => {},
     };
-    this.#leases.set(id, lease);
+    this.#leases.set(lease.id, lease);
     this.#renewLater(lease);
     this.#watch(lease);
   }
 
-  get(id: string): Readonly<Pick<Lease, "epoch" | "over">> | undefined {
+  get(id: LeaseId): Readonly<Pick<Lease, "epoch" | "over">> | undefined {
     return this.#leases.get(id);
   }
 
   /** There is nothing more to say of this job. */
-  settled({ lease: id, id: job }: RunKey): void {
+  settled({ lease: id, id: job }: Run): void {
     const lease = this.#leases.get(id);
     if (!lease) return;
     lease.jobs.delete(job);
@@ -86,11 +88,27 @@ export class LeaseRenewer {
   }
 
   /** Asks whoever leads now. Rejects when nobody answers; a lease that was refused is `over` afterwards. */
-  renew(id: string): Promise<void> {
+  renew(id: LeaseId): Promise<void> {
     const lease = this.#leases.get(id);
     if (!lease || lease.over) return Promise.resolve();
     lease.renewing ??= this.#ask(lease).finally(() => (lease.renewing = null));
     return lease.renewing;
+  }
+
+  /** Renews those of an earlier leader than the one that is known now. One that nobody renews is found out by a refusal. */
+  async renewOld(ids: Iterable<LeaseId>): Promise<void> {
+    const old = [...ids].filter((id) => (this.#leases.get(id)?.epoch ?? Infinity) < this.#link.leader.epoch);
+    await Promise.all(old.map((id) => this.renew(id)));
+  }
+
+  /**
+   * Whether what was refused with STALE_EPOCH under this epoch may be posted again: the leader has changed, and a renewal gave
+   * another epoch. Otherwise the job has moved on.
+   */
+  async hasNewEpoch(id: LeaseId, epoch: number): Promise<boolean> {
+    const lease = this.#leases.get(id);
+    if (lease?.epoch === epoch) await this.renew(id);
+    return lease !== undefined && !lease.over && lease.epoch !== epoch;
   }
 
   stop(): void {

@@ -14,16 +14,9 @@
 
 import type { ClusterConnection } from "../client/connection/cluster-connection.ts";
 import type { ResultErrorBody, ResultStatus } from "../client/controller-calls.ts";
-import type { JobId } from "../core/ids.ts";
+import type { JobId, LeaseId } from "../core/ids.ts";
 import type { Platform } from "../platform/platform.ts";
-import type { ClaimedJob, Report } from "../store/store.ts";
-
-/** Which run of which job under which lease. */
-export interface RunKey {
-  readonly lease: string;
-  readonly id: string;
-  readonly jobEpoch: number;
-}
+import type { ClaimedJob, Report, Run } from "../store/store.ts";
 
 /** How a run ended, as it is posted; `result` is JSON text. */
 export interface Ended {
@@ -34,17 +27,17 @@ export interface Ended {
 
 export type ToLink =
   | { readonly say: "claim"; readonly limit: number }
-  | { readonly say: "report"; readonly run: RunKey; readonly report: Omit<Report, "run"> }
-  | { readonly say: "result"; readonly run: RunKey; readonly ended: Ended }
+  | { readonly say: "report"; readonly run: Run; readonly report: Omit<Report, "run"> }
+  | { readonly say: "result"; readonly run: Run; readonly ended: Ended }
   /** Nothing will be said of this run any more: its lease is lost. */
-  | { readonly say: "forget"; readonly run: RunKey }
+  | { readonly say: "forget"; readonly run: Run }
   | { readonly say: "drain" }
   | { readonly say: "finish"; readonly withinMs: number };
 
 export type FromLink =
   | { readonly say: "offer"; readonly jobs: readonly ClaimedJob[]; readonly claim: SharedArrayBuffer }
   | { readonly say: "cancel"; readonly id: JobId; readonly reason: string | null }
-  | { readonly say: "lost"; readonly lease: string; readonly why: string }
+  | { readonly say: "lost"; readonly lease: LeaseId; readonly why: string }
   | { readonly say: "finished"; readonly undelivered: number };
 
 /** The main thread's end of a link. */
@@ -59,16 +52,14 @@ export type OpenLink = (listener: {
   readonly onDied: (error: unknown) => void;
 }) => LinkPort;
 
-/** An offer is decided by whoever is first: the main thread takes it, or the link takes it back. */
-const DECISIONS = { taken: 1, withdrawn: 2 } as const;
-
+/** Of an offer: whoever is first decides it. The main thread takes the jobs, or the link takes them back. */
 export function newClaim(): SharedArrayBuffer {
   return new SharedArrayBuffer(4);
 }
 
 /** False when the other side was first. */
-export function decide(claim: SharedArrayBuffer, decision: keyof typeof DECISIONS): boolean {
-  return Atomics.compareExchange(new Int32Array(claim), 0, 0, DECISIONS[decision]) === 0;
+export function decide(claim: SharedArrayBuffer): boolean {
+  return Atomics.compareExchange(new Int32Array(claim), 0, 0, 1) === 0;
 }
 
 /** What all parts of the link use. */

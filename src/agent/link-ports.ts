@@ -68,11 +68,11 @@ export class LinkPorts implements WorkerPorts {
   hear(message: FromLink): void {
     switch (message.say) {
       case "offer":
-        return this.#claimed(decide(message.claim, "taken") ? this.#known(message.jobs) : []);
+        return this.#claimed(decide(message.claim) ? this.#known(message.jobs) : []);
       case "cancel":
         return this.#listener?.onCancelRequest(message.id, message.reason);
       case "lost":
-        return this.#listener?.onLost(message.lease as LeaseId, message.why);
+        return this.#listener?.onLost(message.lease, message.why);
       case "finished":
         return this.#finished(message.undelivered);
     }
@@ -119,8 +119,10 @@ function endedOf(outcome: Outcome): Ended {
       const { message, code, stack } = outcome.error;
       return { status: "failed", error: { message, code, stack, retryable: outcome.kind === "retry" } };
     }
-    case "cancelled":
-      return { status: "cancelled", error: { message: outcome.error.message, code: outcome.error.code } };
+    case "cancelled": {
+      const { message, code } = outcome.error;
+      return { status: "cancelled", error: { message, code } };
+    }
     case "interrupted":
     case "released":
       return { status: "released" };

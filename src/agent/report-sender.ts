@@ -4,12 +4,12 @@
  */
 
 import type { LogsRequest } from "../client/controller-calls.ts";
-import type { NewLogLine, Report } from "../store/store.ts";
+import type { NewLogLine, Report, Run } from "../store/store.ts";
 import type { LeaseRenewer } from "./lease-renewer.ts";
-import type { LinkContext, RunKey } from "./link-messages.ts";
+import type { LinkContext } from "./link-messages.ts";
 
 interface Pile {
-  readonly run: RunKey;
+  readonly run: Run;
   lines: NewLogLine[];
   progress: Report["progress"];
   posting: Promise<void> | null;
@@ -38,7 +38,7 @@ export class ReportSender {
     this.#over = over;
   }
 
-  add(run: RunKey, { logs, progress }: Omit<Report, "run">): void {
+  add(run: Run, { logs, progress }: Omit<Report, "run">): void {
     const pile = this.#pile(run);
     pile.lines.push(...logs);
     if (pile.lines.length > WAITING_LINES_MAX) pile.lines.splice(0, pile.lines.length - WAITING_LINES_MAX);
@@ -48,19 +48,19 @@ export class ReportSender {
   }
 
   /** Resolves once all that was said of this run is posted, or refused. */
-  async empty(run: RunKey): Promise<void> {
+  async empty(run: Run): Promise<void> {
     const pile = this.#piles.get(keyOf(run));
     if (!pile) return;
     await this.#post(pile);
     this.forget(run);
   }
 
-  forget(run: RunKey): void {
+  forget(run: Run): void {
     this.#piles.get(keyOf(run))?.cancelPost?.();
     this.#piles.delete(keyOf(run));
   }
 
-  #pile(run: RunKey): Pile {
+  #pile(run: Run): Pile {
     const key = keyOf(run);
     const pile = this.#piles.get(key) ?? { run, lines: [], progress: null, posting: null, cancelPost: null };
     this.#piles.set(key, pile);
@@ -91,10 +91,10 @@ export class ReportSender {
   }
 
   /** False when nobody will ever take them: the run is not the job's any more. Rejects when it is worth another try. */
-  async #send(run: RunKey, lines: readonly NewLogLine[], progress: Report["progress"]): Promise<boolean> {
+  async #send(run: Run, lines: readonly NewLogLine[], progress: Report["progress"]): Promise<boolean> {
     const lease = this.#leases.get(run.lease);
     if (!lease || lease.over) return false;
-    if (lease.epoch < this.#link.leader.epoch) await this.#leases.renew(run.lease);
+    await this.#leases.renewOld([run.lease]);
     const { epoch } = lease;
     const request: LogsRequest = {
       lease_id: run.lease,
@@ -109,10 +109,8 @@ export class ReportSender {
     const { status, json } = await this.#link.leader.postToLeader("/v1/logs", body, options);
     if (status === 200) return true;
     const { error, message } = (json ?? {}) as Partial<Record<string, unknown>>;
-    if (error === "STALE_EPOCH") {
-      if (lease.epoch === epoch) await this.#leases.renew(run.lease);
-      return !lease.over && lease.epoch !== epoch ? this.#send(run, lines, progress) : false;
-    }
+    if (error === "STALE_EPOCH")
+      return (await this.#leases.hasNewEpoch(run.lease, epoch)) && this.#send(run, lines, progress);
     const fields = { jobId: run.id, status, error, message };
     this.#link.platform.log.warn(fields, "log lines of a job were refused and are dropped");
     return true;
@@ -128,6 +126,6 @@ function firstOf(lines: readonly NewLogLine[]): NewLogLine[] {
   return lines.slice(0, tooMany < 0 ? lines.length : tooMany);
 }
 
-function keyOf({ lease, id }: RunKey): string {
+function keyOf({ lease, id }: Run): string {
   return `${lease} ${id}`;
 }

@@ -12,11 +12,11 @@
 
 import type { ResultAnswerBody } from "../client/controller-calls.ts";
 import { ERRORS, type ErrorCode } from "../core/errors.ts";
-import { Batcher } from "../platform/batcher.ts";
+import { Batcher, bySize } from "../platform/batcher.ts";
 import { within, type Backoff } from "../platform/loop.ts";
-import type { Report } from "../store/store.ts";
+import type { Report, Run } from "../store/store.ts";
 import type { LeaseRenewer } from "./lease-renewer.ts";
-import type { Ended, LinkContext, RunKey } from "./link-messages.ts";
+import type { Ended, LinkContext } from "./link-messages.ts";
 import { ReportSender } from "./report-sender.ts";
 
 /** Results of one array. A leader settles them in one commit. */
@@ -54,16 +54,16 @@ export class ResultSender {
     return this.#backoff.failures > 0;
   }
 
-  report(run: RunKey, report: Omit<Report, "run">): void {
+  report(run: Run, report: Omit<Report, "run">): void {
     this.#reports.add(run, report);
   }
 
-  result(run: RunKey, ended: Ended): void {
+  result(run: Run, ended: Ended): void {
     const delivery = this.#bring(run, ended).finally(() => this.#deliveries.delete(delivery));
     this.#deliveries.add(delivery);
   }
 
-  forget(run: RunKey): void {
+  forget(run: Run): void {
     this.#reports.forget(run);
     this.#leases.settled(run);
   }
@@ -80,7 +80,7 @@ export class ResultSender {
   }
 
   /** Lines before the result: after it, they would be those of a run that is over. */
-  async #bring(run: RunKey, ended: Ended): Promise<void> {
+  async #bring(run: Run, ended: Ended): Promise<void> {
     await this.#reports.empty(run);
     await this.#batcher.add({ run, ended });
     this.#leases.settled(run);
@@ -91,7 +91,7 @@ export class ResultSender {
     let left = [...postings];
     while (left.length > 0 && !this.#over.signal.aborted) {
       try {
-        await this.#renewOld(left);
+        await this.#leases.renewOld(new Set(left.map(({ run }) => run.lease)));
         const again: Posting[] = [];
         for (const batch of resultBatches(left)) again.push(...(await this.#post(batch)));
         left = again;
@@ -107,13 +107,6 @@ export class ResultSender {
       }
     }
     return postings.map(() => null);
-  }
-
-  /** Under a leader that is newer than they are. One that nobody renews now is found out when its result is refused. */
-  async #renewOld(postings: readonly Posting[]): Promise<void> {
-    const ids = new Set(postings.map(({ run }) => run.lease));
-    const old = [...ids].filter((id) => (this.#leases.get(id)?.epoch ?? Infinity) < this.#link.leader.epoch);
-    await Promise.all(old.map((id) => this.#leases.renew(id)));
   }
 
   /** Answers what must be posted again. */
@@ -150,9 +143,7 @@ export class ResultSender {
     const { log } = this.#link.platform;
     const { lease: id, id: jobId, jobEpoch } = posting.run;
     if (answer.error === "STALE_EPOCH" || answer.error === "STALE_LEASE") {
-      const lease = this.#leases.get(id);
-      if (lease && lease.epoch === epoch) await this.#leases.renew(id);
-      if (lease && !lease.over && lease.epoch !== epoch) return posting;
+      if (await this.#leases.hasNewEpoch(id, epoch)) return posting;
       log.warn({ jobId, jobEpoch }, "a result was refused: the job has moved on (STALE_EPOCH)");
       return null;
     }
@@ -171,7 +162,7 @@ function isPassing(code: string | undefined): boolean {
 }
 
 export interface Posting {
-  readonly run: RunKey;
+  readonly run: Run;
   readonly ended: Ended;
 }
 
@@ -182,22 +173,11 @@ const ENVELOPE_LENGTH = 512;
 
 /** In order, each small enough for one body; a result that is too large for any goes alone. */
 export function resultBatches(postings: readonly Posting[]): Posting[][] {
-  const all: Posting[][] = [];
-  let length = Infinity;
-  for (const posting of postings) {
-    const own = ENVELOPE_LENGTH + lengthOf(posting.ended);
-    if (length + own > PARCEL_LENGTH_MAX) {
-      all.push([]);
-      length = 0;
-    }
-    all.at(-1)!.push(posting);
-    length += own;
-  }
-  return all;
+  return bySize(postings, PARCEL_LENGTH_MAX, ({ ended }) => ENVELOPE_LENGTH + lengthOf(ended));
 }
 
 function lengthOf({ result, error }: Ended): number {
-  return (result?.length ?? 0) + (error ? error.message.length + (error.stack?.length ?? 0) : 0);
+  return (result?.length ?? 0) + (error?.message.length ?? 0) + (error?.stack?.length ?? 0);
 }
 
 /** The result of a run is JSON already, and only put in its place. */

@@ -13,6 +13,7 @@
 
 import type { ServerEvent } from "../../platform/feed.ts";
 import type { Subscription } from "../../channels/channels.ts";
+import { bySize } from "../../platform/batcher.ts";
 import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import { EventLog, type EventLogOptions, type EventName, type Happened } from "./event-log.ts";
@@ -255,16 +256,5 @@ export class EventFeed extends Lifecycle {
 
 /** So small that each fits into a message. */
 function pieces(events: readonly Happened[]): Happened[][] {
-  const all: Happened[][] = [];
-  let chars = Infinity;
-  for (const event of events) {
-    const more = JSON.stringify(event).length + 1;
-    if (chars + more > MESSAGE_CHARS) {
-      all.push([]);
-      chars = 0;
-    }
-    all.at(-1)!.push(event);
-    chars += more;
-  }
-  return all;
+  return bySize(events, MESSAGE_CHARS, (event) => JSON.stringify(event).length + 1);
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { newClaim, decide } from "../../../src/agent/link-messages.ts";
 import { resultBatches, resultText } from "../../../src/agent/result-sender.ts";
+import type { JobId, LeaseId } from "../../../src/core/ids.ts";
 import type { Task } from "../../../src/jobs/tasks/task.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { FakeControllers } from "../../support/fake-controller.ts";
@@ -111,21 +112,15 @@ describe("an agent that is stopped", { concurrency: true }, () => {
 
 describe("an offer", () => {
   it("is taken or withdrawn, by whoever is first", () => {
-    for (const [first, second] of [
-      ["taken", "withdrawn"],
-      ["withdrawn", "taken"],
-    ] as const) {
-      const claim = newClaim();
-      assert.deepEqual(
-        [decide(claim, first), decide(claim, second), decide(claim, first)],
-        [true, false, false],
-      );
-    }
+    const claim = newClaim();
+    assert.deepEqual([decide(claim), decide(claim), decide(claim)], [true, false, false]);
   });
 });
 
 describe("results that are posted together", () => {
-  const run = (n: number) => ({ lease: "agent:a/1", id: `job-${n}`, jobEpoch: 1 });
+  const run = (n: number) => {
+    return { lease: "agent:a/1" as LeaseId, id: `job-${n}` as JobId, jobEpoch: 1 };
+  };
   const posting = (n: number, length: number) => ({
     run: run(n),
     ended: { status: "succeeded" as const, result: JSON.stringify("x".repeat(length)) },

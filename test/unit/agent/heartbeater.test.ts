@@ -21,7 +21,7 @@ function world() {
   } as unknown as ClusterConnection;
   const platform = { clock, random: seededRandom(1), log: silentLog };
   const sign = { agent: "ada", capabilities: ["work"], version: "1" };
-  const heart = new Heartbeater({ platform, leader }, sign, () => state.running);
+  const heart = new Heartbeater({ platform, leader, agent: sign.agent }, sign, () => state.running);
   heart.start();
   return { clock, beats, state, heart };
 }
