@@ -57,10 +57,6 @@ export class AgentDirectory {
     this.#writes = new Batcher({ clock: platform.clock, flush });
   }
 
-  list(withRemoved: boolean): Promise<readonly Agent[]> {
-    return this.#o.store.agents.list(withRemoved);
-  }
-
   async seen(note: AgentNote, term: Term): Promise<void> {
     const known = await this.#known(term);
     const before = this.#refreshed.get(note.name) ?? known.get(note.name);

@@ -11,6 +11,7 @@ import type { ServerEvent } from "../platform/feed.ts";
 import type { Channels, Subscription } from "../channels/channels.ts";
 import { topics } from "../channels/channel-names.ts";
 import { agentState, leaseholder } from "../core/agent.ts";
+import type { BatonError } from "../core/errors.ts";
 import type { JobId, LeaseId } from "../core/ids.ts";
 import { isFinal } from "../core/jobs/job.ts";
 import type { Term } from "../core/leadership/term.ts";
@@ -24,10 +25,10 @@ import { Cached } from "../platform/cached.ts";
 import { repeat, within } from "../platform/loop.ts";
 import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
-import type { Outcome, Store, Submitted } from "../store/store.ts";
+import type { Outcome, Renewal, Store, Submitted } from "../store/store.ts";
 import { AgentDirectory, type AgentView, type Heartbeat } from "./agent-directory.ts";
 import type { EventFeed } from "./events/event-feed.ts";
-import { LeaseService, type Lease, type LeaseRequest, type RenewedLease } from "./lease-service.ts";
+import { LeaseService, type LeaseRequest } from "./lease-service.ts";
 import type { Caller, Issued } from "./lease-waiters.ts";
 import { LeasedRuns, StrayLeases } from "./leased-runs.ts";
 import {
@@ -39,6 +40,9 @@ import {
   type ResultAnswer,
 } from "./result-service.ts";
 import type { TermGuard, UnderEpoch } from "./term-guard.ts";
+
+/** `leaseMs`: from now on. */
+export type Lease = Issued & { readonly leaseMs: number };
 
 /** Every write rejects with NOT_LEADER unless this node leads, and names the epoch that it was made under. */
 export type ControllerApi = Pick<
@@ -170,38 +174,30 @@ export class Controller extends Lifecycle {
     }
     await guard.fenced(this.#directory.seen({ ...sign, capabilities }, term));
     await this.#giveUp(sign.name, unanswered, term);
-    const wanted = {
-      agent: sign.name,
-      requestId,
-      tasks: new Set(capabilities),
-      queues: queues && queues.length > 0 ? new Set(queues) : null,
-      limit,
-      timeoutMs,
-    };
-    const issued = await this.#leases.ask(wanted, caller);
-    if (!issued) return null;
-    const { lease, jobs } = issued;
-    const { epoch, leader } = issued.term;
-    return { id: lease, jobs, leaderEpoch: epoch, leader, leaseMs: settings.leaseMs };
+    const asked = { agent: sign.name, requestId, limit, timeoutMs };
+    const wanted = { tasks: new Set(capabilities), queues: queues?.length ? new Set(queues) : null };
+    const issued = await this.#leases.ask({ ...asked, ...wanted }, caller);
+    return issued && { ...issued, leaseMs: settings.leaseMs };
   }
 
   /** Rejects with STALE_EPOCH when the lease is not held any more, or is not that agent's. */
-  async renew(agent: string, lease: string): Promise<UnderEpoch<RenewedLease>> {
+  async renew(
+    agent: string,
+    lease: string,
+  ): Promise<UnderEpoch<Pick<Renewal, "cancelled"> & Pick<Lease, "leaseMs">>> {
     const { guard, store, settings } = this.#o;
     const { events } = this.#platform;
     const term = guard.require("finish");
     const { leaseMs } = settings;
     const id = lease as LeaseId;
-    const theirs = leaseholder(lease) === agent;
-    const { held, cancelled } = theirs
-      ? await guard.fenced(events.fenced("jobs.renew", store.jobs.renew(id, leaseMs, term)))
-      : { held: false, cancelled: [] };
+    const refused = (why: string): BatonError =>
+      staleEpoch(null, stale("lease_id", `${lease} ${why}`, term.epoch));
+    if (leaseholder(lease) !== agent) throw refused(`is not a lease of ${agent}`);
+    const renewing = events.fenced("jobs.renew", store.jobs.renew(id, leaseMs, term));
+    const { held, cancelled } = await guard.fenced(renewing);
     if (held) return { leaseMs, cancelled, leaderEpoch: term.epoch };
-    if (theirs) emitNotRenewed(events, id);
-    const message = theirs
-      ? `${lease} has run out or was given away; what runs under it does not count any more`
-      : `${lease} is not a lease of ${agent}`;
-    throw staleEpoch(null, stale("lease_id", message, term.epoch));
+    emitNotRenewed(events, id);
+    throw refused("has run out or was given away; what runs under it does not count any more");
   }
 
   /** One answer a result, in their order. */
@@ -234,7 +230,7 @@ export class Controller extends Lifecycle {
 
   async agents(withRemoved: boolean): Promise<readonly AgentView[]> {
     const { staleAfterMs } = this.#o.settings;
-    const agents = await this.#directory.list(withRemoved);
+    const agents = await this.#o.store.agents.list(withRemoved);
     const now = this.#platform.clock.now();
     return agents.map((agent) => ({ ...agent, state: agentState(agent, now, staleAfterMs) }));
   }

@@ -10,14 +10,13 @@
  * no claims are made for the others.
  */
 
-import type { Caller } from "./lease-waiters.ts";
 import { agentLease } from "../core/agent.ts";
 import { hasCode } from "../core/errors.ts";
 import { settleRuns } from "../jobs/run/run-writes.ts";
 import type { Platform } from "../platform/platform.ts";
-import type { ClaimedJob, JobStore, Renewal } from "../store/store.ts";
+import type { JobStore } from "../store/store.ts";
 import type { Heartbeat } from "./agent-directory.ts";
-import { LeaseWaiters, type Issued, type Waiter, type WorkRequest } from "./lease-waiters.ts";
+import { LeaseWaiters, type Caller, type Issued, type Waiter, type WorkRequest } from "./lease-waiters.ts";
 import type { LeasedRuns } from "./leased-runs.ts";
 import type { TermGuard } from "./term-guard.ts";
 
@@ -29,19 +28,6 @@ export interface LeaseRequest extends Omit<Heartbeat, "running"> {
   readonly leaderEpoch?: number;
   /** What the agent calls this request. */
   readonly requestId?: string;
-}
-
-export interface Lease {
-  readonly id: string;
-  readonly leaderEpoch: number;
-  readonly leader: string;
-  readonly leaseMs: number;
-  readonly jobs: readonly ClaimedJob[];
-}
-
-export interface RenewedLease {
-  readonly leaseMs: number;
-  readonly cancelled: Renewal["cancelled"];
 }
 
 export interface LeaseServiceOptions {
@@ -126,10 +112,10 @@ export class LeaseService {
   /** There may be work: these jobs, or of any kind when nobody knows. */
   wake(jobs?: readonly { readonly task: string }[]): void {
     if (this.#interests.size === 0) return;
-    const tasks = jobs && new Set(jobs.map(({ task }) => task));
+    const tasks = jobs && [...new Set(jobs.map(({ task }) => task))];
     const now = this.#platform.clock.monotonic();
     for (const interest of this.#interests.values()) {
-      if (tasks && !overlap(tasks, interest.tasks)) continue;
+      if (tasks && !tasks.some((task) => interest.tasks.has(task))) continue;
       interest.hint(tasks !== undefined);
       if (now >= interest.quietUntil) this.#claimNext(interest);
       else this.#wakeAt(interest.quietUntil);
@@ -268,7 +254,7 @@ export class LeaseService {
     const now = this.#platform.clock.monotonic();
     const isDue = this.#dueAt <= now;
     if (isDue) this.#dueAt = Infinity;
-    const over = this.#anyOver(now);
+    const over = [...this.#interests.values()].some(({ line }) => line.some(({ until }) => until <= now));
     let next = this.#dueAt;
     for (const interest of this.#interests.values()) {
       if (isDue) interest.hinted = true;
@@ -287,12 +273,6 @@ export class LeaseService {
     }
     this.#pump();
     this.#wakeAt(next);
-  }
-
-  #anyOver(now: number): boolean {
-    for (const { line } of this.#interests.values())
-      for (const { until } of line) if (until <= now) return true;
-    return false;
   }
 
   #ticksAt(interest: LeaseWaiters): number {
@@ -322,9 +302,4 @@ function endWaits(interest: LeaseWaiters, now: number): void {
   }
   line.length = kept;
   for (const { settle } of ended) settle(null);
-}
-
-function overlap(some: ReadonlySet<string>, others: ReadonlySet<string>): boolean {
-  for (const each of some) if (others.has(each)) return true;
-  return false;
 }

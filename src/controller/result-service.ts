@@ -122,7 +122,7 @@ export class ResultService {
   async #settle(result: AgentResult, judged: Settlement | ResultRefusal, term: Term): Promise<ResultAnswer> {
     const { spans, leasedRuns, onSettled } = this.#o;
     if ("code" in judged) {
-      const answer = refused(result, judged);
+      const answer = { accepted: false, job: result.job, refusal: judged } as const;
       onSettled(result, answer, null);
       return answer;
     }
@@ -175,7 +175,7 @@ export class ResultService {
   ): Promise<ResultAnswer> {
     const { leasedRuns, store } = this.#o;
     if (verdict !== "accepted" && verdict !== "replayed")
-      return refused(result, this.#afterVerdict(verdict, result));
+      return { accepted: false, job: result.job, refusal: this.#afterVerdict(verdict, result) };
     const replayed = verdict === "replayed";
     if (!replayed) leasedRuns.end(result.job);
     const after = statusAfter(outcome);
@@ -232,10 +232,6 @@ export function stale(
   leaderEpoch: number | null,
 ): ResultRefusal {
   return { code: "STALE_EPOCH", message, field, leaderEpoch };
-}
-
-function refused({ job }: RunNamed, refusal: ResultRefusal): ResultAnswer {
-  return { accepted: false, job, refusal };
 }
 
 /** For a caller who asked about one run alone. */

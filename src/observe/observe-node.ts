@@ -21,7 +21,7 @@ export interface NodeObservers extends Pick<Platform, "clock" | "log" | "identit
   readonly store: Pick<Store, "jobs" | "journal">;
   readonly membership: Pick<Membership, "nodes">;
   readonly traffic: Pick<Traffic, "submitted" | "finished">;
-  readonly news: Pick<JobEventEmitter, "submitted" | "fired" | "changed">;
+  readonly news: Pick<JobEventEmitter, "submitted" | "changed">;
   readonly metrics: {
     readonly jobs: Pick<JobMetrics, "submitted" | "submitFailed" | "recovered">;
     readonly leaders: Pick<LeaderMetrics, "changed" | "refused">;
@@ -76,7 +76,8 @@ function observeJobs(events: NodeEvents, { traffic, news, metrics }: NodeObserve
   });
   events.on("schedule.fired", ({ jobs, storedHere }) => {
     if (storedHere) traffic.submitted(jobs);
-    for (const job of jobs) news.fired(job);
+    const answers = jobs.map(({ id }) => ({ id, status: "queued" as const }));
+    news.submitted(jobs, answers);
   });
 }
 

@@ -33,11 +33,6 @@ export class Sentinel extends Lifecycle {
     this.#platform = platform;
   }
 
-  /** Null where there is none. */
-  get pid(): number | null {
-    return this.#shell?.pid ?? null;
-  }
-
   /** From now on these groups are ended with us. */
   guard(groups: readonly number[]): void {
     this.#groups = groups;

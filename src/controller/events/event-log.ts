@@ -77,10 +77,6 @@ export class EventLog {
     this.#seen = { role: "STANDBY", epoch: null, leader: null };
   }
 
-  get readers(): number {
-    return this.#feed.followers;
-  }
-
   /** The number that was given out last, as far as it is known here. */
   get last(): Position | null {
     return this.#last;

@@ -30,11 +30,6 @@ export function jobEventEmitter(
       });
     },
 
-    /** By a schedule. */
-    fired({ id, task, queue }: Pick<NewJob, "id" | "task" | "queue">): void {
-      if (feed.wanted) feed.emit("job.submitted", { job_id: id, task, queue, status: "queued" });
-    },
-
     /** Null: only its logs or its progress. */
     changed(id: JobId, status: JobStatus | null, job?: ClaimedJob): void {
       followers.changed(id);

@@ -49,7 +49,7 @@ class World {
   }
 
   async names(withRemoved = false): Promise<string[]> {
-    return (await this.directory.list(withRemoved)).map(({ name }) => name);
+    return (await this.store.agents.list(withRemoved)).map(({ name }) => name);
   }
 }
 
@@ -71,7 +71,7 @@ describe("the directory of agents", () => {
     const found = world.written.slice(3).map((agents) => agents.map(({ name }) => name));
     assert.deepEqual(found, [["bob"]]);
     assert.deepEqual(world.news, ["ada", "bob"]);
-    const [ada] = await directory.list(false);
+    const [ada] = await world.store.agents.list(false);
     assert.deepEqual([ada!.capabilities, ada!.version, ada!.running], [["a", "b"], "2", 49]);
   });
 
@@ -80,7 +80,7 @@ describe("the directory of agents", () => {
     await world.directory.seen({ name: "ada", capabilities: ["a"] }, world.term);
     await world.clock.advance(10_000);
     await world.directory.refresh(["ada", "unknown"], world.term);
-    const agents = await world.directory.list(false);
+    const agents = await world.store.agents.list(false);
     const found = agents.map(({ name, lastSeenAt }) => [name, lastSeenAt]);
     assert.deepEqual(found, [["ada", world.clock.now()]]);
   });
@@ -106,7 +106,7 @@ describe("the directory of agents", () => {
     await world.directory.seen({ name: "ada" }, world.term);
     assert.equal(world.written.length, 1);
     await world.directory.refresh([], world.term);
-    const [ada] = await world.directory.list(false);
+    const [ada] = await world.store.agents.list(false);
     assert.deepEqual([ada!.capabilities, ada!.version, ada!.leaderEpoch], [["a"], "1", world.term.epoch]);
     await assert.rejects(world.directory.seen({ name: "eve", capabilities: ["a"] }, old), {
       code: "STALE_EPOCH",

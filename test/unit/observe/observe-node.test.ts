@@ -34,7 +34,6 @@ async function observed() {
     traffic,
     news: {
       submitted: (jobs) => void counted.push(`${jobs.length} in the feed`),
-      fired: ({ id }) => void counted.push(`${id} fired`),
       changed: (id, status) => void counted.push(`${id} ${status}`),
     },
     metrics: {
@@ -166,8 +165,8 @@ describe("rates and metrics of jobs", () => {
     assert.deepEqual(counted, [
       "1 submitted",
       "1 in the feed",
-      "node-a-1 fired",
-      "node-a-1 fired",
+      "1 in the feed",
+      "1 in the feed",
       "queued, quarantined: false",
       "node-a-1 queued",
       "failed, quarantined: true",

@@ -171,7 +171,7 @@ class World {
     const lease = (await this.controller.lease(this.asks, caller))!;
     await this.supersede();
     const { id, jobEpoch } = lease.jobs[0]!;
-    return { agent: "ada", lease: lease.id, job: id, jobEpoch, leaderEpoch: lease.leaderEpoch };
+    return { agent: "ada", lease: lease.lease, job: id, jobEpoch, leaderEpoch: lease.term.epoch };
   }
 
   /** A run whose job has been taken back. */

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import type { Caller } from "../../../controller/lease-waiters.ts";
-import type { Lease } from "../../../controller/lease-service.ts";
+import type { Lease } from "../../../controller/controller.ts";
 import {
   staleEpoch,
   type AgentReport,
@@ -96,8 +96,9 @@ const leasedTask = toWire(LeasedTaskBody, {
 });
 
 const leaseBody = toWire(LeaseBody, {
-  lease_id: "id",
-  leader_id: "leader",
+  lease_id: "lease",
+  leader_epoch: ({ term }: Lease) => term.epoch,
+  leader_id: ({ term }: Lease) => term.leader,
   expires_in_ms: "leaseMs",
   tasks: ({ jobs }: Lease) => jobs.map(leasedTask),
 });

@@ -9,8 +9,13 @@ function open() {
   const clock = new ManualClock();
   const standing = { role: "STANDBY" as Role, epoch: 7 as number | null, leader: "b" as string | null };
   const leads = () => standing.role === "LEADER";
-  const log = new EventLog(fakePlatform({ name: "a", clock }), { standing: () => ({ ...standing }), leads });
-  return { clock, standing, log };
+  const readers: number[] = [];
+  const log = new EventLog(fakePlatform({ name: "a", clock }), {
+    standing: () => ({ ...standing }),
+    leads,
+    onReaders: (count) => void readers.push(count),
+  });
+  return { clock, standing, log, readers };
 }
 
 function happened(count: number): Happened[] {
@@ -128,7 +133,7 @@ describe("the log of events", () => {
   });
 
   it("cuts off a reader that does not keep up, and says so", async () => {
-    const { log } = open();
+    const { log, readers } = open();
     const stop = new AbortController();
     const events = log.follow(null, stop.signal);
     await events.next();
@@ -138,7 +143,7 @@ describe("the log of events", () => {
     assert.deepEqual([gap.event, since, next], ["gap", "7-1", "7-5001"]);
     assert.equal((await events.next()).value!.id, "7-5001");
     await events.return(undefined);
-    assert.equal(log.readers, 0);
+    assert.deepEqual(readers, [1, 0]);
   });
 
   it("tells a change of role and of leader while somebody reads, and sets no timer otherwise", async () => {
