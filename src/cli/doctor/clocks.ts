@@ -4,13 +4,6 @@ import { span } from "../../core/format-figures.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { failed, judged, type Judgement, type Rule, skipped, warning } from "./findings.ts";
 
-export interface ClockSample {
-  /** By our clock. */
-  readonly sentAt: number;
-  readonly receivedAt: number;
-  readonly theirs: number;
-}
-
 export interface ClockReading {
   readonly name: string;
   /** Theirs less ours. */
@@ -26,14 +19,6 @@ const REMEDY =
   "let a time service keep it: `timedatectl status` or `chronyc tracking` there tells whether one does";
 
 const HERE: ClockReading = { name: "this machine", offsetMs: 0, uncertainMs: 0 };
-
-export function readingOf(name: string, samples: readonly ClockSample[]): ClockReading | null {
-  const readings = samples.map(({ sentAt, receivedAt, theirs }) => {
-    const uncertainMs = Math.max(1, (receivedAt - sentAt) / 2);
-    return { name, offsetMs: theirs - (sentAt + receivedAt) / 2, uncertainMs };
-  });
-  return readings.toSorted((a, b) => a.uncertainMs - b.uncertainMs)[0] ?? null;
-}
 
 /** Who is off, compared with the middle of all; this machine is one of them, with no offset. */
 export function judgeClocks(others: readonly ClockReading[]): readonly Judgement[] {
@@ -73,16 +58,18 @@ function median(values: readonly number[]): number {
 /** The first call opens a connection and is slow; of some more, one is quick. */
 const SAMPLES = 3;
 
+/** Their clock, by the fastest of a few answers. */
 export async function readClock(
   name: string,
-  clock: Clock,
+  clock: Pick<Clock, "now" | "monotonic">,
   read: () => Promise<number>,
 ): Promise<ClockReading> {
-  const samples: ClockSample[] = [];
+  const readings: ClockReading[] = [];
   for (let each = 0; each < SAMPLES; each++) {
     const [sentAt, began] = [clock.now(), clock.monotonic()];
     const theirs = await read();
-    samples.push({ sentAt, receivedAt: sentAt + (clock.monotonic() - began), theirs });
+    const halfMs = (clock.monotonic() - began) / 2;
+    readings.push({ name, offsetMs: theirs - (sentAt + halfMs), uncertainMs: Math.max(1, halfMs) });
   }
-  return readingOf(name, samples)!;
+  return readings.toSorted((a, b) => a.uncertainMs - b.uncertainMs)[0]!;
 }

@@ -13,12 +13,10 @@ export type BulkAction = "retry" | "cancel" | "delete";
 
 type BulkPage = AnswerOf<"POST /cluster/jobs/bulk">;
 
-type BulkBody = BodyOf<"POST /cluster/jobs/bulk">;
-
 export interface BulkRequest {
   readonly action: BulkAction;
   /** Each is gone through by itself; the sets do not overlap. */
-  readonly filters: readonly NonNullable<BulkBody["filter"]>[];
+  readonly filters: readonly NonNullable<BodyOf<"POST /cluster/jobs/bulk">["filter"]>[];
   readonly what: string;
   readonly reason?: string | undefined;
 }
@@ -47,7 +45,8 @@ export async function changeMany(
   options: BulkOptions,
 ): Promise<void> {
   const { action, what } = request;
-  const { matched, more } = await counted(terminal, client, request);
+  const counting = { label: "counting", total: null, counts: true };
+  const { matched, more } = await walked(terminal, client, request, counting);
   const amount = `${more ? "more than " : ""}${count(matched)} ${matched === 1 ? what.replace(/\bjobs\b/, "job") : what}`;
   if (options.dryRun || matched === 0) {
     print(terminal, options.output, { action, matched, more, dry_run: true }, () =>
@@ -56,14 +55,15 @@ export async function changeMany(
     return;
   }
   await confirm(terminal, options, questionOf(action, amount), { many: true });
-  const totals = await changed(terminal, client, request, more ? null : matched);
-  const { matched: seen, changed: done, skipped, examples, partial } = totals;
-  const answer = { action, matched: seen, changed: done, skipped_count: skipped, skipped: examples };
-  const left = skipped > 0 ? `, ${count(skipped)} left as they are` : "";
+  const changing = { label: DOING[action][0], total: more ? null : matched, counts: false };
+  const totals = await walked(terminal, client, request, changing);
+  const { changed: done, skippedCount, skipped, partial } = totals;
+  const answer = { action, matched: totals.matched, changed: done, skipped_count: skippedCount, skipped };
+  const left = skippedCount > 0 ? `, ${count(skippedCount)} left as they are` : "";
   print(terminal, options.output, answer, () => `${several(done, "job")} ${DOING[action][1]}${left}`);
   if (options.output === "table") {
-    for (const { job_id, why } of examples) say(terminal, `  ${job_id}: ${plain(why)}`);
-    if (skipped > examples.length) say(terminal, `  and ${count(skipped - examples.length)} more`);
+    for (const { job_id, why } of skipped) say(terminal, `  ${job_id}: ${plain(why)}`);
+    if (skippedCount > skipped.length) say(terminal, `  and ${count(skippedCount - skipped.length)} more`);
   }
   const missing =
     "some nodes could not be reached: jobs that only they have are as they were; repeat it later";
@@ -74,58 +74,35 @@ export function questionOf(action: BulkAction, what: string): string {
   return `${action[0]!.toUpperCase()}${action.slice(1)} ${what}?`;
 }
 
-async function counted(
-  terminal: Terminal,
-  client: BatonClient,
-  { action, filters }: BulkRequest,
-): Promise<{ matched: number; more: boolean }> {
-  const bar = new ProgressBar(terminal, "counting");
-  let matched = 0;
-  try {
-    for (const filter of filters) {
-      for await (const page of pages(client, { action, filter, dry_run: true, limit: COUNT_PAGE })) {
-        matched += page.matched;
-        bar.show(matched, null);
-        if (matched >= COUNT_MAX && page.next_cursor !== null) return { matched, more: true };
-      }
-    }
-    return { matched, more: false };
-  } finally {
-    bar.clear();
-  }
-}
-
-async function changed(
+/** All pages of all filters, changed or only counted. */
+async function walked(
   terminal: Terminal,
   client: BatonClient,
   { action, filters, reason }: BulkRequest,
-  total: number | null,
+  how: { readonly label: string; readonly total: number | null; readonly counts: boolean },
 ) {
-  const bar = new ProgressBar(terminal, DOING[action][0]);
-  const examples: BulkPage["skipped"] = [];
-  const totals = { matched: 0, changed: 0, skipped: 0, examples, partial: false };
+  const bar = new ProgressBar(terminal, how.label);
+  const skipped: BulkPage["skipped"] = [];
+  const totals = { matched: 0, changed: 0, skippedCount: 0, skipped, partial: false, more: false };
+  const limits = how.counts ? { dry_run: true, limit: COUNT_PAGE } : { limit: PAGE, reason };
   try {
     for (const filter of filters) {
-      for await (const page of pages(client, { action, filter, limit: PAGE, reason })) {
+      let cursor: string | undefined;
+      do {
+        const page: BulkPage = await client.cluster.bulk({ action, filter, ...limits, cursor });
         totals.matched += page.matched;
         totals.changed += page.changed;
-        totals.skipped += page.skipped_count;
+        totals.skippedCount += page.skipped_count;
         totals.partial ||= page.partial;
-        examples.push(...page.skipped.slice(0, EXAMPLES_MAX - examples.length));
-        bar.show(totals.matched, total === null ? null : Math.max(total, totals.matched));
-      }
+        skipped.push(...page.skipped.slice(0, EXAMPLES_MAX - skipped.length));
+        bar.show(totals.matched, how.total === null ? null : Math.max(how.total, totals.matched));
+        cursor = page.next_cursor ?? undefined;
+        totals.more = how.counts && totals.matched >= COUNT_MAX && cursor !== undefined;
+      } while (cursor !== undefined && !totals.more);
+      if (totals.more) break;
     }
     return totals;
   } finally {
     bar.clear();
   }
-}
-
-async function* pages(client: BatonClient, body: BulkBody): AsyncGenerator<BulkPage> {
-  let cursor: string | undefined;
-  do {
-    const page: BulkPage = await client.cluster.bulk({ ...body, cursor });
-    yield page;
-    cursor = page.next_cursor ?? undefined;
-  } while (cursor !== undefined);
 }

@@ -11,13 +11,12 @@
  * running jobs and gives them back.
  */
 
-import type { Clock } from "../../platform/clock.ts";
 import type { Log } from "../../platform/log.ts";
 import { EXIT } from "../failure.ts";
 import { say, type Terminal } from "../terminal/terminal.ts";
 
 /** SIGBREAK is Ctrl-Break on Windows, where it is all that a process in another group can be sent. */
-export const STOP_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK"] as const;
+const STOP_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK"] as const;
 
 /** Ctrl-C arrives up to three times, also through npm and our launcher. Smaller, and an echo counts as a second signal on a busy machine. */
 const ECHO_MS = 250;
@@ -28,7 +27,7 @@ const PROGRESS_MS = 1_000;
 /** How long a hurried stop may take: no waiting for jobs, only giving them back. */
 const HURRY_MS = 5_000;
 
-export interface ShutdownOptions {
+interface ShutdownOptions {
   readonly stop: (options: { hurry: boolean }) => Promise<void>;
   readonly released?: () => boolean;
   /** How far the drain is, in words; null if there is nothing to tell. */
@@ -36,13 +35,14 @@ export interface ShutdownOptions {
   /** What would be left behind now, in words; null if nothing. */
   readonly leftovers: () => string | null;
   readonly drainTimeoutMs: number;
-  readonly clock: Clock;
-  readonly signals: Pick<NodeJS.EventEmitter, "on" | "removeListener">;
-  readonly say: (text: string) => void;
 }
 
-export function untilSignalled(options: ShutdownOptions): Promise<number> {
-  const { clock, say } = options;
+export function untilStopped(
+  terminal: Pick<Terminal, "clock" | "err">,
+  options: ShutdownOptions,
+  signals: Pick<NodeJS.EventEmitter, "on" | "removeListener"> = process,
+): Promise<number> {
+  const { clock } = terminal;
   return new Promise((resolve) => {
     let phase: "running" | "draining" | "hurrying" = "running";
     let lastSignalAt = Number.NEGATIVE_INFINITY;
@@ -52,12 +52,12 @@ export function untilSignalled(options: ShutdownOptions): Promise<number> {
     const end = (code: number): void => {
       cancelDeadline();
       cancelProgress();
-      for (const signal of STOP_SIGNALS) options.signals.removeListener(signal, onSignal);
+      for (const signal of STOP_SIGNALS) signals.removeListener(signal, onSignal);
       resolve(code);
     };
     const giveUp = (why: string): void => {
       const left = options.leftovers();
-      say(`${why}; left behind: ${left ?? "no jobs"}`);
+      say(terminal, `${why}; left behind: ${left ?? "no jobs"}`);
       end(1);
     };
     const stop = (hurry: boolean, deadlineMs: number): void => {
@@ -71,7 +71,7 @@ export function untilSignalled(options: ShutdownOptions): Promise<number> {
           end(options.released?.() ? EXIT.released : EXIT.ok);
         },
         (error: unknown) => {
-          say(`stopping failed: ${error instanceof Error ? error.message : String(error)}`);
+          say(terminal, `stopping failed: ${error instanceof Error ? error.message : String(error)}`);
           end(1);
         },
       );
@@ -79,7 +79,7 @@ export function untilSignalled(options: ShutdownOptions): Promise<number> {
     let reported = "";
     const tellProgress = (): void => {
       const text = options.progress?.() ?? "";
-      if (text !== reported && text !== "") say(text);
+      if (text !== reported && text !== "") say(terminal, text);
       reported = text;
     };
     const followProgress = (): void => {
@@ -93,25 +93,17 @@ export function untilSignalled(options: ShutdownOptions): Promise<number> {
       if (phase === "running") {
         phase = "draining";
         const message = `${signal}: finishing what runs, for at most ${options.drainTimeoutMs / 1_000} s (signal again to stop now)`;
-        say(message);
+        say(terminal, message);
         stop(false, options.drainTimeoutMs + SLACK_MS);
         followProgress();
       } else if (phase === "draining") {
         phase = "hurrying";
-        say(`${signal}: stopping now`);
+        say(terminal, `${signal}: stopping now`);
         stop(true, HURRY_MS);
       } else giveUp(`${signal}: exiting at once`);
     };
-    for (const signal of STOP_SIGNALS) options.signals.on(signal, onSignal);
+    for (const signal of STOP_SIGNALS) signals.on(signal, onSignal);
   });
-}
-
-export function untilStopped(
-  terminal: Terminal,
-  options: Omit<ShutdownOptions, "clock" | "signals" | "say">,
-): Promise<number> {
-  const { clock } = terminal;
-  return untilSignalled({ ...options, clock, signals: process, say: (text) => say(terminal, text) });
 }
 
 type Running = readonly { readonly id: string; readonly task: string }[];

@@ -124,7 +124,6 @@ export interface Piece {
   readonly style: Style | null;
 }
 export type Line = readonly Piece[];
-export type Painter = (style: Style, text: string) => string;
 
 export function piece(text: string, style: Style | null = null): Piece {
   return { text, style };
@@ -154,12 +153,6 @@ export interface ColumnOptions {
   readonly flexible?: true;
 }
 
-export interface ColumnsRoom {
-  readonly width: number | null;
-  readonly live: boolean;
-  readonly head: Style;
-}
-
 const GAP = 2;
 /** A sentence of fewer columns says nothing. */
 const FLEXIBLE_MIN = 16;
@@ -167,7 +160,7 @@ const FLEXIBLE_MIN = 16;
 export function columnLines<Row>(
   columns: readonly Column<Row>[],
   rows: readonly Row[],
-  { width, live, head }: ColumnsRoom,
+  { width, live, head }: { readonly width: number | null; readonly live: boolean; readonly head: Style },
 ): readonly [Line, ...Line[]] {
   let kept = columns.map(([title, cell, options = {}]) => {
     const cells = rows.map((row) => pieceOf(cell(row)));
@@ -207,19 +200,17 @@ export function columnLines<Row>(
   ];
 }
 
-/** Never wider than `width`, and the rest of the line cleared or filled. A full line is not cleared: the cursor stands on its last character. */
-export function painted(line: Line, width: number, paint: Painter, fill: Style | null = null): string {
+/** Never wider than `width`, and the rest of the line cleared. A full line is not cleared: the cursor stands on its last character. */
+export function painted(line: Line, width: number, paint: (style: Style, text: string) => string): string {
   let left = width;
   let out = "";
   for (const { text, style } of line) {
     if (left <= 0) break;
     const shown = shorten(plain(text), left);
     left -= columnsOf(shown);
-    const own = style === null ? shown : paint(style, shown);
-    out += fill === null ? own : paint(fill, shown);
+    out += style === null ? shown : paint(style, shown);
   }
-  if (left <= 0) return out;
-  return out + (fill === null ? "\u001b[K" : paint(fill, " ".repeat(left)));
+  return left <= 0 ? out : `${out}\u001b[K`;
 }
 
 /** Pieces on the left and one on the right edge, which gives way when there is no room for both. */

@@ -2,26 +2,21 @@
 
 import { alertsInFull, detailLines, paneView, type PaneView } from "./panes.ts";
 import { headerLines, type ScreenSize } from "./header-view.ts";
-import { edges, type Line, piece } from "../terminal/output.ts";
+import { edges, type Line, piece, textOf } from "../terminal/output.ts";
+import { fit } from "../terminal/plain-text.ts";
 import { type Model, type Pane, PANES } from "./top-model.ts";
 
 /** Smaller, and there is nothing to be seen. */
 const WIDTH_MIN = 40;
 const HEIGHT_MIN = 10;
 
-export interface ScreenLine {
-  readonly line: Line;
-  /** Drawn as the row that the keys act on. */
-  readonly selected: boolean;
-}
-
-export function screen(model: Model, size: ScreenSize): readonly ScreenLine[] {
+export function screen(model: Model, size: ScreenSize): readonly Line[] {
   const { width, height } = size;
   if (width < WIDTH_MIN || height < HEIGHT_MIN) {
-    return filled([{ line: [piece(`${WIDTH_MIN}x${HEIGHT_MIN} or more, please`)], selected: false }], height);
+    return filled([[piece(`${WIDTH_MIN}x${HEIGHT_MIN} or more, please`)]], height);
   }
-  const head = headerLines(model, size).map(unselected);
-  const foot = unselected(footLine(model, size));
+  const head = headerLines(model, size);
+  const foot = footLine(model, size);
   const room = height - head.length - 1;
   return [...head, ...filled(body(model, size, room), room), foot];
 }
@@ -33,28 +28,35 @@ export function pageOf(model: Model, size: ScreenSize): number {
   return Math.max(1, heights(views, model.pane, room)[PANES.indexOf(model.pane)]! - 1);
 }
 
-function body(model: Model, size: ScreenSize, room: number): ScreenLine[] {
-  if (model.mode.kind === "help") return helpLines().map(unselected);
-  if (model.mode.kind === "alerts") return alertsInFull(model, size).map(unselected);
-  if (model.mode.kind === "detail") return detailLines(model, size).map(unselected);
+function body(model: Model, size: ScreenSize, room: number): Line[] {
+  if (model.mode.kind === "help") return helpLines();
+  if (model.mode.kind === "alerts") return alertsInFull(model, size);
+  if (model.mode.kind === "detail") return detailLines(model, size);
   if (model.overview === null) return [];
   const views = PANES.map((pane) => paneView(model, pane, size));
   const given = heights(views, model.pane, room);
-  return views.flatMap((view, at) => paneLines(view, given[at]!, view.pane === model.pane));
+  return views.flatMap((view, at) => paneLines(view, given[at]!, view.pane === model.pane, size.width));
 }
 
-function paneLines({ head, rows, selected, empty }: PaneView, height: number, active: boolean): ScreenLine[] {
+function paneLines(
+  { head, rows, selected, empty }: PaneView,
+  height: number,
+  active: boolean,
+  width: number,
+): Line[] {
   if (height === 0) return [];
   if (rows.length === 0) {
-    return [unselected(head), ...(height > 1 ? [unselected([piece(empty, "dim")])] : [])];
+    return [head, ...(height > 1 ? [[piece(empty, "dim")]] : [])];
   }
   const room = height - 1;
   const from = Math.max(0, Math.min(selected - Math.floor(room / 2), rows.length - room));
   const seen = rows.slice(from, from + room);
   const hidden = rows.length - seen.length;
   return [
-    unselected(hidden > 0 ? [...head.slice(0, -1), moreIn(head, from, seen.length, rows.length)] : head),
-    ...seen.map((line, at) => ({ line, selected: active && from + at === selected })),
+    hidden > 0 ? [...head.slice(0, -1), moreIn(head, from, seen.length, rows.length)] : head,
+    ...seen.map((line, at) =>
+      active && from + at === selected ? [piece(fit(textOf(line), width), "inverse")] : line,
+    ),
   ];
 }
 
@@ -138,13 +140,6 @@ function helpLines(): Line[] {
   ];
 }
 
-function unselected(line: Line): ScreenLine {
-  return { line, selected: false };
-}
-
-function filled(lines: readonly ScreenLine[], height: number): readonly ScreenLine[] {
-  return [
-    ...lines.slice(0, height),
-    ...Array.from({ length: Math.max(0, height - lines.length) }, () => unselected([])),
-  ];
+function filled(lines: readonly Line[], height: number): readonly Line[] {
+  return [...lines.slice(0, height), ...Array.from({ length: Math.max(0, height - lines.length) }, () => [])];
 }

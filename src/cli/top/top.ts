@@ -129,8 +129,8 @@ class Top {
     if (this.#over.signal.aborted) return;
     const { out } = this.#terminal;
     const size = this.#size();
-    const lines = screen(this.#model, size).map(({ line, selected }) =>
-      painted(line, size.width, (style, text) => styled(out, style, text), selected ? "inverse" : null),
+    const lines = screen(this.#model, size).map((line) =>
+      painted(line, size.width, (style, text) => styled(out, style, text)),
     );
     const text = this.#frame.next(lines, size.width);
     if (text !== "") out.write(text);

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import { describe, it } from "node:test";
-import { untilSignalled } from "../../../../src/cli/process/shutdown.ts";
+import { untilStopped } from "../../../../src/cli/process/shutdown.ts";
+import type { Output } from "../../../../src/cli/terminal/terminal.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 
 function world(more: { progress?: () => string | null; released?: () => boolean } = {}) {
@@ -11,18 +12,21 @@ function world(more: { progress?: () => string | null; released?: () => boolean 
   const stops: boolean[] = [];
   const stopped = Promise.withResolvers<void>();
   let code: number | null = null;
-  const ended = untilSignalled({
-    stop: ({ hurry }) => {
-      stops.push(hurry);
-      return stopped.promise;
+  const err = { write: (text: string) => said.push(text.trimEnd()) } as unknown as Output;
+  const terminal = { clock, err };
+  const ended = untilStopped(
+    terminal,
+    {
+      stop: ({ hurry }) => {
+        stops.push(hurry);
+        return stopped.promise;
+      },
+      leftovers: () => "1 running job",
+      drainTimeoutMs: 10_000,
+      ...more,
     },
-    leftovers: () => "1 running job",
-    drainTimeoutMs: 10_000,
-    clock,
     signals,
-    say: (text) => said.push(text),
-    ...more,
-  }).then((value) => (code = value));
+  ).then((value) => (code = value));
   return { clock, signals, said, stops, stopped, ended, code: () => code };
 }
 

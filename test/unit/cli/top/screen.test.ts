@@ -10,8 +10,8 @@ import { ago, jobRow, nodeRow, NOW, overview, sample } from "./sample.ts";
 /** As it is seen, with > before the row that is selected. */
 function seen(model: Model, width: number, height: number): string[] {
   return screen(model, { width, height, now: NOW }).map(
-    ({ line, selected }) =>
-      (selected ? ">" : "") +
+    (line) =>
+      (line.length === 1 && line[0]!.style === "inverse" ? ">" : "") +
       painted(line, width, (_, text) => text)
         .replace("\u001b[K", "")
         .trimEnd(),
@@ -83,7 +83,7 @@ describe("the screen of baton top", () => {
         for (let height = 5; height <= 60; height += 18) {
           const lines = screen(model, { width, height, now: NOW });
           assert.equal(lines.length, height, `${width}x${height}`);
-          for (const { line } of lines) {
+          for (const line of lines) {
             const text = painted(line, width, (_, each) => each).replace("\u001b[K", "");
             assert.ok(columnsOf(text) <= width, `${width}x${height}: ${text}`);
             // oxlint-disable-next-line no-control-regex
