@@ -15,7 +15,6 @@ import { UserService } from "./user-service.ts";
 
 export interface AccessOptions {
   readonly credentials: Credentials;
-  /** Callers need no credentials. */
   readonly open: boolean;
   /** The setting `access.token`; empty for none. */
   readonly fixedToken: string;
@@ -63,7 +62,6 @@ export class Access extends Lifecycle {
     return this.#o.firstToken?.made ?? null;
   }
 
-  /** Null: not known here now. */
   identify(shown: PresentedCredential): Principal | null {
     const now = this.#platform.clock.now();
     const known = this.#find(shown, now);

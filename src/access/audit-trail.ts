@@ -15,10 +15,8 @@ export interface Change {
   /** Of the path and the query, and what else is worth knowing; never a payload. */
   readonly params: Readonly<Record<string, unknown>>;
   readonly status: number;
-  /** Of the caller. */
   readonly address: string;
   readonly requestId: string;
-  /** Who has carried it out, if it was not this node. */
   readonly servedBy?: string;
 }
 
@@ -62,7 +60,6 @@ export class AuditTrail {
     });
   }
 
-  /** For operations that come by the thousand. */
   counted({ operation, principal, status }: Pick<Change, "operation" | "principal" | "status">): void {
     let last = this.#last;
     // Most come from the one who called before, and a text made for each of them would cost more than counting.
@@ -88,7 +85,6 @@ export class AuditTrail {
     })).detail.count++;
   }
 
-  /** Writes down what was counted. */
   flush(): void {
     this.#callOff?.();
     this.#callOff = null;

@@ -5,7 +5,6 @@ import { isAlive, isForgotten, merge } from "../core/access/credential.ts";
 import type { Credential, CredentialKind } from "../core/access/credential.ts";
 import { digestOf, sameDigest } from "./token-service.ts";
 
-/** The owner of a valid token or session, and which of them it showed. */
 export interface Known {
   readonly principal: Principal;
   readonly credential: Credential;
@@ -13,7 +12,6 @@ export interface Known {
 
 export class CredentialCache {
   readonly #all = new Map<string, Credential>();
-  /** Tokens and sessions that are not removed, by what is kept of their text. */
   readonly #byDigest = new Map<string, Known>();
 
   /** Whether there is, or was, one with the permission `admin`. */

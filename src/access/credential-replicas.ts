@@ -56,7 +56,6 @@ export class CredentialReplicas extends Lifecycle {
   readonly #peers: CredentialPeers;
   readonly #loop: Loop;
   readonly handle: PeerHandler;
-  /** Nodes whose credentials this incarnation has read completely. */
   readonly #heard = new Set<string>();
   #turn = 0;
 

@@ -73,7 +73,6 @@ export class Credentials extends Lifecycle {
     return kept;
   }
 
-  /** The same for credentials of other nodes. */
   async merge(
     credentials: readonly Credential[],
     only?: PutCondition,

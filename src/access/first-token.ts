@@ -20,7 +20,6 @@ import { Lifecycle } from "../platform/service.ts";
 import type { Credentials } from "./credentials.ts";
 import { tokenOf, type CredentialMaker, digestOf, newToken } from "./token-service.ts";
 
-/** Where each node has a store of its own. */
 export interface FirstTokenPeers {
   /** The same on every node; null where there is no secret to make it of, and then only the leader makes one. */
   readonly agreed: string | null;
@@ -83,7 +82,6 @@ export class FirstToken extends Lifecycle {
     while (!signal.aborted && !(await this.#try()));
   }
 
-  /** Whether nothing is left to do. */
   async #try(): Promise<boolean> {
     try {
       return await this.#make();

@@ -11,7 +11,6 @@ import type { Platform } from "../platform/platform.ts";
 import { newSecret } from "../platform/random.ts";
 
 interface Parameters {
-  /** N = 2 ** cost. */
   readonly cost: number;
   readonly r: number;
   readonly p: number;

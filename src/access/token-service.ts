@@ -49,9 +49,7 @@ export interface CredentialMaker extends Pick<Platform, "clock" | "random"> {
 export interface TokenRequest {
   readonly name: string;
   readonly permission: Permission;
-  /** Null: never. */
   readonly expiresInMs: number | null;
-  /** Who asks for it. */
   readonly by: string;
 }
 
@@ -92,7 +90,6 @@ export class TokenService {
     await this.#credentials.put([token, ...over]);
   }
 
-  /** Ends one that was adopted. */
   async release(text: string): Promise<void> {
     await this.revoke(heldId(text));
   }
@@ -126,7 +123,6 @@ export function tokenOf(
   return newCredential(maker, { kind: "token", name, permission, secret, createdBy: by }, expiresInMs);
 }
 
-/** `expiresInMs`: null for never. */
 export function newCredential(
   { clock, random, identity }: CredentialMaker,
   fields: Pick<Credential, "kind" | "name" | "permission" | "secret" | "createdBy">,

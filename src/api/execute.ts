@@ -22,7 +22,6 @@ export interface OperationInput extends Input<any, any, any> {
   readonly request: {
     readonly id: string;
     readonly method: string;
-    /** With its query. */
     readonly url: string;
     readonly bodyText: string;
   };
@@ -44,7 +43,6 @@ export class OperationExecutor {
   readonly #platform: Pick<Platform, "clock" | "identity">;
   readonly #inFlight: Pick<InFlight, "enter"> | null;
   readonly #router: RequestRouter;
-  /** Null where every node answers for itself. */
   readonly #forwarder: Forwarder | null;
   readonly #lateness: RequestDelay;
 

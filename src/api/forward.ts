@@ -39,7 +39,6 @@ export type WrittenReply =
   | (Reply & {
       readonly stream: AsyncIterable<Buffer>;
       readonly stop: AbortController;
-      /** Between two parts of it. */
       readonly idleMs: number;
     });
 
@@ -66,7 +65,6 @@ export class Forwarder {
     this.#tracing = tracing;
   }
 
-  /** To the one node that it belongs to. */
   async forward(
     operation: Operation,
     to: NodeInfo,

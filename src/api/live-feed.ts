@@ -94,7 +94,6 @@ export class LiveFeed {
   }
 }
 
-/** Without what every look changes. */
 function whatMatters(body: OverviewBody): string {
   const leader = body.leader && { ...body.leader, lease_until: null };
   return JSON.stringify({ ...body, at: null, counted_at: null, leader });

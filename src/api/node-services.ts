@@ -37,20 +37,16 @@ export interface NodeServices {
   readonly membership: Membership;
   readonly health: Health;
   readonly work: { check(): Promise<WorkReport> };
-  /** What is measured here, as text for Prometheus. */
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
   readonly tasks: Pick<TaskRegistry, "list">;
   readonly journal: JournalService;
-  /** What people want to know of the store; one look for all who ask. */
   readonly insight: { read(): Promise<StoreSnapshot> };
   readonly live: LiveApi;
   readonly settings: { list(): ReturnType<typeof shownSettings> };
-  /** What agents and callers do under `/v1`. */
   readonly controller: ControllerApi;
   /** The way to the other nodes, where each keeps its own jobs; null or left out where nothing is ever passed on. */
   readonly peers?: Peers | null;
   /** Which node gets new jobs; with `peers` only. */
   readonly placement?: Placement | null;
-  /** Tokens, users and sessions. */
   readonly access: Pick<Access, "open" | "tokens" | "users" | "first">;
 }

@@ -86,14 +86,12 @@ type Read<S> = S extends { _zod: { output: infer O } } ? O : undefined;
 export type ParamsOf<R extends Route> = Written<Schemas<RowAt<R>>["params"]>;
 export type QueryOf<R extends Route> = Written<Schemas<RowAt<R>>["query"]>;
 export type BodyOf<R extends Route> = Written<Schemas<RowAt<R>>["body"]>;
-/** What a request of a route is made of. */
 export interface Parts<R extends Route> {
   readonly params?: ParamsOf<R>;
   readonly query?: QueryOf<R>;
   readonly body?: BodyOf<R>;
 }
 
-/** What is answered when the request is not refused. */
 export type AnswerOf<R extends Route> = Read<
   Schemas<RowAt<R>>["replies"][keyof Schemas<RowAt<R>>["replies"]]
 >;

@@ -43,7 +43,6 @@ export interface Input<Params, Query, Body> {
   readonly params: Params;
   readonly query: Query;
   readonly body: Body;
-  /** In lower case, as Node gives them. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly inbound: Inbound;
   /** Who asks; null only where `permission` is `public`. */
@@ -74,7 +73,6 @@ type BodyReply<Replies> = {
 
 export type Reply<Replies> = BodyReply<Replies> | EventReply;
 
-/** The properties of an operation, without its method and path. */
 interface Row<
   Params extends Maybe,
   Query extends Maybe,
@@ -93,7 +91,6 @@ interface Row<
   readonly body?: Body;
   /** By status; refusals are problems (see problem.ts) and need no row of their own. */
   readonly replies: Replies;
-  /** True when `handler` may answer with events. */
   readonly streams?: boolean;
   /** True when `handler` may hold its answer back for long, and so wants to know whether somebody still waits for it. */
   readonly waits?: boolean;
@@ -118,7 +115,6 @@ interface Row<
   ): Promise<Reply<Replies>> | Reply<Replies>;
 }
 
-/** As its module declares it. */
 export interface DeclaredOperation<
   Verb extends Method = Method,
   Path extends string = string,
@@ -137,7 +133,6 @@ export interface DeclaredOperation<
 }
 
 export interface Operation extends DeclaredOperation {
-  /** In the OpenAPI document and in the audit, as `get_job`. */
   readonly name: string;
 }
 

@@ -89,14 +89,12 @@ const LEADERS_MS = 500;
 
 export class Overview {
   readonly #services: Omit<NodeServices, "live">;
-  /** As last told: what goes on keeps its beginning. */
   #alerts: readonly Alert[] = [];
 
   constructor(services: Omit<NodeServices, "live">) {
     this.#services = services;
   }
 
-  /** Of all nodes; of this one alone for another node that asks. */
   async read(inbound: Inbound): Promise<OverviewBody> {
     const services = this.#services;
     const { answers, partial, unreachable } = await askAllNodes<OverviewBody>(services, inbound, {

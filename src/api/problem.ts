@@ -70,7 +70,6 @@ function refusalOf(error: BatonError): Problem {
 
 const BAD_URL = ["BAD_REQUEST", "the path is not a valid URL; percent-encode special characters"] as const;
 
-/** What Fastify reports about a request. */
 const HTTP_LAYER: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: [
     "UNSUPPORTED_MEDIA_TYPE",

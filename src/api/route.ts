@@ -32,7 +32,6 @@ export class RequestRouter {
     if (operation.mutates && health.forming !== null) throw clusterForming(health.forming);
   }
 
-  /** The node that it belongs to, the next one in turn (`place`), or a refusal. */
   decide(target: Target, mutates: boolean, inbound: Inbound): Decision {
     const view = inbound.from === null ? this.#fromOutside : this.#fromPeers;
     const decision = decide(target, mutates, view);

@@ -34,11 +34,9 @@ export interface AppOptions {
   readonly executor: OperationExecutor;
   readonly host: string;
   readonly bodyLimitBytes: number;
-  /** Requests of other nodes, whose event streams end when the server closes; null where there are none. */
   readonly peers?: Pick<PeerRequestHandler, "endStreams" | "streams"> | null;
   /** A prefix under which everything answers too; `/` for none. */
   readonly basePath?: string;
-  /** None unless told otherwise. */
   readonly dashboard?: DashboardOptions;
   readonly access: AccessCheck;
   /** Requests in a second of each caller; 0 for as many as they like. */
@@ -52,11 +50,9 @@ export interface AppOptions {
 
 declare module "fastify" {
   interface FastifyInstance {
-    /** How many streams of events are open. */
     openStreams: () => number;
   }
   interface FastifyRequest {
-    /** The body as it came; empty when there was none. */
     bodyText: string;
   }
 }
@@ -208,7 +204,6 @@ function introduce(executor: OperationExecutor, guard: OriginGuard, authenticati
     const refusal = guard.check(request.headers, method === "GET" || method === "HEAD");
     if (refusal !== null) done(refusal);
     else if (request.is404) {
-      // Before the body is read. A caller that may not read does not learn which paths there are.
       authentication.onNotFound.call(this, request, reply, (error?: Error) => {
         const wrong = error ?? methodNotAllowed(request);
         if (wrong instanceof BatonError && typeof wrong.details["allow"] === "string")

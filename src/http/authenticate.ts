@@ -22,7 +22,6 @@ import type { RateLimits } from "./rate-limits.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Null on public routes. */
     principal: Principal | null;
   }
   interface FastifyContextConfig {
@@ -193,7 +192,6 @@ function cannotCheck(): BatonError {
   );
 }
 
-/** How a request over HTTP got here: from a caller outside the cluster. */
 export function inboundOf({ query, headers, principal }: FastifyRequest): Inbound {
   dropInternal(query as Record<string, unknown>);
   return { ...OUTSIDE, mayForward: headers[NO_FORWARD_HEADER] === undefined, principal };

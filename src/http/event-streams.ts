@@ -104,7 +104,6 @@ export class EventStreams {
         else response.destroy();
       })
       .catch((error: unknown) => {
-        // Ended here, on purpose.
         if (events && signal.aborted && !(signal.reason instanceof Late)) return void response.end();
         // The headers are gone: a cut connection is all we can still say.
         if (!response.destroyed) onBroken(error);

@@ -12,7 +12,6 @@ import type { AccessCheck } from "./authenticate.ts";
 import { bracketed } from "./origin-guard.ts";
 
 export interface HttpServerOptions extends AppOptions {
-  /** 0 for a free one. */
   readonly port: number;
   /** Begins and ends with the listener, which alone uses it. */
   readonly access: AccessCheck & Pick<Access, "start" | "stop">;
@@ -37,18 +36,15 @@ export class HttpServer extends Lifecycle {
     this.#options = options;
   }
 
-  /** Where to reach it from this machine. */
   get url(): string {
     if (this.#url === null) throw new BatonError("STOPPED", "the HTTP server has not been started");
     return this.#url;
   }
 
-  /** How many are open now. */
   get connections(): number {
     return this.#sockets.size;
   }
 
-  /** Streams of events that are open now. */
   get streams(): number {
     return this.#app?.openStreams() ?? 0;
   }

@@ -24,9 +24,7 @@ interface RoutesOptions {
   readonly authentication: AuthenticationHook;
   readonly limits: RateLimits;
   readonly audit: Pick<AuditTrail, "changed" | "counted" | "refused">;
-  /** Whether callers reach this node by https alone. */
   readonly secure: boolean;
-  /** Under which all there is answers too; empty for none. */
   readonly prefix: string;
   /** Set when the server stops: an answer that keeps its connection alive would then hold up the end. */
   readonly closing: { readonly now: boolean };

@@ -54,7 +54,6 @@ export class BatonNode extends Lifecycle {
   #stopped = new AbortController();
   /** Aborted by `stop`, perhaps while the start still waits for its store. */
   #stopAsked = new AbortController();
-  /** Drains and resumes, one after the other. */
   #changing: Promise<void> = Promise.resolve();
 
   constructor(settings: Settings, tasks: TaskRegistry, options: NodeOptions) {
@@ -102,7 +101,6 @@ export class BatonNode extends Lifecycle {
     return this.#tasks.list();
   }
 
-  /** What runs here now. */
   runningJobs(): readonly { readonly id: JobId; readonly task: string }[] {
     return this.#composed?.w.worker.list() ?? [];
   }
@@ -224,7 +222,6 @@ export class BatonNode extends Lifecycle {
     return stillForming(this.#built.b.membership.nodes(), this.#settings.cluster.minimumNodes);
   }
 
-  /** Waits for the others, then takes work. */
   async #form(): Promise<void> {
     const { p } = this.#built;
     const { signal } = this.#stopped;

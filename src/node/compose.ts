@@ -28,7 +28,6 @@ export async function compose(p: NodePlatform, options: NodeOptions, list: Servi
   return { p, b, e, w, d, x, list };
 }
 
-/** Registers the metrics that `/metrics` reads from the services of all layers. */
 function registerMetrics({ p, b, e, w, x }: Omit<Composed, "d" | "list">): void {
   const { settings, metrics, clock } = p;
   const { instruments, node, leaders, jobs } = metrics;

@@ -88,7 +88,6 @@ function accessOf(p: NodePlatform, b: Backend, { scheduler }: LeaderElections) {
   return { access: new Access(p, { credentials, open, fixedToken, firstToken, replicas }), replicas };
 }
 
-/** What the operations of the API work with. */
 function servicesOf(
   p: NodePlatform,
   b: Backend,

@@ -48,7 +48,6 @@ export function platform(settings: Settings, tasks: TaskRegistry, options: Platf
     epoch: state.readings.leader()?.epoch ?? 0,
     ...traceFields(tracing.active()),
   }));
-  /** How many jobs this node may run, and of which queues. */
   const places = {
     concurrency: roles.has("worker") || roles.has("function") ? settings.worker.concurrency : 0,
     ...queuesOf(roles, settings.worker.queues),
@@ -79,7 +78,6 @@ export function platform(settings: Settings, tasks: TaskRegistry, options: Platf
     supervised: options.supervised,
   });
   const address = addressOf(settings.http, machine.hostname);
-  /** How this node describes itself to the others. */
   const info = (): OwnInfo => ({
     ...address(state.readings.url()),
     hostname: machine.hostname,

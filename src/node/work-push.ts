@@ -23,7 +23,6 @@ export function pushWork(p: NodePlatform, b: Backend, { scheduler }: LeaderElect
   const ownership = store.ownership!;
   const { heartbeatMs } = settings.node;
   const { timeoutMs } = settings.dispatch;
-  /** Jobs have been dispatched to the worker of this node. */
   const dispatched = new WorkSignal();
 
   const dispatcher = new Dispatcher(p, {

@@ -66,7 +66,6 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
   const hasListeners = (): boolean =>
     shared && (isPushed(settings) || membership.nodes().some((node) => hearsOfWork(node, identity)));
   const wakeUps = new WorkNotifier(p, channels, hasListeners);
-  /** There may be work, at any node. */
   const announce = (): void => {
     signal.raise();
     wakeUps.notify();

@@ -13,7 +13,6 @@ import type { Platform } from "../platform/platform.ts";
 import type { Store } from "../store/store.ts";
 
 export interface ClusterFabric {
-  /** Who keeps each port, as `postgres` or `redis`. */
   readonly coordination: string;
   readonly channels: string;
   readonly dispatch: "pull" | "push";
@@ -28,11 +27,8 @@ export interface ClusterInfo {
   readonly joiningNodes: number;
   readonly schedulerLeader: NodeName | null;
   readonly minimumNodes: number;
-  /** Whether so many nodes have gathered that callers are served. */
   readonly formed: boolean;
-  /** What holds it together. */
   readonly fabric: ClusterFabric;
-  /** What people should know of how this cluster works. */
   readonly notes: readonly string[];
   /** What is not promised because of the backends in use. */
   readonly limits?: readonly string[];

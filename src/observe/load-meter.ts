@@ -12,7 +12,6 @@ import type { Traffic } from "./traffic.ts";
 const SAMPLE_MS = 500;
 
 export interface LoadMeterOptions {
-  /** What does not change. */
   readonly capacity: Pick<NodeLoad, "slots" | "serves">;
   readonly traffic: Pick<Traffic, "read">;
   /** Twice a second, with how late the event loop was. */

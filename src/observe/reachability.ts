@@ -40,7 +40,6 @@ export class Reachability extends Lifecycle {
     });
   }
 
-  /** As it was last tried; empty for a node that is alone. */
   read(): readonly Reach[] {
     return this.#reach;
   }

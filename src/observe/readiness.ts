@@ -98,7 +98,6 @@ function publicReason(error: unknown): string {
   return `${what}: ${causeCode(error) ?? "see the log of this node"}`;
 }
 
-/** Every caller may read this too. */
 function silent(backend: string, { forMs, error }: LockSilence): string {
   const code = causeCode(error);
   return `${backend}, which says who leads, has not answered this node for ${Math.round(forMs / 1_000)} s${code ? ` (${code})` : ""}: start it, or mend the way to it; nothing has to be done here, this node tries on`;

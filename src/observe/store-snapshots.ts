@@ -133,7 +133,6 @@ export function storeSnapshots(
 
 interface Counted extends Backlog {
   readonly jobs: Readonly<Record<JobStatus, number>>;
-  /** Wall time. */
   readonly at: number;
 }
 

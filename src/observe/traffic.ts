@@ -42,7 +42,6 @@ export class Traffic {
     if (failed) this.#count(second, FAILED, queue, jobs);
   }
 
-  /** Of the seconds that are over. */
   read(): NodeTraffic {
     const second = this.#second();
     const seconds = Math.max(1, Math.min(SECONDS, second - this.#since));

@@ -62,7 +62,6 @@ export class Watchdog {
     });
   }
 
-  /** How often each has thrown within its term. */
   failures(): readonly { readonly duty: string; readonly failures: number }[] {
     return [...this.#watched].map(([duty, { failures }]) => ({ duty, failures }));
   }

@@ -59,12 +59,10 @@ function textItem(max: number) {
 type Schemas = { [W in keyof WireFields]: z.ZodType<WireFields[W], WireFields[W]> };
 type Optional<T> = { [W in keyof T]: z.ZodOptional<T[W] & z.ZodType> };
 
-/** Of each field that a caller may set. */
 export const JOB_SCHEMAS = Object.fromEntries(
   JOB_FIELDS.map((row: JobFieldRow) => [row.wire, schemaOf(row)]),
 ) as Schemas;
 
-/** Those that may be left out, as optional ones. */
 export const OPTIONAL_JOB_SCHEMAS = Object.fromEntries(
   JOB_FIELDS.filter((row: JobFieldRow) => !row.required).map((row) => [
     row.wire,
@@ -94,7 +92,6 @@ export const StatusCounts = z.object(
 
 export const Reason = z.string().max(1_000).meta({ description: "a text of at most 1000 characters" });
 
-/** A whole number; the note follows its limits. */
 export function whole(min: number, max: number, note = "") {
   return z
     .int()

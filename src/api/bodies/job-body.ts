@@ -13,7 +13,6 @@ export const Status = z.enum(JOB_STATUSES);
 export const JobErrorBody = z.looseObject({ code: z.string(), message: z.string() });
 export type JobErrorBody = z.output<typeof JobErrorBody>;
 
-/** What most jobs leave empty (core/jobs/job-fields.ts). */
 const RARE_BODIES = Object.fromEntries(
   RARE_FIELDS.map(({ wire, kind }) => [wire, kind === "texts" ? z.array(z.string()) : z.string().nullable()]),
 ) as unknown as { [W in keyof RareBody]: z.ZodType<RareBody[W]> };

@@ -15,7 +15,6 @@ export interface CookieScope {
 
 export const EVERYWHERE: CookieScope = { secure: false, path: "/" };
 
-/** An empty text takes it away again. */
 export function sessionCookie(text: string, { secure, path }: CookieScope): string {
   // How long it counts is decided here, by its last use; a browser that is closed and opened again may keep it.
   const seconds = text === "" ? 0 : SESSION_MS_MAX / 1_000;

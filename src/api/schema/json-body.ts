@@ -25,7 +25,6 @@ export function readJson(text: string): unknown {
   }
 }
 
-/** Off the fast path: parses again to learn what was wrong. */
 function explain(text: string): BatonError {
   try {
     JSON.parse(text);

@@ -65,13 +65,11 @@ export function prepared(operation: Operation): PreparedOperation {
 
 export class PreparedOperation {
   readonly #parts: readonly (readonly [Part, keyof Input<any, any, any>, Validate])[];
-  /** Parameters of the query that are whole numbers. */
   readonly #numbers: readonly string[];
   readonly #replies: Readonly<Record<string, JsonSchema>>;
   readonly #write = new Map<number, Write>();
 
   constructor(schema: JsonSchema) {
-    // In the order in which Fastify would.
     const parts = [
       ["params", "params"],
       ["body", "body"],

@@ -16,7 +16,6 @@ type CamelName<Name extends string> = Name extends `${infer Head}_${infer Tail}`
 type TimeName = "at" | "since" | "until" | `${string}_at` | `${string}_until`;
 type TimeValue<Value> = Value extends string ? number : Value;
 
-/** A body as the domain has it. */
 export type Camel<Body> = Body extends readonly (infer Item)[]
   ? readonly Camel<Item>[]
   : Body extends object
@@ -36,7 +35,6 @@ type SourceName<Name, Given> = Name extends keyof Given
     : never
   : CamelName<Name & string>;
 
-/** What a body is made of. What may be null in the body may be missing here. */
 type Source<Body, Given = {}> = Body extends readonly (infer Item)[]
   ? readonly Source<Item>[]
   : Body extends object
@@ -58,7 +56,6 @@ type Argument<Given> = [Extract<Given, Function>] extends [never]
     ? S
     : unknown;
 
-/** The mapper from domain objects to bodies of this schema. */
 export function toWire<S extends z.ZodObject, const Given extends Sources<z.output<S>> = {}>(
   schema: S,
   given: Given = {} as Given,

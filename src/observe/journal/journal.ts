@@ -13,7 +13,6 @@ import { zeros } from "../metrics/instruments.ts";
 import { JOURNAL_KINDS } from "../../store/journal.ts";
 import type { JournalEntry, JournalKind, JournalQuery, JournalStore, NewEntry } from "../../store/journal.ts";
 
-/** What a caller gives; the journal adds the rest. */
 export interface Note {
   readonly kind: JournalKind;
   readonly actor?: string | null;
@@ -30,14 +29,12 @@ const GATHER_MS = 20;
 const RETRY_MS = 1_000;
 const WAITING_MAX = 2_000;
 const BATCH_MAX = 200;
-/** What a stop waits for at most. */
 const LAST_WORDS_MS = 1_000;
 /** Of one entry; what is larger says only that it was. */
 const DETAIL_LENGTH_MAX = 16_384;
 
 interface Waiting {
   readonly entry: Omit<NewEntry, "agoMs">;
-  /** Monotonic. */
   readonly happenedAt: number;
 }
 

@@ -26,7 +26,6 @@ export class RefusedWrites extends Lifecycle {
   /** Ends the window; null while there is none. */
   #callOff: (() => void) | null = null;
 
-  /** `epochOf`: the epoch that a job is in now. */
   constructor(
     { clock }: Pick<Platform, "clock">,
     journal: Pick<Journal, "note">,

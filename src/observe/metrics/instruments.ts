@@ -89,7 +89,6 @@ function numberText(value: number): string {
   return String(value).replace("Infinity", "Inf").replace(/^Inf/, "+Inf");
 }
 
-/** Numbers by the value of one label. */
 export function byLabel(label: string, numbers: Readonly<Record<string, number>>): Reading[] {
   return Object.entries(numbers).map(([value, number]) => [{ [label]: value }, number]);
 }

@@ -12,7 +12,6 @@ export class LeaderMetrics {
   readonly #ended = LEADER_ROLES.map((role) => ({ role, counts: zeros(REASONS) }));
   readonly #refused: Record<StaleWriter, number> = { run: 0, lease: 0, owner: 0, leader: 0 };
 
-  /** Registers all of them, once the elections have been built. */
   describe(instruments: Instruments, leadership: (role: LeaderRole) => Leadership): void {
     const byRole = (value: (role: LeaderRole) => number) => (): Reading[] =>
       LEADER_ROLES.map((role) => [{ role }, value(role)]);

@@ -30,7 +30,6 @@ type Measured = Omit<ClusterSample, "at" | "leaderEpoch">;
 
 const INTERVAL_MS = 10_000;
 const KEPT_MS = 24 * 3_600_000;
-/** A purge for every so many samples. */
 const PURGE_EVERY = 60;
 
 export function metricsDuty(

@@ -11,7 +11,6 @@ import type { Owner } from "../../push/ownership/owner.ts";
 import { byLabel, FastHistogram, type Instruments, type Reading } from "./instruments.ts";
 import { OTHER } from "./job-metrics.ts";
 
-/** Where the numbers come from. */
 export interface NodeMetricsOptions {
   readonly identity: NodeIdentity;
   readonly about: Readonly<Record<"version" | "store" | "coordination" | "channels" | "dispatch", string>>;

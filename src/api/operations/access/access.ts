@@ -22,7 +22,6 @@ const AccessName = z.string().regex(ACCESS_NAME).meta({
 
 const Password = z.string().max(1_024).meta({ description: passwordRule });
 
-/** What tokens and users have alike. */
 const MADE = {
   name: z.string(),
   permission: PermissionName,

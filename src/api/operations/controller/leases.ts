@@ -112,7 +112,6 @@ const RenewedBody = z.object({
   cancelled: z.array(z.object({ job_id: z.string(), job_epoch: z.int(), reason: z.string().nullable() })),
 });
 
-/** One that is not on a socket of ours. */
 const STAYS: Caller = { gone: false, onGone: () => () => {} };
 
 export const v1Lease = operation("POST /v1/leases", {

@@ -56,7 +56,6 @@ export type BulkAnswer = z.output<typeof BulkAnswer>;
 
 const DONE = { retry: "retried", cancel: "cancelled", delete: "deleted" } as const;
 
-/** The statuses that a filter goes through, one after the other. Throws BAD_REQUEST for what makes no sense. */
 export function statusesOf({ action, filter, ids }: BulkBody): readonly JobStatus[] {
   if ((filter === undefined) === (ids === undefined))
     throw bad("filter", 'give exactly one of "filter" and "ids"');
@@ -118,7 +117,6 @@ function result(matched: number, skipped: readonly Skipped[], next: string | nul
   };
 }
 
-/** Null when it was done, else why not. */
 async function act(jobs: Jobs, id: JobId, { action, reason }: BulkBody): Promise<string | null> {
   switch (action) {
     case "retry": {
@@ -155,7 +153,6 @@ function fits({ error }: BriefJob, { filter }: BulkBody): boolean {
   return wanted === undefined || blanked(error?.message ?? "") === wanted;
 }
 
-/** Which of the statuses, and where in its list. */
 function placeOf(cursor: string | undefined, statuses: number): { status: number; cursor?: string } {
   if (cursor === undefined) return { status: 0 };
   const [, status, rest] = /^(\d):(\d{0,16})$/.exec(cursor) ?? [];
@@ -185,7 +182,6 @@ async function ofAll(services: NodeServices, inbound: Inbound, body: BulkBody): 
   return { ...sum(answers.map(({ answer: part }) => part)), next_cursor: writeCursor(places), partial };
 }
 
-/** Each job to the node that keeps it. */
 async function byOwner(
   services: NodeServices,
   inbound: Inbound,

@@ -109,7 +109,6 @@ async function handoffsOf(
     .sort((a, b) => a.at - b.at);
 }
 
-/** What the journal says of the job itself. */
 function eventOf({ at, kind, node, actor, detail }: JournalEntry): TimelineEvent {
   const refused = kind === "write.refused";
   const carried = detail["carried_epoch"];

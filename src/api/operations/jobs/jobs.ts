@@ -21,7 +21,6 @@ export function noSuchJob(id: string): BatonError {
   return new BatonError("NOT_FOUND", `there is no job ${id}; it was deleted, has expired or never was`);
 }
 
-/** Of what is not possible with a job in this state. */
 function refusal(
   code: ErrorCode,
   { id, status }: { readonly id: string; readonly status: JobStatus },
