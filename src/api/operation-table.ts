@@ -3,7 +3,7 @@
  * its operation, in the OpenAPI document and in the audit: `getJob` is `get_job`.
  */
 
-import type { DeclaredOperation, Method, Operation } from "./operation.ts";
+import type { DeclaredOperation, Operation } from "./operation.ts";
 import * as access from "./operations/access/access.ts";
 import * as cluster from "./operations/cluster/cluster.ts";
 import * as journal from "./operations/cluster/journal.ts";
@@ -58,25 +58,12 @@ function snakeCase(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-// ---------------------------------------------------------------- types for whoever calls the table from outside
-
-type RouteOf<R> = R extends { method: infer M extends Method; path: infer P extends string }
-  ? `${M} ${P}`
-  : never;
-
 /** `"GET /jobs/{id}"` and so on. */
-export type Route = RouteOf<Row>;
-
-export type RowAt<R extends Route> = Row extends infer Each
-  ? Each extends Row
-    ? RouteOf<Each> extends R
-      ? Each
-      : never
-    : never
-  : never;
+export type Route = Row["route"];
+export type RowAt<R extends Route> = Extract<Row, { readonly route: R }>;
 
 type Schemas<R> =
-  R extends DeclaredOperation<Method, string, infer P, infer Q, infer B, infer Replies>
+  R extends DeclaredOperation<Route, infer P, infer Q, infer B, infer Replies>
     ? { params: P; query: Q; body: B; replies: Replies }
     : never;
 

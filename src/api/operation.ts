@@ -116,16 +116,16 @@ interface Row<
 }
 
 export interface DeclaredOperation<
-  Verb extends Method = Method,
-  Path extends string = string,
+  Route extends string = string,
   Params extends Maybe = any,
   Query extends Maybe = any,
   Body extends Maybe = any,
   Replies extends Readonly<Record<number, Schema>> = any,
 > extends Row<Params, Query, Body, Replies> {
-  readonly method: Verb;
-  /** With placeholders as `{id}`. */
-  readonly path: Path;
+  /** As `GET /jobs/{id}`: the method and the path. */
+  readonly route: Route;
+  readonly method: Method;
+  readonly path: string;
   readonly tag: Tag;
   readonly permission: NeededPermission;
   readonly target: NonNullable<Row<Params, Query, Body, Replies>["target"]>;
@@ -141,17 +141,16 @@ export interface Operation extends DeclaredOperation {
  * against the table.
  */
 export function operation<
-  const Verb extends Method,
-  const Path extends string,
+  const Route extends `${Method} /${string}`,
   const Replies extends Readonly<Record<number, Schema>>,
   Params extends Maybe = undefined,
   Query extends Maybe = undefined,
   Body extends Maybe = undefined,
 >(
-  route: `${Verb} ${Path}`,
+  route: Route,
   row: Row<Params, Query, Body, Replies>,
-): DeclaredOperation<Verb, Path, Params, Query, Body, Replies> {
-  const [method, path] = route.split(" ") as [Verb, Path];
+): DeclaredOperation<Route, Params, Query, Body, Replies> {
+  const [method, path] = route.split(" ") as [Method, string];
   const isGet = method === "GET";
   return {
     target: { at: "here" },
@@ -159,6 +158,7 @@ export function operation<
     permission: isGet ? "read" : "operate",
     ...row,
     tag: TAGS[path.split("/")[1] as keyof typeof TAGS] ?? "node",
+    route,
     method,
     path,
   };

@@ -5,7 +5,7 @@
 
 import { z } from "zod";
 import { ALERT_CODES, alertsOf, mergeAlerts, type Alert } from "../core/health/alerts.ts";
-import { rounded } from "../core/format-figures.ts";
+import { rounded, sumOf } from "../core/format-figures.ts";
 import { total } from "../observe/metrics/metrics-duty.ts";
 import { mixedQuantiles } from "../core/health/quantiles.ts";
 import { askAllNodes } from "./ask-all-nodes.ts";
@@ -116,10 +116,8 @@ export class Overview {
     const living = nodes.filter(({ alive }) => alive);
     // Where the store is not shared, each tells of its own traffic.
     const counted = guarantees.shared ? living : living.filter(({ name }) => name === identity.name);
-    const sum = (pick: (load: (typeof nodes)[number]["load"]) => number | undefined): number =>
-      counted.reduce((all, { load }) => all + (pick(load) ?? 0), 0);
     const rateOf = (what: "submitted" | "finished" | "failed"): number =>
-      rounded(sum(({ traffic }) => traffic?.[what]));
+      rounded(sumOf(counted, ({ load }) => load.traffic?.[what]));
     const [finished, failed] = [rateOf("finished"), rateOf("failed")];
     this.#alerts = alertsOf(
       {
@@ -158,7 +156,10 @@ export class Overview {
         ready: snapshot.jobs.queued,
         oldestAgeMs: oldest === Infinity ? null : Math.max(0, Math.round(now - oldest)),
       },
-      workers: { slots: sum(({ slots }) => slots), running: sum(({ jobs }) => jobs) },
+      workers: {
+        slots: sumOf(counted, ({ load }) => load.slots),
+        running: sumOf(counted, ({ load }) => load.jobs),
+      },
       alerts: this.#alerts,
     });
   }
@@ -178,8 +179,7 @@ async function leaderOf(services: Omit<NodeServices, "live">) {
 /** The first is our own: what everybody knows alike is taken from it. */
 function merged(parts: readonly OverviewBody[]): OverviewBody {
   const own = parts[0]!;
-  const sum = (pick: (part: OverviewBody) => number): number =>
-    rounded(parts.reduce((all, part) => all + pick(part), 0));
+  const sum = (pick: (part: OverviewBody) => number): number => rounded(sumOf(parts, pick));
   const oldest = parts.flatMap(({ backlog }) =>
     backlog.oldest_age_ms === null ? [] : [backlog.oldest_age_ms],
   );

@@ -1,4 +1,9 @@
-/** Formats numbers for columns. */
+/** Adds numbers up, and formats them for columns. */
+
+/** What is not known counts as nothing. */
+export function sumOf<Item>(items: readonly Item[], pick: (item: Item) => number | null | undefined): number {
+  return items.reduce((sum, item) => sum + (pick(item) ?? 0), 0);
+}
 
 /** To so many digits behind the point. */
 export function rounded(value: number, digits = 1): number {

@@ -7,7 +7,7 @@ import { OperationExecutor } from "../api/execute.ts";
 import { LiveFeed } from "../api/live-feed.ts";
 import type { NodeServices } from "../api/node-services.ts";
 import { PeerRequestHandler } from "../api/peer-request-handler.ts";
-import { ClusterView } from "../observe/cluster-view.ts";
+import { clusterView } from "../observe/cluster-view.ts";
 import { join } from "node:path";
 import { Access } from "../access/access.ts";
 import { CredentialReplicas } from "../access/credential-replicas.ts";
@@ -106,7 +106,7 @@ function servicesOf(
     clock,
     guarantees: store.guarantees,
     roles: p.roles,
-    cluster: new ClusterView(p, {
+    cluster: clusterView(p, {
       name: settings.cluster.name,
       minimumNodes: settings.cluster.minimumNodes,
       coordination,

@@ -34,7 +34,7 @@ export interface ClusterInfo {
   readonly limits?: readonly string[];
 }
 
-export type Cluster = Pick<ClusterView, "info" | "nodes" | "leaders" | "ask" | "remove" | "metrics">;
+export type Cluster = ReturnType<typeof clusterView>;
 
 export interface ClusterViewOptions {
   readonly name: string;
@@ -48,63 +48,54 @@ export interface ClusterViewOptions {
   readonly warnings?: readonly string[];
 }
 
-export class ClusterView {
-  readonly #platform: Pick<Platform, "state" | "events">;
-  readonly #o: ClusterViewOptions;
+export function clusterView(
+  { state, events }: Pick<Platform, "state" | "events">,
+  options: ClusterViewOptions,
+) {
+  const { coordination, channels, leadership, store, warnings = [] } = options;
+  const { membership } = coordination;
+  return {
+    info(): ClusterInfo {
+      const counts = countNodes(membership.nodes());
+      return {
+        name: options.name,
+        totalNodes: counts.total,
+        activeNodes: counts.active,
+        drainingNodes: counts.draining,
+        deadNodes: counts.dead,
+        joiningNodes: counts.joining,
+        schedulerLeader: leadership.current()?.leader ?? null,
+        minimumNodes: options.minimumNodes,
+        formed: state.forming === null,
+        fabric: { coordination: coordination.kind, channels: channels.kind, dispatch: options.dispatch },
+        notes: [...warnings, ...coordination.notes()],
+        limits: channels.limits,
+      };
+    },
 
-  constructor(platform: Pick<Platform, "state" | "events">, options: ClusterViewOptions) {
-    this.#platform = platform;
-    this.#o = options;
-  }
+    nodes: (): readonly NodeInfo[] => membership.nodes(),
 
-  info(): ClusterInfo {
-    const { name, minimumNodes, coordination, channels, dispatch, leadership, warnings = [] } = this.#o;
-    const counts = countNodes(this.nodes());
-    return {
-      name,
-      totalNodes: counts.total,
-      activeNodes: counts.active,
-      drainingNodes: counts.draining,
-      deadNodes: counts.dead,
-      joiningNodes: counts.joining,
-      schedulerLeader: leadership.current()?.leader ?? null,
-      minimumNodes,
-      formed: this.#platform.state.forming === null,
-      fabric: { coordination: coordination.kind, channels: channels.kind, dispatch },
-      notes: [...warnings, ...coordination.notes()],
-      limits: channels.limits,
-    };
-  }
+    async leaders(): Promise<readonly Tenure[]> {
+      const tenures = await Promise.all(LEADER_ROLES.map((role) => coordination.lock(role).tenure()));
+      return tenures.filter((tenure) => tenure !== null);
+    },
 
-  nodes(): readonly NodeInfo[] {
-    return this.#o.coordination.membership.nodes();
-  }
+    /** False when there is no such node. */
+    ask: (node: NodeName, request: NodeRequest): Promise<boolean> => membership.ask(node, request),
 
-  async leaders(): Promise<readonly Tenure[]> {
-    const tenures = await Promise.all(LEADER_ROLES.map((role) => this.#o.coordination.lock(role).tenure()));
-    return tenures.filter((tenure) => tenure !== null);
-  }
+    /** False when there is no such node. Rejects with BAD_REQUEST where nodes are not removed by hand. */
+    async remove(node: NodeName): Promise<boolean> {
+      if (membership.remove) {
+        const removed = await membership.remove(node);
+        if (removed) events.emit("node.removed", node);
+        return removed;
+      }
+      const message =
+        "only nodes that have joined are removed; here a node leaves when it is stopped, and a dead one is forgotten by itself";
+      throw new BatonError("BAD_REQUEST", message);
+    },
 
-  /** False when there is no such node. */
-  ask(node: NodeName, request: NodeRequest): Promise<boolean> {
-    return this.#o.coordination.membership.ask(node, request);
-  }
-
-  /** False when there is no such node. Rejects with BAD_REQUEST where nodes are not removed by hand. */
-  async remove(node: NodeName): Promise<boolean> {
-    const { membership } = this.#o.coordination;
-    if (membership.remove) {
-      const removed = await membership.remove(node);
-      if (removed) this.#platform.events.emit("node.removed", node);
-      return removed;
-    }
-    const message =
-      "only nodes that have joined are removed; here a node leaves when it is stopped, and a dead one is forgotten by itself";
-    throw new BatonError("BAD_REQUEST", message);
-  }
-
-  /** Newest first; samples that the metrics aggregator wrote. */
-  metrics(limit: number): Promise<readonly ClusterSample[]> {
-    return readSamples(this.#o.store, limit);
-  }
+    /** Newest first; samples that the metrics aggregator wrote. */
+    metrics: (limit: number): Promise<readonly ClusterSample[]> => readSamples(store, limit),
+  };
 }

@@ -8,6 +8,7 @@
  *   late, refused     every few seconds
  */
 
+import { sumOf } from "../core/format-figures.ts";
 import type { JobStatus } from "../core/jobs/job.ts";
 import { quantiles, type Quantiles } from "../core/health/quantiles.ts";
 import type { Schedule } from "../core/schedules/schedule.ts";
@@ -90,8 +91,7 @@ export function storeSnapshots(
     const entries = await store.journal.list({ kinds: ["write.refused"], limit: REFUSED_MAX });
     const lately = entries.filter(({ at }) => at >= since);
     if (lately.length === 0) return null;
-    const count = lately.reduce((sum, { detail }) => sum + Number(detail["count"] ?? 1), 0);
-    return { count, lastAt: lately[0]!.at };
+    return { count: sumOf(lately, ({ detail }) => Number(detail["count"] ?? 1)), lastAt: lately[0]!.at };
   });
 
   async function count(): Promise<Counted | null> {

@@ -3,7 +3,7 @@
  * samples for a day. Also reads the samples for callers.
  */
 
-import { rounded } from "../../core/format-figures.ts";
+import { rounded, sumOf } from "../../core/format-figures.ts";
 import { FINAL_STATUSES, JOB_STATUSES, type JobStatus } from "../../core/jobs/job.ts";
 import type { NodeInfo } from "../../core/node.ts";
 import type { Platform } from "../../platform/platform.ts";
@@ -42,7 +42,7 @@ export function metricsDuty(
     let before: { finished: number; at: number } | null = null;
     for (let n = 0; !signal.aborted; n++) {
       const jobs = total(await store.queues.list());
-      const finished = FINAL_STATUSES.reduce((sum, status) => sum + jobs[status], 0);
+      const finished = sumOf(FINAL_STATUSES, (status) => jobs[status]);
       const at = clock.monotonic();
       // Retention removes finished jobs from the counts: a negative rate is that, and not work undone.
       const perSecond = before ? Math.max(0, (finished - before.finished) / ((at - before.at) / 1_000)) : 0;
@@ -81,14 +81,14 @@ export function total(
 function ofNodes(all: readonly NodeInfo[]): Pick<Measured, "nodes" | "load"> {
   const living = all.filter(({ status }) => status !== "dead");
   const mean = (pick: (node: NodeInfo) => number): number =>
-    living.length === 0 ? 0 : rounded(living.reduce((sum, node) => sum + pick(node), 0) / living.length, 3);
+    living.length === 0 ? 0 : rounded(sumOf(living, pick) / living.length, 3);
   return {
     nodes: living.length,
     load: {
       cpu: mean(({ load }) => load.cpu),
       memory: mean(({ load }) => load.memory),
       loopLagMsMax: Math.max(0, ...living.map(({ load }) => load.loopLagMs)),
-      running: living.reduce((sum, { load }) => sum + load.jobs, 0),
+      running: sumOf(living, ({ load }) => load.jobs),
     },
   };
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { ClusterView, type ClusterViewOptions } from "../../../src/observe/cluster-view.ts";
+import { clusterView, type ClusterViewOptions } from "../../../src/observe/cluster-view.ts";
 import { deadNodeRecovery } from "../../../src/jobs/recover/dead-node-recovery.ts";
 import { Traffic } from "../../../src/observe/traffic.ts";
 import type { Membership } from "../../../src/leadership/coordination.ts";
@@ -92,7 +92,7 @@ describe("the journal of a node", () => {
     const { events, entries } = await observed();
     const membership = { remove: async (name: string) => name === "node-b" };
     const options = { coordination: { membership } } as unknown as ClusterViewOptions;
-    const view = new ClusterView(fakePlatform({ events }), options);
+    const view = clusterView(fakePlatform({ events }), options);
     assert.equal(await view.remove("node-b" as NodeName), true);
     assert.equal(await view.remove("node-c" as NodeName), false);
     const detail = { reason: "it was removed by hand" };

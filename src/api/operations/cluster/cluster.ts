@@ -1,7 +1,7 @@
 /** Operations on the cluster as this node sees it: its nodes, its leaders and its metrics. */
 
 import { z } from "zod";
-import { rounded } from "../../../core/format-figures.ts";
+import { rounded, sumOf } from "../../../core/format-figures.ts";
 import { total } from "../../../observe/metrics/metrics-duty.ts";
 import { askAllNodes } from "../../ask-all-nodes.ts";
 import { limit, StatusCounts } from "../../bodies/fields.ts";
@@ -88,12 +88,11 @@ export function addedUp([own = [], ...others]: readonly (readonly SampleBody[])[
       while (away(list.next + 1) <= away(list.next) && list.next + 1 < list.times.length) list.next++;
       return away(list.next) < SAME_MS ? [list.samples[list.next]!] : [];
     });
-    const sum = (pick: (each: SampleBody) => number): number =>
-      beside.reduce((all, each) => all + pick(each), pick(sample));
+    const all = [sample, ...beside];
     return {
       ...sample,
-      jobs: total([sample, ...beside].map(({ jobs }) => ({ counts: jobs }))),
-      finished_per_second: rounded(sum((each) => each.finished_per_second)),
+      jobs: total(all.map(({ jobs }) => ({ counts: jobs }))),
+      finished_per_second: rounded(sumOf(all, (each) => each.finished_per_second)),
     };
   });
 }

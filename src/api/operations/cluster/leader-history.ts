@@ -1,15 +1,14 @@
 /** The history of leadership: terms with the reason of their end, and refused writes of former leaders. */
 
 import { z } from "zod";
+import { sumOf } from "../../../core/format-figures.ts";
 import { termHistory, type TermEntry } from "../../../core/leadership/term-history.ts";
 import { LEADER_ROLES } from "../../../core/leadership/term.ts";
 import { asksOthers } from "../../ask-all-nodes.ts";
 import { limit } from "../../bodies/fields.ts";
 import { toWire } from "../../schema/to-wire.ts";
-import type { Inbound } from "../../../transport/hop-headers.ts";
 import { type JournalEntryBody, journalPage } from "./journal.ts";
 import { answer, operation } from "../../operation.ts";
-import type { NodeServices } from "../../node-services.ts";
 
 /** A term has an entry for its beginning and one or two for its end. */
 const ENTRIES_PER_TERM = 3;
@@ -61,8 +60,9 @@ export const getLeaderHistory = operation("GET /cluster/leaders/history", {
   },
   async handler(services, { query, inbound }) {
     const { role, limit: wanted } = query;
+    const entries = Math.min(wanted * ENTRIES_PER_TERM, ENTRIES_MAX);
     const [recorded, refused] = await Promise.all([
-      termEntries(services, inbound, role, wanted),
+      journalPage(services, inbound, { kind: "term", subject: role, limit: entries }),
       journalPage(services, inbound, { kind: "write.refused", limit: REFUSED_MAX }),
     ]);
     // Where each node has a store of its own, it also leads there by itself in all roles but one.
@@ -71,7 +71,7 @@ export const getLeaderHistory = operation("GET /cluster/leaders/history", {
     return answer(200, {
       terms: terms.slice(0, wanted).map(termBody),
       refused: {
-        count: refused.entries.reduce((sum, { detail }) => sum + Number(detail["count"] ?? 1), 0),
+        count: sumOf(refused.entries, ({ detail }) => Number(detail["count"] ?? 1)),
         examples: refused.entries.slice(0, EXAMPLES).map(refusedExample),
       },
       partial: recorded.partial || refused.partial,
@@ -79,11 +79,6 @@ export const getLeaderHistory = operation("GET /cluster/leaders/history", {
     });
   },
 });
-
-function termEntries(services: NodeServices, inbound: Inbound, role: string | undefined, wanted: number) {
-  const limit = Math.min(wanted * ENTRIES_PER_TERM, ENTRIES_MAX);
-  return journalPage(services, inbound, { kind: "term", subject: role, limit });
-}
 
 function termEntry({ at, kind, node, detail }: JournalEntryBody): TermEntry {
   return {

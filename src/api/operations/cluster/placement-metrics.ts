@@ -4,6 +4,7 @@
  */
 
 import { z } from "zod";
+import { sumOf } from "../../../core/format-figures.ts";
 import { askAllNodes } from "../../ask-all-nodes.ts";
 import { answer, operation } from "../../operation.ts";
 import type { NodeServices } from "../../node-services.ts";
@@ -67,18 +68,15 @@ export const getMetricsSummary = operation("GET /cluster/metrics-summary", {
       read: (body) => LocalMetricsBody.parse(body),
     });
     const given = answers.map((each) => each.answer);
-    const total = (numbers: readonly (number | undefined)[]): number =>
-      numbers.reduce<number>((sum, each) => sum + (each ?? 0), 0);
     return answer(200, {
       nodes: known.map(({ name, alive, lastSeenAt }) => ({
         name,
         up: alive,
-        jobs_owned_total: total(given.map(({ jobs_owned }) => jobs_owned[name])),
-        jobs_active: total(given.map(({ jobs_active }) => jobs_active[name])),
-        jobs_submitted_as_target: total(
-          given.flatMap(({ jobs_submitted }) =>
-            Object.entries(jobs_submitted).map(([pair, count]) => (pair.split(",")[1] === name ? count : 0)),
-          ),
+        jobs_owned_total: sumOf(given, ({ jobs_owned }) => jobs_owned[name]),
+        jobs_active: sumOf(given, ({ jobs_active }) => jobs_active[name]),
+        jobs_submitted_as_target: sumOf(
+          given.flatMap(({ jobs_submitted }) => Object.entries(jobs_submitted)),
+          ([pair, count]) => (pair.split(",")[1] === name ? count : 0),
         ),
         last_health_ts: lastSeenAt / 1_000,
       })),

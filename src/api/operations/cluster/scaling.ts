@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";
+import { sumOf } from "../../../core/format-figures.ts";
 import { FUNCTIONS_QUEUE } from "../../../core/jobs/job.ts";
 import { hasRole, servesQueue, type NodeInfo } from "../../../core/node.ts";
 import { quantiles } from "../../../core/health/quantiles.ts";
@@ -91,10 +92,10 @@ async function factsHere(services: NodeServices, query: ScalingQuery): Promise<S
   return {
     workers: nodes.length + snapshot.agents,
     slots:
-      nodes.reduce((sum, { load }) => sum + (load.slots ?? query.slots_per_worker), 0) +
+      sumOf(nodes, ({ load }) => load.slots ?? query.slots_per_worker) +
       snapshot.agents * query.slots_per_worker,
-    running: queues.reduce((sum, { counts }) => sum + counts.processing, 0),
-    ready: queues.reduce((sum, { counts }) => sum + counts.queued, 0),
+    running: sumOf(queues, ({ counts }) => counts.processing),
+    ready: sumOf(queues, ({ counts }) => counts.queued),
     oldestMs: oldest === Infinity ? null : Math.max(0, Math.round(clock.now() - oldest)),
     runMs:
       query.queue === undefined ? (snapshot.times.run?.p50 ?? null) : await runMsOf(services, query.queue),
@@ -119,19 +120,16 @@ async function runMsOf({ jobs }: NodeServices, queue: string): Promise<number | 
 
 /** Of several nodes that each keep their own jobs: the longest run time of them, rather a worker too many than one too few. */
 function merged(parts: readonly ScalingFacts[]): ScalingFacts {
-  const sum = (pick: (facts: ScalingFacts) => number): number =>
-    parts.reduce((total, facts) => total + pick(facts), 0);
-  const most = (pick: (facts: ScalingFacts) => number | null): number | null =>
-    parts.reduce<number | null>((found, facts) => {
-      const value = pick(facts);
-      return value === null ? found : Math.max(found ?? 0, value);
-    }, null);
+  const most = (times: readonly (number | null)[]): number | null => {
+    const known = times.filter((ms) => ms !== null);
+    return known.length === 0 ? null : Math.max(...known);
+  };
   return {
-    workers: sum(({ workers }) => workers),
-    slots: sum(({ slots }) => slots),
-    running: sum(({ running }) => running),
-    ready: sum(({ ready }) => ready),
-    oldestMs: most(({ oldestMs }) => oldestMs),
-    runMs: most(({ runMs }) => runMs),
+    workers: sumOf(parts, ({ workers }) => workers),
+    slots: sumOf(parts, ({ slots }) => slots),
+    running: sumOf(parts, ({ running }) => running),
+    ready: sumOf(parts, ({ ready }) => ready),
+    oldestMs: most(parts.map(({ oldestMs }) => oldestMs)),
+    runMs: most(parts.map(({ runMs }) => runMs)),
   };
 }

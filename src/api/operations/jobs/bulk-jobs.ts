@@ -5,6 +5,7 @@
 
 import { z } from "zod";
 import { blanked } from "../../../core/jobs/failure-groups.ts";
+import { sumOf } from "../../../core/format-figures.ts";
 import { parseJobId, type JobId } from "../../../core/ids.ts";
 import { ACTION_STATUSES, type JobStatus } from "../../../core/jobs/job.ts";
 import type { BriefJob } from "../../../store/store.ts";
@@ -221,9 +222,14 @@ function common({ peers }: NodeServices) {
 }
 
 function sum(parts: readonly BulkAnswer[]): BulkAnswer {
-  const total = (name: "matched" | "changed" | "skipped_count"): number =>
-    parts.reduce((all, part) => all + part[name], 0);
   const skipped = parts.flatMap((part) => part.skipped);
-  const counts = { changed: total("changed"), skipped_count: total("skipped_count") };
-  return { ...result(total("matched"), skipped, null), ...counts };
+  return {
+    ...result(
+      sumOf(parts, ({ matched }) => matched),
+      skipped,
+      null,
+    ),
+    changed: sumOf(parts, ({ changed }) => changed),
+    skipped_count: sumOf(parts, ({ skipped_count }) => skipped_count),
+  };
 }

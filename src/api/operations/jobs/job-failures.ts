@@ -1,6 +1,7 @@
 /** Failed jobs grouped by error, among the newest few thousand. */
 
 import { z } from "zod";
+import { sumOf } from "../../../core/format-figures.ts";
 import { groupFailures, mergeGroups, type FailedJob } from "../../../core/jobs/failure-groups.ts";
 import type { BriefJob } from "../../../store/store.ts";
 import { askAllNodes, searchOf } from "../../ask-all-nodes.ts";
@@ -54,13 +55,10 @@ export const getFailures = operation("GET /cluster/failures", {
       read: (body) => FailuresBody.parse(body),
     });
     const parts = answers.map(({ answer: part }) => part);
-    const groups =
-      parts.length === 1
-        ? parts[0]!.groups
-        : mergeGroups(parts.flatMap((part) => part.groups.map(groupOf))).map(groupBody);
+    const groups = mergeGroups(parts.flatMap((part) => part.groups.map(groupOf))).map(groupBody);
     return answer(200, {
       groups: groups.slice(0, query.limit),
-      looked_at: parts.reduce((sum, { looked_at }) => sum + looked_at, 0),
+      looked_at: sumOf(parts, ({ looked_at }) => looked_at),
       complete: !partial && parts.every(({ complete }) => complete),
       partial,
       unreachable,

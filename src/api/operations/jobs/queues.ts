@@ -4,7 +4,7 @@
  */
 
 import { z } from "zod";
-import { rounded } from "../../../core/format-figures.ts";
+import { rounded, sumOf } from "../../../core/format-figures.ts";
 import { acceptsWork, servesQueue, type NodeInfo } from "../../../core/node.ts";
 import { total } from "../../../observe/metrics/metrics-duty.ts";
 import { NameParams, StatusCounts } from "../../bodies/fields.ts";
@@ -84,7 +84,7 @@ async function setPaused(services: NodeServices, name: string, paused: boolean) 
 function bodyOf(queue: QueueInfo, nodes: readonly NodeInfo[]): QueueBody {
   const { name } = queue;
   const workers = nodes.filter((node) => node.alive && acceptsWork(node) && servesQueue(node.load, name));
-  const slots = workers.reduce((all, { load }) => all + (load.slots ?? 0), 0);
+  const slots = sumOf(workers, ({ load }) => load.slots);
   const [submittedPerSecond, finishedPerSecond] = ratesOf(name, nodes);
   return queueBody({ ...queue, slots, submittedPerSecond, finishedPerSecond });
 }
