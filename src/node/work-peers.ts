@@ -12,7 +12,7 @@ import { ReplicatedSchedules } from "../peers/schedules/replicated-schedules.ts"
 import { QueuePauses } from "../peers/schedules/queue-pauses.ts";
 import { servePeers } from "../peers/rpc/peer-rpc.ts";
 import { RetractionFile } from "../peers/retractions/retraction-file.ts";
-import { RetractionReceiver, Retractions, type RetractableJobs } from "../peers/retractions/retractions.ts";
+import { Retractions, type RetractableJobs } from "../peers/retractions/retractions.ts";
 import { inTurn, willing } from "../core/placement-rules.ts";
 import type { Store } from "../store/store.ts";
 import type { PeerHandler } from "../transport/transport.ts";
@@ -35,16 +35,8 @@ export function peerWork(
   const position = new RoundRobinPosition(platform, file);
   const rounds = new PlacementRounds(platform, strategy, position, leadership, client, nodes);
   const retractionFile = new RetractionFile(platform, join(settings.data, "retractions"));
-  const retracted = new RetractionReceiver(platform, jobs, retractionFile);
-  const retractions = new Retractions(platform, retractionFile, client, nodes, retracted);
-  const placement = new RoundRobinPlacement(platform, {
-    strategy,
-    rounds,
-    peers,
-    nodes,
-    retractions,
-    retracted,
-  });
+  const retractions = new Retractions(platform, retractionFile, client, nodes, jobs);
+  const placement = new RoundRobinPlacement(platform, { strategy, rounds, peers, nodes, retractions });
   const schedules = new ReplicatedSchedules(platform, {
     // Also those that were never heard of: they belong to those of whom a majority counts.
     voters: () => coordination.voters().map((name) => ({ name, url: coordination.address(name) })),

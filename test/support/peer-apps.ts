@@ -19,7 +19,7 @@ import type { PlacementStrategy } from "../../src/peers/placement/placement-roun
 import { RoundRobinPlacement } from "../../src/peers/placement/round-robin-placement.ts";
 import { PeerClient } from "../../src/peers/rpc/peer-rpc.ts";
 import { RetractionFile } from "../../src/peers/retractions/retraction-file.ts";
-import { RetractionReceiver, Retractions } from "../../src/peers/retractions/retractions.ts";
+import { Retractions } from "../../src/peers/retractions/retractions.ts";
 import type { NodeName } from "../../src/core/ids.ts";
 import type { NodeInfo } from "../../src/core/node.ts";
 import type { Term } from "../../src/core/leadership/term.ts";
@@ -145,8 +145,7 @@ export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
     const position = new RoundRobinPosition(platform, null);
     const rounds = new PlacementRounds(platform, strategy, position, leadership, client, nodesSeen);
     const retractionFile = new RetractionFile(platform, join(dir, `${name}.retractions`));
-    const retracted = new RetractionReceiver(platform, node.jobs, retractionFile);
-    const retractions = new Retractions(platform, retractionFile, client, nodesSeen, retracted);
+    const retractions = new Retractions(platform, retractionFile, client, nodesSeen, node.jobs);
     await retractionFile.start();
     await retractions.start();
     const placement = new RoundRobinPlacement(platform, {
@@ -155,7 +154,6 @@ export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
       peers,
       nodes: nodesSeen,
       retractions,
-      retracted,
     });
     const services: NodeServices = Object.assign(Object.create(node) as NodeServices, {
       clock,

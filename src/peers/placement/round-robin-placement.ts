@@ -44,8 +44,7 @@ export interface PlacementOptions {
   readonly rounds: Pick<PlacementRounds, "next">;
   readonly peers: Peers;
   readonly nodes: () => readonly NodeInfo[];
-  readonly retractions: Pick<Retractions, "note">;
-  readonly retracted: RetractedJobs;
+  readonly retractions: Pick<Retractions, "note"> & RetractedJobs;
 }
 
 type PlacementPlatform = Pick<Platform, "identity" | "state" | "clock" | "random" | "log">;
@@ -72,7 +71,7 @@ export class RoundRobinPlacement {
 
   /** Jobs that another node took back, because they were placed elsewhere when no answer came from here. */
   get retracted(): RetractedJobs {
-    return this.#o.retracted;
+    return this.#o.retractions;
   }
 
   /** How many requests this node has placed on which, since its start. */

@@ -1,11 +1,14 @@
 /**
  * Takes back jobs that a silent node may have stored. A request whose outcome is unknown is placed on another node only
  * after a retraction is on disk here. The retraction is delivered when the silent node answers again, and removed when
- * that node has taken the jobs back. A node that starts asks the others for retractions before its worker starts, so
- * that jobs from its last moments do not run twice.
+ * that node has taken the jobs back. A node that starts asks the others for retractions before its worker starts.
  *
- * Not guaranteed: that a node which was only cut off from us, and not from its work, has not run the job in the
- * meantime.
+ * The receiver remembers in memory what was taken back: the request that would store it may still be on its way, in a
+ * buffer of a connection that ends with this process. What was confirmed is on disk: a retraction may come after a
+ * restart. Which of the two holds for a job is decided once, by what comes first: the end of the write of its
+ * confirmation, or the start of its removal.
+ *
+ * Not guaranteed: that a node which was only cut off from us has not run the job in the meantime.
  */
 
 import type { Jobs } from "../../jobs/job-service.ts";
@@ -23,41 +26,52 @@ import { servePeers, type PeerClient } from "../rpc/peer-rpc.ts";
 import { KEPT_MS, type RetractionFile } from "./retraction-file.ts";
 
 /** How long a start waits for the notes of others; who does not answer by then delivers them later. */
-export const COLLECT_MS = 2_000;
+const COLLECT_MS = 2_000;
 const DELIVER_EVERY_MS = 1_000;
 const DELIVER_MS = 5_000;
 const BATCH_MAX = 200;
 /** More than this many mean that a node is gone for good; then nothing with an unknown outcome is placed elsewhere. */
 const PENDING_MAX = 100_000;
 
-type RetractionsPlatform = Pick<Platform, "identity" | "clock" | "log">;
+/** A request that is still on its way comes within this time, or not at all: connections do not outlive it. */
+const REMEMBERED_MS = 600_000;
+
+export type RetractableJobs = Pick<Jobs, "get" | "cancel" | "remove">;
+export type RetractedJobs = Pick<Retractions, "has" | "confirm" | "takeBack">;
+
+/** `running`: their cancellation was asked for; ask again. `kept`: promised to another caller, so that there are two now. */
+type TakenBack = "gone" | "running" | "kept";
 
 export class Retractions extends Lifecycle {
   /** For requests to `/peer/retractions`: notes about the node that asks, and notes of another node about this one. */
   readonly handle: PeerHandler;
-  readonly #platform: RetractionsPlatform;
+  readonly #platform: Pick<Platform, "identity" | "clock" | "log">;
+  readonly #file: RetractionFile;
   readonly #client: PeerClient;
   readonly #nodes: () => readonly NodeInfo[];
-  readonly #retracted: RetractedJobs;
-  readonly #file: RetractionFile;
+  readonly #jobs: RetractableJobs;
+  readonly #takenBack: Recent<string>;
+  readonly #removed: Recent<JobId>;
   readonly #delivering: Loop;
 
-  /** The file is started and stopped by the caller, because `RetractionReceiver` uses it too. */
+  /** The caller starts the file before peers can ask for a job back, and stops it last. */
   constructor(
-    platform: RetractionsPlatform,
+    platform: Pick<Platform, "identity" | "clock" | "log">,
     file: RetractionFile,
     client: PeerClient,
     nodes: () => readonly NodeInfo[],
-    retracted: RetractedJobs,
+    jobs: RetractableJobs,
   ) {
     super();
     this.#platform = platform;
+    this.#file = file;
     this.#client = client;
     this.#nodes = nodes;
-    this.#retracted = retracted;
-    this.#file = file;
+    this.#jobs = jobs;
+    this.#takenBack = new Recent(platform.clock, REMEMBERED_MS);
+    this.#removed = new Recent(platform.clock, REMEMBERED_MS);
     this.#delivering = new Loop(platform.clock, async () => {
-      if (this.#file.size > 0)
+      if (file.size > 0)
         await this.deliver().catch((err: unknown) =>
           platform.log.warn({ err }, "retractions could not be delivered"),
         );
@@ -65,11 +79,11 @@ export class Retractions extends Lifecycle {
     });
     this.handle = servePeers(platform, {
       retractionsFor: ({ node: asks }) => ({
-        retractions: this.#file.pending().filter(({ node }) => node === asks),
+        retractions: file.pending().filter(({ node }) => node === asks),
       }),
       retract: async ({ retractions }) => {
         const answers: ReplyOf<"retract">["answers"] = {};
-        for (const each of retractions) answers[each.first] = await this.#takeBack(each);
+        for (const each of retractions) answers[each.first] = await this.#hear(each);
         return { answers };
       },
     });
@@ -94,7 +108,7 @@ export class Retractions extends Lifecycle {
       peers.map(async (peer) => {
         const deadlineMs = Math.max(until - clock.monotonic(), 1);
         const asked = await this.#client.ask(peer, "retractionsFor", { node: identity.name }, { deadlineMs });
-        if (asked.got === "answer") for (const each of asked.value.retractions) await this.#takeBack(each);
+        if (asked.got === "answer") for (const each of asked.value.retractions) await this.#hear(each);
       }),
     );
   }
@@ -104,6 +118,36 @@ export class Retractions extends Lifecycle {
     const waiting = Map.groupBy(this.#file.pending(), ({ node }) => node);
     const alive = this.#nodes().filter((node) => node.alive && waiting.has(node.name));
     await Promise.all(alive.map((node) => this.#deliverTo(node, waiting.get(node.name)!)));
+  }
+
+  /** Whether the batch with this first uuid was taken back already, so that it must not be stored any more. */
+  has(first: string): boolean {
+    return this.#takenBack.has(first);
+  }
+
+  /**
+   * Before another request with the same key is answered with this job: it is not taken back any more, also after a restart.
+   * Rejects when it is being taken back, or when this is not surely on disk; the request must then not be answered with it.
+   */
+  async confirm(id: JobId): Promise<void> {
+    try {
+      if (!this.#removed.has(id)) await this.#file.confirm(id);
+    } catch (cause) {
+      throw new BatonError("STORE_UNAVAILABLE", `that ${id} stays could not be written`, {}, { cause });
+    }
+    if (this.#removed.has(id))
+      throw new BatonError("STORE_UNAVAILABLE", `${id} has the same key, and is being removed; try again`);
+  }
+
+  /** A job that has run to its end is removed all the same: no caller has its id, and the other job is the one that counts. */
+  async takeBack(first: string, jobs: number): Promise<TakenBack> {
+    this.#takenBack.add(first);
+    const answers = new Set<TakenBack>();
+    for (let index = 0; index < jobs; index++) {
+      answers.add(await this.#remove(jobId(this.#platform.identity.name, uuidAt(first, index))));
+    }
+    if (answers.has("running")) return "running";
+    return answers.has("kept") ? "kept" : "gone";
   }
 
   protected override async onStart(): Promise<void> {
@@ -134,84 +178,17 @@ export class Retractions extends Lifecycle {
     }
   }
 
-  async #takeBack({ node, first, jobs }: Retraction): Promise<"gone" | "running" | "kept"> {
+  async #hear({ node, first, jobs }: Retraction): Promise<TakenBack> {
     if (node !== this.#platform.identity.name) return "gone";
     try {
-      return await this.#retracted.takeBack(first, jobs);
+      return await this.takeBack(first, jobs);
     } catch (err) {
       this.#platform.log.warn({ err }, "a job could not be taken back; it will be tried again");
       return "running";
     }
   }
-}
 
-export type RetractedJobs = Pick<RetractionReceiver, "has" | "confirm" | "takeBack">;
-export type RetractableJobs = Pick<Jobs, "get" | "cancel" | "remove">;
-
-/** A request that is still on its way comes within this time, or not at all: connections do not outlive it. */
-const REMEMBERED_MS = 600_000;
-
-/**
- * The receiving side: jobs on this node that another node has placed elsewhere, because it got no answer from us. What
- * was taken back is remembered, in memory: the request that would store it may still be on its way, in a buffer of a
- * connection that ends with this process. What was confirmed is on disk: a retraction may come after a restart.
- *
- * Whether a job is confirmed or taken back is decided once, by what comes first: the end of the write of its
- * confirmation, or the start of its removal.
- */
-export class RetractionReceiver {
-  readonly #platform: RetractionsPlatform;
-  readonly #jobs: RetractableJobs;
-  readonly #file: Pick<RetractionFile, "confirm" | "confirmed">;
-  readonly #takenBack: Recent<string>;
-  readonly #removed: Recent<JobId>;
-
-  constructor(
-    platform: RetractionsPlatform,
-    jobs: RetractableJobs,
-    file: Pick<RetractionFile, "confirm" | "confirmed">,
-  ) {
-    this.#platform = platform;
-    this.#jobs = jobs;
-    this.#file = file;
-    this.#takenBack = new Recent(platform.clock, REMEMBERED_MS);
-    this.#removed = new Recent(platform.clock, REMEMBERED_MS);
-  }
-
-  /** Whether the batch with this first uuid was taken back already, so that it must not be stored any more. */
-  has(first: string): boolean {
-    return this.#takenBack.has(first);
-  }
-
-  /**
-   * Before another request with the same key is answered with this job: it is not taken back any more, also after a restart.
-   * Rejects when it is being taken back, or when this is not surely on disk; the request must then not be answered with it.
-   */
-  async confirm(id: JobId): Promise<void> {
-    try {
-      if (!this.#removed.has(id)) await this.#file.confirm(id);
-    } catch (cause) {
-      throw new BatonError("STORE_UNAVAILABLE", `that ${id} stays could not be written`, {}, { cause });
-    }
-    if (this.#removed.has(id))
-      throw new BatonError("STORE_UNAVAILABLE", `${id} has the same key, and is being removed; try again`);
-  }
-
-  /**
-   * `running`: their cancellation was asked for; ask again. `kept`: a job was promised to another caller under the same key, so that
-   * there are two now. One that has run to its end is removed all the same: no caller has its id, and the other job is the one that counts.
-   */
-  async takeBack(first: string, jobs: number): Promise<"gone" | "running" | "kept"> {
-    this.#takenBack.add(first);
-    const answers = new Set<"gone" | "running" | "kept">();
-    for (let index = 0; index < jobs; index++) {
-      answers.add(await this.#remove(jobId(this.#platform.identity.name, uuidAt(first, index))));
-    }
-    if (answers.has("running")) return "running";
-    return answers.has("kept") ? "kept" : "gone";
-  }
-
-  async #remove(id: JobId): Promise<"gone" | "running" | "kept"> {
+  async #remove(id: JobId): Promise<TakenBack> {
     // The line of a confirmation that came too late may be on disk.
     if (!this.#removed.has(id) && this.#file.confirmed(id)) return "kept";
     this.#removed.add(id);

@@ -8,11 +8,7 @@ import type { JobView } from "../../../../src/jobs/job-service.ts";
 import { RoundRobinPosition } from "../../../../src/peers/placement/round-robin-position.ts";
 import { PeerClient } from "../../../../src/peers/rpc/peer-rpc.ts";
 import { RetractionFile } from "../../../../src/peers/retractions/retraction-file.ts";
-import {
-  RetractionReceiver,
-  Retractions,
-  type RetractableJobs,
-} from "../../../../src/peers/retractions/retractions.ts";
+import { Retractions, type RetractableJobs } from "../../../../src/peers/retractions/retractions.ts";
 import type { JobId, NodeName } from "../../../../src/core/ids.ts";
 import type { JobStatus } from "../../../../src/core/jobs/job.ts";
 import { systemClock } from "../../../../src/platform/clock.ts";
@@ -23,6 +19,8 @@ import { ManualClock } from "../../../support/manual-clock.ts";
 import { seededRandom } from "../../../support/seeded-random.ts";
 import { lifecycleStress } from "../../../support/lifecycle-stress.ts";
 import { keptLog } from "../../http/fake-node.ts";
+
+const NOBODY = new PeerClient(() => Promise.reject(new Error("there is no node to call")));
 
 let dir: string;
 before(async () => {
@@ -227,7 +225,8 @@ describe("a job that was placed elsewhere as well", () => {
     const platform = fakePlatform({ name: "node-a", log, files });
     const notes = new RetractionFile(platform, "notes");
     await notes.start();
-    return { retracted: new RetractionReceiver(platform, jobs, notes), removed, log, gate };
+    const retracted = new Retractions(platform, notes, NOBODY, () => [], jobs);
+    return { retracted, removed, log, gate };
   }
 
   it("is removed although it has run, which the log tells: its twin is the one that its caller knows", async () => {
@@ -305,13 +304,12 @@ lifecycleStress("retractions", async () => {
   const platform = fakePlatform({ name: "node-a", clock: systemClock, files: systemFiles });
   const notes = new RetractionFile(platform, join(folder, "notes"));
   await notes.start();
-  const service = new Retractions(
-    platform,
-    notes,
-    new PeerClient(() => Promise.reject(new Error("there is no node to call"))),
-    () => [],
-    { has: () => false, confirm: async () => {}, takeBack: async () => "gone" },
-  );
+  const jobs: RetractableJobs = {
+    get: async () => null,
+    cancel: async () => ({ outcome: "requested" }),
+    remove: async () => "removed",
+  };
+  const service = new Retractions(platform, notes, NOBODY, () => [], jobs);
   return {
     service,
     works: async () => {
