@@ -61,6 +61,8 @@ export interface NodeTraffic {
   readonly others: boolean;
 }
 
+export const NO_LOAD: NodeLoad = { jobs: 0, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 };
+
 export function servesQueue({ serves }: Pick<NodeLoad, "serves">, queue: string): boolean {
   return serves === undefined || (serves.queues?.includes(queue) !== false && !serves.except.includes(queue));
 }

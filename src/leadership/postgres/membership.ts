@@ -56,14 +56,9 @@ export class PostgresMembership extends Lifecycle implements Membership {
 
   nodes(): readonly NodeInfo[] {
     const { identity, info, clock, settings } = this.#o;
+    const { status } = this.registry;
     const elapsedMs = clock.monotonic() - this.#seenMono;
-    const own = {
-      ...info(),
-      ...identity,
-      status: this.registry.status,
-      lastSeenAt: this.#seenAt,
-      alive: true,
-    };
+    const own = { ...info(), ...identity, status, lastSeenAt: this.#seenAt, alive: true };
     const others = this.#others.map(({ node, ageMs }) => ({
       ...node,
       alive: node.status !== "dead" && ageMs + elapsedMs < settings.deadAfterMs,

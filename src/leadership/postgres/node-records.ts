@@ -1,8 +1,7 @@
 /** The statements and rows of the table of nodes. */
 
-import type { NodeName } from "../../core/ids.ts";
 import type { NodeSign } from "../../core/leadership/failure-detector.ts";
-import type { NodeIdentity, NodeLoad, NodeRole, NodeStatus } from "../../core/node.ts";
+import type { NodeIdentity, NodeInfo, NodeLoad } from "../../core/node.ts";
 import { read, write } from "../../platform/drivers/postgres/postgres.ts";
 import { HELD_LOCKS, incarnationLock } from "./advisory-lock.ts";
 import { NOW } from "./control-session.ts";
@@ -19,6 +18,8 @@ const REQUEST = "wish";
 
 const COLUMNS = `incarnation, name, hostname, url, roles, capabilities, version, status, started_at, last_heartbeat, load,
   info, locked`;
+const NODE = `n.incarnation, n.name, n.hostname, n.url, n.roles, n.capabilities, n.version, n.status,
+  n.started_at AS "startedAt", n.last_heartbeat AS "lastSeenAt", n.load, n.info`;
 const OWN_VALUES = "$2, $3, $4, $5, $6, $7, $8, $9, $10, moment.at, $11, $12, $13";
 /** A node that was taken for dead by mistake is back with this. A request that was heard ($14) is cleared. */
 const UPDATE_OWN = `name = excluded.name, hostname = excluded.hostname, url = excluded.url, roles = excluded.roles,
@@ -33,7 +34,7 @@ export const BEAT = write(
      ON CONFLICT (incarnation) DO UPDATE SET ${UPDATE_OWN}, ${REQUEST} = nullif(n.${REQUEST}, $14::text)
      RETURNING ${REQUEST}
    )
-   SELECT moment.at, (SELECT ${REQUEST} FROM own) AS own_request, n.* FROM moment
+   SELECT moment.at, (SELECT ${REQUEST} FROM own) AS request, ${NODE} FROM moment
    LEFT JOIN baton.node n ON n.incarnation <> $2`,
 );
 /** A namesake whose session is gone is dead. One without a session, or on a server that has just started, is judged by its heartbeat. */
@@ -57,7 +58,10 @@ export const REGISTER = write(
    SELECT hostname, version, started_at AS "startedAt" FROM namesake WHERE alive`,
 );
 export const DEREGISTER = write("node-deregister", "DELETE FROM baton.node WHERE incarnation = $1");
-export const LIST = read("node-list", `SELECT ${NOW} AS at, n.* FROM baton.node n ORDER BY name, started_at`);
+export const LIST = read(
+  "node-list",
+  `SELECT ${NOW} AS at, NULL AS request, ${NODE} FROM baton.node n ORDER BY name, started_at`,
+);
 export const ASK = write(
   "node-ask",
   `WITH asked AS (
@@ -107,24 +111,14 @@ export const CLEANUP_DEAD = write(
    ) ${FENCED} FROM (VALUES (1)) one LEFT JOIN touched t ON true`,
 );
 
-export interface NodeRow {
+/** A newer version may have more in `load` and `info`, an older one less. */
+export interface NodeRow extends Omit<NodeInfo, "alive" | "address" | "httpPort" | "load"> {
   readonly at: number;
-  readonly incarnation: string;
-  readonly name: NodeName;
-  readonly hostname: string;
-  readonly url: string | null;
-  readonly roles: NodeRole[];
-  readonly capabilities: string[];
-  readonly version: string;
-  readonly status: NodeStatus;
-  readonly started_at: number;
-  readonly last_heartbeat: number;
+  /** Of this node, in every row of the answer to its heartbeat. */
+  readonly request: string | null;
   readonly load: Partial<NodeLoad>;
-  readonly info: { readonly address?: string | null; readonly httpPort?: number | null };
+  readonly info: Partial<Pick<NodeInfo, "address" | "httpPort">>;
 }
-
-/** Also when we are alone there is one row, with no node in it. */
-export type BeatRow = NodeRow & { readonly own_request: string | null };
 
 export interface SignRow extends NodeSign, NodeIdentity {
   readonly server: string;

@@ -8,10 +8,10 @@ import type { NodeSign } from "../../core/leadership/failure-detector.ts";
 import type { NodeName } from "../../core/ids.ts";
 import {
   countNodes,
+  NO_LOAD,
   type NodeCounts,
   type NodeIdentity,
   type NodeInfo,
-  type NodeLoad,
   type NodeStatus,
   type OwnInfo,
 } from "../../core/node.ts";
@@ -49,8 +49,6 @@ interface NodeSigns {
   readonly unrecovered: readonly NodeIdentity[];
 }
 
-const IDLE: NodeLoad = { jobs: 0, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 };
-
 export class NodeRegistry {
   readonly #control: ControlSession;
   readonly #identity: NodeIdentity;
@@ -87,12 +85,12 @@ export class NodeRegistry {
   async beat(heard: string | null = null): Promise<NodeList> {
     await this.#control.ensureLocked();
     const found = await this.#control
-      .query<rows.BeatRow>(rows.BEAT, [...this.#own(), heard])
+      .query<rows.NodeRow>(rows.BEAT, [...this.#own(), heard])
       .catch((error: unknown) => {
         throw isUniqueViolation(error) ? nameTaken(this.#identity) : error;
       });
-    const { at, own_request } = found[0]!;
-    return { at, request: own_request, others: found.filter(isNode).map(registered) };
+    const { at, request } = found[0]!;
+    return { at, request, others: found.filter(isNode).map(registered) };
   }
 
   async setStatus(status: NodeStatus, heard: string | null = null): Promise<NodeList> {
@@ -142,22 +140,17 @@ export class NodeRegistry {
     const found = await this.#control.query<rows.SignRow>(rows.SIGNS, values);
     const { server, serverUpMs, fenced } = found[0]!;
     if (!fenced) throw stale(fence);
-    const nodes = found.filter(isNode);
-    const dead = nodes.filter(({ status }) => status === "dead");
+    const signs = found.filter(isNode);
+    const dead = signs.filter(({ status }) => status === "dead");
     if (dead.some((row) => row.recovered && row.old)) await this.cleanupDead(forgetAfterMs, fence);
-    return {
-      server,
-      serverUpMs,
-      signs: nodes,
-      unrecovered: dead.filter((row) => !row.recovered).map(identityOf),
-    };
+    const unrecovered = dead.filter((row) => !row.recovered).map(identityOf);
+    return { server, serverUpMs, signs, unrecovered };
   }
 
   /** Only those whose row is still as it was seen; answers with their incarnations. */
   async markDead(signs: readonly NodeSign[], fence: Term): Promise<ReadonlySet<string>> {
-    const incarnations = signs.map((sign) => sign.incarnation);
-    const heartbeats = signs.map((sign) => sign.heartbeat);
-    const marked = await this.#fenced(rows.MARK_DEAD, fence, [incarnations, heartbeats]);
+    const seen = [signs.map(({ incarnation }) => incarnation), signs.map(({ heartbeat }) => heartbeat)];
+    const marked = await this.#fenced(rows.MARK_DEAD, fence, seen);
     return new Set(marked.map(({ incarnation }) => incarnation));
   }
 
@@ -216,25 +209,10 @@ function identityOf({ name, incarnation }: NodeIdentity): NodeIdentity {
   return { name, incarnation };
 }
 
-/** A newer version may have more in its row, an older one less. */
-function registered(row: rows.NodeRow): Registered {
-  const { incarnation, name, hostname, url, roles, capabilities, version, status, load, info } = row;
-  const node = {
-    name,
-    incarnation,
-    url,
-    hostname,
-    address: info.address ?? null,
-    httpPort: info.httpPort ?? null,
-    roles,
-    capabilities,
-    version,
-    status,
-    startedAt: row.started_at,
-    lastSeenAt: row.last_heartbeat,
-    load: { ...IDLE, ...load },
-  };
-  return { node, ageMs: row.at - row.last_heartbeat };
+function registered({ at, request: _request, info, load, ...row }: rows.NodeRow): Registered {
+  const { address = null, httpPort = null } = info;
+  const node = { ...row, address, httpPort, load: { ...NO_LOAD, ...load } };
+  return { node, ageMs: at - row.lastSeenAt };
 }
 
 function stale(fence: Term): BatonError {
