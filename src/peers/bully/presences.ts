@@ -9,7 +9,7 @@
 
 import type { EventEmitter } from "node:events";
 import type { NodeName } from "../../core/ids.ts";
-import type { NodeIdentity, NodeInfo } from "../../core/node.ts";
+import { NO_LOAD, type NodeIdentity, type NodeInfo } from "../../core/node.ts";
 import type { PeerSet, RemovedIncarnation } from "../../core/leadership/peer-set.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Presence } from "../rpc/bully-messages.ts";
@@ -145,5 +145,5 @@ const UNKNOWN: Omit<NodeInfo, "name" | "url" | "status" | "lastSeenAt" | "alive"
   capabilities: [],
   version: "",
   startedAt: 0,
-  load: { jobs: 0, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 },
+  load: NO_LOAD,
 };

@@ -1,8 +1,7 @@
 /**
  * The source of round-robin positions. `per-node`: each node counts by itself. `global`: all nodes share one sequence,
- * whose positions the leader assigns. A node with many waiting callers gets many positions at a time; a node that gets
- * one job after the other gets one position each time, so that the order is exact where callers can see it. Without a
- * leader, or while it is slow, a node continues by itself: a job does not wait for its position.
+ * whose positions the leader assigns: many at a time to a node with many waiting callers, else one by one, so that the
+ * order is exact where callers can see it. Without a leader, or while it is slow, a node continues by itself.
  */
 
 import type { Leadership } from "../../leadership/coordination.ts";
@@ -17,7 +16,7 @@ export type PlacementStrategy = "global" | "per-node" | "local";
 
 /** A job waits so long for the leader's word, and then goes by our own count. */
 const ASK_MS = 300;
-/** After a failure the leader is not asked for so long, so that jobs do not wait one after the other for a node that is gone. */
+/** After a failure the leader is not asked for so long: jobs must not wait one after the other for a node that is gone. */
 const REST_MS = 1_000;
 const BATCH_MAX = 256;
 /** Positions that were kept for longer are let go: those around them have been used by others. */

@@ -1,10 +1,9 @@
 /**
  * Finds a node for new jobs: the next one in turn, or the next that accepts them, or this one.
  *
- * The ids are chosen here and sent along, so a node that is asked twice stores once. A node that refuses has certainly
- * stored nothing, and the next one is asked. A node that does not answer is asked again while it seems alive. After
- * that, a retraction is put on disk, and only then the next node is asked (see peers/retractions/retractions.ts). So a
- * lost answer does not create two jobs.
+ * The ids are chosen here and sent along, so a node that is asked twice stores once. A node that does not answer is asked
+ * again while it seems alive. After that, a retraction is put on disk, and only then the next node is asked (see
+ * peers/retractions/retractions.ts). So a lost answer does not create two jobs.
  */
 
 import { hopHeaders, hopPath, type Peers } from "../../transport/hop-headers.ts";
@@ -33,9 +32,11 @@ export interface PlacementRequest {
   readonly deadlineMs: number;
 }
 
+type Reply = Extract<Outcome, { outcome: "reply" }>;
+
 export type Placed =
   | { readonly at: "here" }
-  | { readonly at: "peer"; readonly node: NodeInfo; readonly reply: Extract<Outcome, { outcome: "reply" }> };
+  | { readonly at: "peer"; readonly node: NodeInfo; readonly reply: Reply };
 
 export type Placement = Pick<RoundRobinPlacement, "place" | "retracted" | "placed">;
 
@@ -54,7 +55,6 @@ const SHARE = 0.4;
 /** Between two tries of a node that broke off: long enough for a process that is restarted to be seen as such. */
 const AGAIN_MS = 50;
 
-type Reply = Extract<Outcome, { outcome: "reply" }>;
 type Attempt = { readonly took: Reply } | { readonly took: null; readonly why: string };
 
 export class RoundRobinPlacement {
@@ -79,7 +79,7 @@ export class RoundRobinPlacement {
     return this.#placed;
   }
 
-  /** Finds a node for new jobs and hands them over, or says that they stay here. Rejects with why no node takes them. */
+  /** Hands new jobs over, or says that they stay here. Rejects with why no node takes them. */
   async place(request: PlacementRequest): Promise<Placed> {
     const { clock, state, log } = this.#platform;
     const deadlineAt = clock.monotonic() + request.deadlineMs;

@@ -1,11 +1,8 @@
-/**
- * The messages of the bully election: heartbeats, votes, joining. Fields that a newer version adds are ignored, and what
- * a node of a newer version reports about itself is passed on unchanged. The routes that use them are in peer-routes.ts.
- */
+/** The messages of the bully election: heartbeats, votes, joining. Fields that a newer version adds are ignored. */
 
 import { z } from "zod";
 import { NODE_NAME, type NodeName } from "../../core/ids.ts";
-import type { NodeRole } from "../../core/node.ts";
+import { NO_LOAD, type NodeRole } from "../../core/node.ts";
 
 const MEMBERS_MAX = 1_000;
 const ADDRESS_LENGTH_MAX = 2_048;
@@ -102,7 +99,7 @@ const shown = {
 };
 const load = z
   .object({ jobs: number, connections: number, cpu: number, memory: number, loopLagMs: number, ...shown })
-  .catch({ jobs: 0, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 });
+  .catch(NO_LOAD);
 const roles = z.array(z.string().max(100)).max(100);
 const info = z.object({
   url: z.string().max(ADDRESS_LENGTH_MAX).nullable(),

@@ -1,6 +1,5 @@
 /**
- * Requests between nodes by the table in peer-routes.ts: `PeerClient` asks, `servePeers` answers. Both sides check what
- * they receive against the table.
+ * Requests between nodes by the table in peer-routes.ts, against which both sides check what they receive.
  *
  * An answer is one of four, and `unknown` is not `refused`:
  *
@@ -95,10 +94,9 @@ export class PeerClient {
       outcome = { outcome: "unknown", reason: (error as Error).message };
     }
     if (outcome.outcome === "reply") return understood(name, route, outcome.status, outcome.body);
-    const { denied } = outcome;
     const reason = `${name}: ${outcome.reason}`;
     if (outcome.outcome === "unknown") return { got: "unknown", reason };
-    return { got: "refused", reason, ...(denied !== undefined && { denied }) };
+    return { got: "refused", reason, denied: outcome.denied };
   }
 }
 
@@ -132,11 +130,8 @@ function understood<Route extends PeerRoute>(
 }
 
 function failed(name: string, error: PeerError): PeerAnswer<never> {
-  return {
-    got: "unknown",
-    reason: `${name}: status ${error.status}, ${error.code}: ${error.message}`,
-    error,
-  };
+  const { status, code, message } = error;
+  return { got: "unknown", reason: `${name}: status ${status}, ${code}: ${message}`, error };
 }
 
 export function mapAnswer<From, To>(answer: PeerAnswer<From>, to: (value: From) => To): PeerAnswer<To> {
@@ -151,7 +146,7 @@ export type PeerHandlers = {
   ) => Promise<ReplyOf<Route>> | ReplyOf<Route>;
 };
 
-/** Answers the requests of peers that are authenticated already. Errors become replies. */
+/** Answers the requests of peers that are authenticated already. */
 export function servePeers(
   { identity: self, log }: { readonly identity: NodeIdentity; readonly log: Log },
   handlers: Partial<PeerHandlers>,
@@ -167,7 +162,8 @@ export function servePeers(
         throw new BatonError("NOT_FOUND", `there is nothing for nodes at ${pathname.slice(0, 200)}`);
       if (method !== "POST")
         throw new BatonError("METHOD_NOT_ALLOWED", `${pathname} is asked with POST, not ${method}`);
-      if (!LARGE.has(route)) checkSize(body);
+      if (!LARGE.has(route) && body.length > MESSAGE_BYTES_MAX)
+        throw new BatonError("BODY_TOO_LARGE", `the body is larger than ${MESSAGE_BYTES_MAX} bytes`);
       const handler = handlers[route] as (request: unknown, from: string) => unknown;
       const answer = await handler(readMessage(PEER_ROUTES[route].request, body), from);
       return json({ node: self, ...(answer as object) }, 200);
@@ -188,11 +184,6 @@ export function errorReply(error: unknown, log: Log): PeerReply {
 
 function json(body: object, status: number): PeerReply {
   return { status, headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
-}
-
-function checkSize(text: string): void {
-  if (text.length > MESSAGE_BYTES_MAX)
-    throw new BatonError("BODY_TOO_LARGE", `the body is larger than ${MESSAGE_BYTES_MAX} bytes`);
 }
 
 /** Throws BAD_REQUEST with the field that is wrong. */

@@ -1,9 +1,7 @@
 /**
  * One round of requests to all members, this node included: all are asked at the same time, and the round ends as soon
- * as the answers decide, so that a silent member costs nothing. Votes, changes of members and the tables that a majority
- * stores differ only in what they ask and in how they judge the answers.
- *
- * It does not repeat a request by itself, unless `againMs` says so; then requests must be repeatable.
+ * as the answers decide, so that a silent member costs nothing. Callers differ in what they ask and how they judge the
+ * answers. With `againMs` requests are repeated, and must be repeatable.
  */
 
 import { majorityOf } from "../../core/leadership/bully.ts";
@@ -14,9 +12,9 @@ import type { PeerAnswer } from "./peer-rpc.ts";
 
 export interface RoundState<Value> {
   readonly answers: ReadonlyMap<NodeName, Value>;
-  /** Those that were certainly not reached, or have answered with an error, and why. */
+  /** Why they were certainly not reached, or the error that they answered. */
   readonly refused: ReadonlyMap<NodeName, string>;
-  /** Those whose answer did not come, and why. */
+  /** Why their answer did not come. */
   readonly unknown: ReadonlyMap<NodeName, string>;
   /** Why this node does not lead any more, if a member knows a newer term. */
   readonly stale: string | null;
@@ -100,9 +98,8 @@ export function quorumRound<Value, Verdict>(o: RoundOptions<Value, Verdict>): Pr
 }
 
 export interface MajorityOptions<Value> extends Pick<RoundOptions<Value, unknown>, "members" | "ask"> {
-  /** What cannot be done without a majority: begins the message of the error. */
+  /** Begins the message of the error. */
   readonly what: string;
-  /** How many of so many members have to answer. */
   readonly required?: (members: number) => number;
   /** Whether the answers suffice, if their number alone does not tell. */
   readonly enough?: (

@@ -1,6 +1,6 @@
 /**
  * The messages between nodes about schedules. Unknown fields of a newer version are kept and passed on, so the schemas
- * check the shape and the types come from core. The routes that use them are in peer-routes.ts.
+ * check the shape and the types come from core.
  */
 
 import { z } from "zod";
@@ -127,10 +127,7 @@ export const jobAsked = z.looseObject({ job: of<JobId>(z.string().min(1)) });
 export const jobAnswer = z.looseObject({ status: of<JobStatus | null>(z.string().nullable()) });
 export const forgetAsked = z.looseObject({ term: terms, names: versions });
 
-/**
- * A body stays below the limit that listeners have, and one call within its deadline. What is larger by itself (a schedule
- * with a long payload) goes alone.
- */
+/** Below the limit of listeners, and of a call's deadline. What is larger by itself (a long payload) goes alone. */
 const BODY_CHARS = 256 * 1_024;
 
 /** Cuts a list into pieces of at most `BODY_CHARS` as JSON and at most `limit` items; none is empty. */

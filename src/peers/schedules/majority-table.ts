@@ -66,7 +66,7 @@ export class MajorityTable {
   #ready: Promise<void> | null = null;
   #superseded = false;
 
-  /** `done`: whether a run is certainly at its target. Asked with every change; what is done leaves the note. */
+  /** `done`: whether a run is certainly at its target. What is done leaves the note with its next change. */
   constructor(
     { clock, log }: Pick<Platform, "clock" | "log">,
     term: Term,
@@ -143,7 +143,7 @@ export class MajorityTable {
     return this.#replicas.members().filter((node) => this.#upToDate.get(node) !== this.#replicas.entry(node));
   }
 
-  /** To be called before a member is given all; then, with what it returns, afterwards: tells the member that it has all. */
+  /** To be called before a member is given all; what it returns tells the member afterwards that it has all. */
   bringingUp(node: NodeName): (signal?: AbortSignal) => Promise<PeerAnswer<ReplyOf<"note">>> {
     const missed = this.#missed.get(node);
     const entry = this.#replicas.entry(node);

@@ -1,10 +1,9 @@
 /**
  * The pauses of queues in a cluster where every node has its own store: notes in the same table as the schedules.
  *
- * Guaranteed: a pause that was acknowledged is stored by a majority under the term of the leader, so that the next leader
- * has it too, and a node that returns has it before its worker starts, if that node reaches a majority. A node that
- * reaches none goes on with the pauses that it knows. A change without a majority is refused; what a minority has stored
- * of it may still take effect, and the error says so.
+ * Guaranteed: a pause that was acknowledged is stored by a majority under the term of the leader. A node that returns has
+ * it before its worker starts, if it reaches a majority; else it goes on with the pauses that it knows. A change without
+ * a majority is refused; what a minority has stored of it may still take effect, and the error says so.
  */
 
 import type { Leadership } from "../../leadership/coordination.ts";

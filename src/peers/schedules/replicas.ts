@@ -29,7 +29,6 @@ export class Replicas {
   readonly #options: ReplicasOptions;
   readonly #client: PeerClient;
   readonly #handlers: ScheduleHandlers;
-  /** How many of so many members must have stored something. */
   readonly required: (members: number) => number;
 
   constructor(self: NodeName, options: ReplicasOptions, handlers: ScheduleHandlers) {
@@ -74,7 +73,7 @@ export class Replicas {
     return this.#client.ask(to, route, request, { deadlineMs: DEADLINE_MS, ...options });
   }
 
-  /** The answers of a majority, see `askMajority`; `ask` itself handles later answers. */
+  /** See `askMajority`. */
   majority<Value>(
     what: string,
     ask: (node: NodeName) => Promise<PeerAnswer<Value>>,

@@ -54,10 +54,7 @@ interface LedTerm {
 }
 
 export class ReplicatedSchedules implements ScheduleStore {
-  /**
-   * The same for the duty that fires: what it reads is what its term has taken over, and waits for that. A node's own
-   * copy may lack a schedule that this term is to fire.
-   */
+  /** For the duty that fires: it reads what its term has taken over. A node's own copy may lack a schedule. */
   readonly leading: Pick<ScheduleStore, "list" | "get" | "fire">;
   /** In each term, in addition to the duty that fires. */
   readonly duty: Duty;
@@ -85,10 +82,7 @@ export class ReplicatedSchedules implements ScheduleStore {
     };
   }
 
-  /**
-   * On the leader what its term has taken over: a change is computed from what was read, and this node's own copy may be
-   * ahead of the cluster, with an occurrence that no majority ever noted.
-   */
+  /** A change is computed from what was read, and a leader's own copy may have an occurrence that no majority ever noted. */
   get(name: string): Promise<Schedule | null> {
     return this.#options.leadership.held() ? this.leading.get(name) : this.#options.store.schedules.get(name);
   }
