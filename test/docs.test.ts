@@ -7,7 +7,7 @@ import { after, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { OPERATIONS } from "../src/api/operation-table.ts";
 import { loadSettings } from "../src/config/load-settings.ts";
-import { VARIABLE_NAMES } from "../src/config/sources/environment.ts";
+import { VARIABLES } from "../src/config/sources/environment.ts";
 import { SETTINGS } from "../src/config/settings.ts";
 import { ERRORS } from "../src/core/errors.ts";
 import { batonCommands, blocksOf, brokenLinks, codeSpansOf, proseOf, type Page } from "./support/markdown.ts";
@@ -79,7 +79,7 @@ const settingGroups = new Set(
   [...settingNames].filter((name) => name.includes(".")).map((name) => name.split(".")[0]!),
 );
 const variables = new Set([
-  ...VARIABLE_NAMES,
+  ...VARIABLES.keys(),
   "BATON_URL",
   "BATON_TOKEN",
   "BATON_TOKEN_FILE",

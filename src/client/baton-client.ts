@@ -16,14 +16,13 @@ import { controllerCalls } from "./controller-calls.ts";
 import { BatonClientError, refusalOf } from "./client-error.ts";
 import { eventStream, type ClusterEvent } from "./streams/cluster-events.ts";
 import { jobStream, type FollowEvent } from "./streams/follow-job.ts";
-import { resumed, type Resumable } from "./streams/resumable-stream.ts";
+import { resumed } from "./streams/resumable-stream.ts";
 import type {
   BatonClientOptions,
   CallOptions,
   Finished,
   FollowLogsOptions,
   PageOfLogsOptions,
-  StreamOptions,
   WaitOptions,
   WatchEventsOptions,
 } from "./client-options.ts";
@@ -55,7 +54,6 @@ export type {
 const environment: Readonly<Record<string, string | undefined>> = globalThis.process?.env ?? {};
 
 const TIMEOUT_MS = 30_000;
-const GIVE_UP_AFTER_MS = 30_000;
 /** What the node's answer may take beyond the wait that was asked for. Smaller, and a busy node looks like a silent one. */
 const ANSWER_SLACK_MS = 5_000;
 
@@ -86,15 +84,12 @@ export class BatonClient implements AsyncDisposable {
       },
     );
     const openLive = (signal: AbortSignal) => this.#open("GET /cluster/live", {}, signal);
-    this.cluster = clusterCalls(
-      (route, parts) => this.request(route, parts),
-      (read, live) => this.#resumed({ open: openLive, read, endedEarly: "the node ended the stream" }, live),
+    const call = this.request.bind(this);
+    this.cluster = clusterCalls(call, (read, live) =>
+      resumed({ open: openLive, read, endedEarly: "the node ended the stream" }, live, clock),
     );
-    this.access = accessCalls((route, parts) => this.request(route, parts));
-    this.controller = controllerCalls(
-      (route, parts, timeoutMs) => this.request(route, parts, timeoutMs),
-      (jobs) => this.#keyed(jobs),
-    );
+    this.access = accessCalls(call);
+    this.controller = controllerCalls(call, (jobs) => this.#keyed(jobs));
   }
 
   /** The nodes that it knows: those that were given, and those that these have told of. */
@@ -106,8 +101,6 @@ export class BatonClient implements AsyncDisposable {
   get node(): string | null {
     return this.#connection.nodes.list.current;
   }
-
-  // ---------------------------------------------------------------- jobs
 
   /** A job without an idempotency key gets one, so that a try whose answer was lost can be repeated and does not make two jobs. */
   async submit(job: JobRequestBody): Promise<SubmittedBody> {
@@ -174,14 +167,14 @@ export class BatonClient implements AsyncDisposable {
   followLogs(id: string, options: FollowLogsOptions = {}): AsyncIterable<FollowEvent> {
     const open = (after: number, signal: AbortSignal) =>
       this.#open("GET /jobs/{id}/logs", { params: { id }, query: { after } }, signal);
-    return this.#resumed(jobStream(open, options.after ?? 0), options);
+    return resumed(jobStream(open, options.after ?? 0), options, this.#clock);
   }
 
   /** From any node: `hello` after each connection, `gap` where events are missing. A hint to look, never the only copy of a fact. */
   events(options: WatchEventsOptions = {}): AsyncIterable<ClusterEvent> {
     const open = (after: string | null, signal: AbortSignal) =>
       this.#open("GET /v1/events", { query: after === null ? {} : { since: after } }, signal);
-    return this.#resumed(eventStream(open, options.after ?? null), options);
+    return resumed(eventStream(open, options.after ?? null), options, this.#clock);
   }
 
   readonly cancel = (id: string, reason?: string) =>
@@ -196,13 +189,9 @@ export class BatonClient implements AsyncDisposable {
   readonly jobs = (filter: QueryOf<"GET /admin/jobs"> = {}) =>
     this.request("GET /admin/jobs", { query: filter });
 
-  // ---------------------------------------------------------------- queues
-
   readonly queues = () => this.request("GET /queues");
   readonly pauseQueue = (name: string) => this.request("POST /queues/{name}/pause", { params: { name } });
   readonly resumeQueue = (name: string) => this.request("POST /queues/{name}/resume", { params: { name } });
-
-  // ---------------------------------------------------------------- schedules
 
   readonly schedules = () => this.request("GET /schedules");
   readonly schedule = (name: string) => this.request("GET /schedules/{name}", { params: { name } });
@@ -224,8 +213,6 @@ export class BatonClient implements AsyncDisposable {
   readonly scheduleHistory = (name: string, limit?: number) =>
     this.request("GET /schedules/{name}/history", { params: { name }, query: { limit } });
 
-  // ---------------------------------------------------------------- node
-
   readonly health = () => this.request("GET /health");
   readonly role = () => this.request("GET /role");
   readonly status = () => this.request("GET /status");
@@ -235,15 +222,13 @@ export class BatonClient implements AsyncDisposable {
   readonly tasks = () => this.request("GET /tasks");
 
   /** What is under way rejects with CLOSED. */
-  async close(): Promise<void> {
-    await this.#connection.close();
+  close(): Promise<void> {
+    return this.#connection.close();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
-
-  // ---------------------------------------------------------------- calls
 
   /** Any row of the table, by its method and path; the others are shorter ways to write it. */
   async request<R extends Route>(
@@ -262,11 +247,6 @@ export class BatonClient implements AsyncDisposable {
     });
     if (answer.status >= 400) throw refusalOf(answer);
     return answer.json as AnswerOf<R>;
-  }
-
-  #resumed<Event>(stream: Resumable<Event>, options: StreamOptions): AsyncIterable<Event> {
-    const { signal, giveUpAfterMs = GIVE_UP_AFTER_MS, onTrouble } = options;
-    return resumed(stream, { signal, giveUpAfterMs, onTrouble, clock: this.#clock });
   }
 
   async #open<R extends Route>(

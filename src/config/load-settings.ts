@@ -79,7 +79,10 @@ export function loadSettings(options: LoadOptions = {}): Loaded {
     }
   };
 
-  for (const setting of SETTINGS) take(setting, defaultOf(setting, options.hostname ?? hostname()));
+  for (const setting of SETTINGS) {
+    const value = setting.path === "name" ? nodeNameFrom(options.hostname ?? hostname()) : setting.default;
+    take(setting, { path: setting.path, value, source: { from: "default" } });
+  }
   // A value that is overruled is read all the same: a mistake in it would come back with the next start.
   for (const found of [...file.found, ...environment.found, ...flags])
     take(SETTING_BY_PATH.get(found.path)!, found);
@@ -124,11 +127,6 @@ export function nodeNameFrom(host: string): string {
     .slice(0, 63)
     .replace(/^[^A-Za-z0-9]+|[^A-Za-z0-9]+$/g, "");
   return name === "" ? "node" : name;
-}
-
-function defaultOf(setting: Setting, host: string): Found {
-  const value = setting.path === "name" ? nodeNameFrom(host) : setting.default;
-  return { path: setting.path, value, source: { from: "default" } };
 }
 
 function profileDefaults(profile: ProfileName | undefined): Found[] {

@@ -81,18 +81,13 @@ interface LeaderRound extends LeaderCallOptions {
   readonly reasons: Map<string, BatonClientError>;
 }
 
-/** A call at a node that may not lead any more. */
-interface Waiting {
-  readonly url: string;
-  readonly leave: AbortController;
-}
-
 export class ClusterConnection {
+  readonly nodes: KnownNodes;
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #retry: boolean;
-  readonly #nodes: KnownNodes;
-  readonly #waiting = new Set<Waiting>();
+  /** Calls that are left when another node than theirs leads. */
+  readonly #waiting = new Map<AbortController, string>();
   readonly #closing = new AbortController();
   #epoch = 0;
   #checks = 0;
@@ -104,11 +99,7 @@ export class ClusterConnection {
     this.#clock = platform.clock;
     this.#random = platform.random;
     this.#retry = options.retry;
-    this.#nodes = new KnownNodes(platform.clock, options);
-  }
-
-  get nodes(): Pick<KnownNodes, "list" | "learn"> {
-    return this.#nodes;
+    this.nodes = new KnownNodes(platform.clock, options);
   }
 
   get epoch(): number {
@@ -135,13 +126,8 @@ export class ClusterConnection {
     body: (maybeDone: boolean) => string,
     options: LeaderCallOptions,
   ): Promise<ClusterAnswer> {
-    const call: ClusterCall = {
-      method: "POST",
-      path,
-      timeoutMs: options.timeoutMs,
-      repeat: "always",
-      leader: true,
-    };
+    const { timeoutMs } = options;
+    const call: ClusterCall = { method: "POST", path, timeoutMs, repeat: "always", leader: true };
     return this.#call(call, Infinity, { ...options, body, reasons: new Map() });
   }
 
@@ -150,12 +136,12 @@ export class ClusterConnection {
    * node leads now. `silent` when that node did not answer, `alone` when no other is known.
    */
   async checkLeader(timeoutMs: number, signal: AbortSignal): Promise<"checked" | "silent" | "alone"> {
-    const others = this.#nodes.list.known.filter((url) => url !== this.#nodes.list.leader);
+    const others = this.nodes.list.known.filter((url) => url !== this.nodes.list.leader);
     const url = others[this.#checks++ % others.length];
     if (url === undefined) return "alone";
     try {
       const call: Call = { method: "GET", path: "/role" };
-      const answer = await this.#nodes.connection(url).call(call, timeoutMs, signal);
+      const answer = await this.nodes.connection(url).call(call, timeoutMs, signal);
       if (answer.status !== 200) return "silent";
       const before = this.#epoch;
       this.#heard(jsonOf(answer));
@@ -173,26 +159,26 @@ export class ClusterConnection {
     const either = AbortSignal.any([signal, this.#closing.signal]);
     for (let hints: readonly string[] = []; ;) {
       this.#checkOpen();
-      const url = this.#nodes.next({ asked, hints })!;
+      const url = this.nodes.next({ asked, hints })!;
       asked.add(url);
-      const isLast = !this.#retry || this.#nodes.next({ asked }) === null;
+      const isLast = !this.#retry || this.nodes.next({ asked }) === null;
       try {
         const tryMs = isLast ? timeoutMs : Math.min(timeoutMs, TRY_MS);
-        const { status, chunks } = await this.#nodes.connection(url).open(call, tryMs, either);
+        const { status, chunks } = await this.nodes.connection(url).open(call, tryMs, either);
         if (status < 400) {
-          this.#nodes.worked(url, false);
+          this.nodes.worked(url, false);
           return { status, chunks: this.#watched(url, chunks, either) };
         }
         const answer = { status, body: await textOf(chunks) };
         const verdict = judgeAnswer(answer);
         ({ hints } = verdict);
-        if (verdict.do !== "take") this.#nodes.refused(url, verdict.standby, hints);
-        const over = !this.#retry || this.#nodes.next({ asked, hints }) === null;
+        if (verdict.do !== "take") this.nodes.refused(url, verdict.standby, hints);
+        const over = !this.#retry || this.nodes.next({ asked, hints }) === null;
         if (verdict.do === "take" || over) throw refusalOf(answer);
       } catch (error) {
         this.#checkOpen();
         if (!(error instanceof BatonClientError) || error.status !== null || signal.aborted) throw error;
-        this.#nodes.failed(url);
+        this.nodes.failed(url);
         if (isLast) throw error;
       }
     }
@@ -200,7 +186,7 @@ export class ClusterConnection {
 
   async close(): Promise<void> {
     this.#closing.abort();
-    await this.#nodes.close();
+    await this.nodes.close();
   }
 
   async #call(call: ClusterCall, until: number, round: LeaderRound | null): Promise<ClusterAnswer> {
@@ -213,7 +199,7 @@ export class ClusterConnection {
         const answer = await this.#try(url, trying);
         if (answer !== null) return answer;
       } else if (round) {
-        void this.#nodes.learn();
+        void this.nodes.learn();
         throw noLeader(round.reasons, trying.maybeDone);
       } else if (!(await this.#waited(trying))) throw unanswered(trying);
     }
@@ -230,8 +216,8 @@ export class ClusterConnection {
       this.#checkOpen();
       if (!(error instanceof BatonClientError) || round?.signal.aborted) throw error;
       if (round && error.code === "ABORTED") return this.#moved(trying, error);
-      const verdict = judgeFailure(error, this.#nodes.answered, round !== null);
-      this.#nodes.failed(url);
+      const verdict = judgeFailure(error, this.nodes.answered, round !== null);
+      this.nodes.failed(url);
       if (verdict.do === "take" || !this.#retry) throw error;
       this.#note(url, trying, verdict, error);
       return null;
@@ -240,12 +226,12 @@ export class ClusterConnection {
     const verdict = judgeAnswer(answer);
     if (verdict.do === "take" || !this.#retry) {
       if (call.leader) this.#follow(url);
-      else this.#nodes.worked(url, false);
+      else this.nodes.worked(url, false);
       // Of a repeated request: that there is nothing to do may be the work of the first one.
       if (answer.status >= 400 && trying.maybeDone && !round) throw refusalOf(answer, true);
       return answer;
     }
-    this.#nodes.refused(url, verdict.standby, verdict.hints);
+    this.nodes.refused(url, verdict.standby, verdict.hints);
     this.#note(url, trying, verdict, refusalOf(answer, verdict.maybeDone && call.method !== "GET"));
     return null;
   }
@@ -256,23 +242,23 @@ export class ClusterConnection {
     const body = round ? round.body(maybeDone) : call.body;
     const request = { method, path, ...(headers && { headers }), ...(body !== undefined && { body }) };
     const leftMs = trying.until - this.#clock.monotonic();
-    const alone = call.repeat === "never" || this.#nodes.next({ asked }) === null;
+    const alone = call.repeat === "never" || this.nodes.next({ asked }) === null;
     const tryMs = alone ? leftMs : Math.min(leftMs, TRY_MS * 2 ** trying.tries++);
     const timeoutMs = round ? round.timeoutMs : Math.max(tryMs, 1);
-    const waiting: Waiting = { url, leave: new AbortController() };
-    const either = round?.moves ? AbortSignal.any([round.signal, waiting.leave.signal]) : round?.signal;
-    if (round?.moves) this.#waiting.add(waiting);
+    const leave = new AbortController();
+    const either = round?.moves ? AbortSignal.any([round.signal, leave.signal]) : round?.signal;
+    if (round?.moves) this.#waiting.set(leave, url);
     try {
-      const answer = await this.#nodes.connection(url).call(request, timeoutMs, either);
+      const answer = await this.nodes.connection(url).call(request, timeoutMs, either);
       return { ...answer, url, json: jsonOf(answer) };
     } finally {
-      this.#waiting.delete(waiting);
+      this.#waiting.delete(leave);
     }
   }
 
   /** Left for another leader: that one is asked next, and the one that was left has not failed. */
   #moved(trying: Trying, error: BatonClientError): null {
-    const { leader } = this.#nodes.list;
+    const { leader } = this.nodes.list;
     trying.maybeDone ||= error.maybeDone;
     trying.verdict = { ...judgeFailure(error, true, true), hints: leader === null ? [] : [leader] };
     return null;
@@ -294,7 +280,7 @@ export class ClusterConnection {
     const { call, asked, verdict } = trying;
     if (verdict?.do === "pause") return null;
     while (this.#clock.monotonic() < trying.until) {
-      const url = this.#nodes.next({ asked, hints: verdict?.hints ?? [], leader: call.leader });
+      const url = this.nodes.next({ asked, hints: verdict?.hints ?? [], leader: call.leader });
       if (url === null || !trying.maybeDone || call.repeat !== "keyed") return url;
       const shares = await this.#sharesJobs(url, trying.until);
       if (shares === true) return url;
@@ -309,13 +295,13 @@ export class ClusterConnection {
     const leftMs = Math.min(until - this.#clock.monotonic(), TRY_MS);
     try {
       const call = { method: "GET", path: "/status" } as const;
-      const answer = await this.#nodes.connection(url).call(call, Math.max(leftMs, 1));
+      const answer = await this.nodes.connection(url).call(call, Math.max(leftMs, 1));
       if (answer.status !== 200) return null;
       const { store, cluster } = jsonOf(answer) as StatusBody;
       return store.shared || cluster.coordination === "standalone";
     } catch {
       this.#checkOpen();
-      this.#nodes.failed(url);
+      this.nodes.failed(url);
       return null;
     }
   }
@@ -327,7 +313,7 @@ export class ClusterConnection {
     const askedForMs = verdict.afterMs * (1 + SPREAD * this.#random.chance());
     const delayMs = Math.max(waits.next(), askedForMs);
     if (this.#clock.monotonic() + delayMs >= until) return false;
-    void this.#nodes.learn();
+    void this.nodes.learn();
     await this.#clock.sleep(delayMs, this.#closing.signal);
     trying.asked.clear();
     trying.verdict = null;
@@ -343,17 +329,17 @@ export class ClusterConnection {
       yield* chunks;
     } catch (error) {
       this.#checkOpen();
-      if (!signal.aborted) this.#nodes.failed(url);
+      if (!signal.aborted) this.nodes.failed(url);
       throw error;
     }
     // It ended while the caller read: the node is about to stop.
-    if (!signal.aborted) this.#nodes.failed(url);
+    if (!signal.aborted) this.nodes.failed(url);
   }
 
   #follow(url: string): void {
-    const moved = this.#nodes.list.leader !== url;
-    this.#nodes.worked(url, true);
-    if (moved) for (const waiting of this.#waiting) if (waiting.url !== url) waiting.leave.abort();
+    const moved = this.nodes.list.leader !== url;
+    this.nodes.worked(url, true);
+    if (moved) for (const [leave, at] of this.#waiting) if (at !== url) leave.abort();
   }
 
   #heard(json: unknown): void {

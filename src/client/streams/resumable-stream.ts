@@ -18,18 +18,15 @@ export interface Resumable<Event> {
   readonly endedEarly: string;
 }
 
-export interface ResumeOptions extends StreamOptions {
-  readonly giveUpAfterMs: number;
-  readonly clock: Pick<Clock, "monotonic" | "sleep">;
-}
-
+const GIVE_UP_AFTER_MS = 30_000;
 const FIRST_DELAY_MS = 100;
 const DELAY_MS_MAX = 2_000;
 
 /** Ends with the last event, or silently when the signal fires. */
 export async function* resumed<Event>(
   stream: Resumable<Event>,
-  { signal, giveUpAfterMs, onTrouble, clock }: ResumeOptions,
+  { signal, giveUpAfterMs = GIVE_UP_AFTER_MS, onTrouble }: StreamOptions,
+  clock: Pick<Clock, "monotonic" | "sleep">,
 ): AsyncGenerator<Event> {
   const left = new AbortController();
   const over = signal ? AbortSignal.any([signal, left.signal]) : left.signal;

@@ -8,25 +8,20 @@ import { type Advice, adviceText, type Found, type SourceContent, whyUnreadable 
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** `file`: it names a file that has the value. */
-type Variable = readonly [name: string, { readonly row: Setting; readonly file: boolean }];
-
-const VARIABLES = new Map(
-  SETTINGS.flatMap((row) =>
-    [environmentName(row.path), ...(row.variable ? [row.variable] : [])].flatMap((name): Variable[] => [
-      [name, { row, file: false }],
-      ...(mayBeFile(row) ? [[`${name}_FILE`, { row, file: true }] satisfies Variable] : []),
-    ]),
-  ),
-);
+/** Every variable that is read as a setting. `file`: it names a file that has the value. */
+export const VARIABLES = new Map<string, { readonly row: Setting; readonly file: boolean }>();
+for (const row of SETTINGS) {
+  for (const name of [environmentName(row.path), row.variable]) {
+    if (name === undefined) continue;
+    VARIABLES.set(name, { row, file: false });
+    if (mayBeFile(row)) VARIABLES.set(`${name}_FILE`, { row, file: true });
+  }
+}
 const VARIABLE_BY_SINGLE = new Map(
   [...VARIABLES.keys()]
     .filter((variable) => variable.includes("__"))
     .map((variable) => [variable.replaceAll("__", "_"), variable]),
 );
-
-/** Every variable that is read as a setting. */
-export const VARIABLE_NAMES: readonly string[] = [...VARIABLES.keys()];
 
 export function mayBeFile(row: Setting): boolean {
   return row.secret === true || row.kind === "store" || row.kind === "redis" || row.kind === "etcd";

@@ -31,7 +31,7 @@ function opener(streams: readonly (readonly (Frame | string | Error)[])[]) {
   return { open, after };
 }
 
-const options = { giveUpAfterMs: 5_000, clock: systemClock };
+const options = { giveUpAfterMs: 5_000 };
 const hello = (node: string, last: string | null = null): Frame => [
   "hello",
   null,
@@ -48,7 +48,8 @@ async function told(
   const events: string[] = [];
   await assert.rejects(
     async () => {
-      for await (const { event, id } of resumed(eventStream(open, after), options)) events.push(id ?? event);
+      for await (const { event, id } of resumed(eventStream(open, after), options, systemClock))
+        events.push(id ?? event);
     },
     { code: "NOT_FOUND" },
   );
@@ -93,7 +94,7 @@ describe("the events of a cluster", () => {
     const open = () => Promise.reject(broken);
     const all = async (signal?: AbortSignal) => {
       const limits = { ...options, giveUpAfterMs: 150, signal, onTrouble: () => void troubles++ };
-      for await (const _ of resumed(eventStream(open, null), limits));
+      for await (const _ of resumed(eventStream(open, null), limits, systemClock));
     };
     let troubles = 0;
     await assert.rejects(all(), { code: "UNREACHABLE" });
@@ -116,7 +117,7 @@ describe("the log of a job", () => {
       [line(4), end, line(5)],
     ]);
     const seen: unknown[] = [];
-    for await (const event of resumed(jobStream(open, 0), options))
+    for await (const event of resumed(jobStream(open, 0), options, systemClock))
       seen.push(event.event === "log" ? event.line.seq : event.event);
     assert.deepEqual(seen, [1, "progress", 2, 3, 4, "end"]);
     assert.deepEqual(after, [0, 2, 3]);
