@@ -8,26 +8,25 @@
  */
 
 import type { Term } from "../core/leadership/term.ts";
-import { each, query, type Script, type Scripts, sql } from "./script.ts";
+import { each, query, type Scripts, sql } from "./script.ts";
 
 export interface AgentStore {
   /** Creates or updates agents. A removed agent is active again. */
   seen(agents: readonly AgentSeen[], fence: Term): Promise<void>;
   /** Leaves a tombstone. False if there is no agent of that name, or it is removed already. */
   remove(name: string, fence: Term): Promise<boolean>;
-  /** In the order of names. */
   list(withRemoved: boolean): Promise<readonly Agent[]>;
 }
 
 export interface AgentSeen {
   readonly name: string;
-  /** The tasks that it can run. */
+  /** Tasks. */
   readonly capabilities: readonly string[];
-  /** Of its software; null if unknown. */
+  /** Null if unknown. */
   readonly version: string | null;
   /** A JSON object that the agent defines, as text. */
   readonly labels: string;
-  /** The number of jobs that it runs, as reported by the agent. */
+  /** As reported by the agent. */
   readonly running: number;
 }
 
@@ -56,7 +55,7 @@ const LIST = sql(
      removed_at AS "removedAt", leader_epoch AS "leaderEpoch"
    FROM baton.agent WHERE removed_at IS NULL OR $1::int = 1 ORDER BY name COLLATE "C"`,
 );
-const PURGE = sql(
+export const PURGE_AGENTS = sql(
   "agent-purge",
   "DELETE FROM baton.agent WHERE coalesce(removed_at, last_seen_at) <= {now} - $2::bigint RETURNING name",
 );
@@ -83,9 +82,4 @@ export function agentStore(scripts: Scripts): AgentStore {
         return rows.map((row) => ({ ...row, capabilities: JSON.parse(row.capabilities) as string[] }));
       }),
   };
-}
-
-/** Removes agents that have not been seen for so long, and tombstones that are as old. */
-export function* purgeAgents(ageMs: number): Script<number> {
-  return (yield* query(PURGE, ageMs)).length;
 }

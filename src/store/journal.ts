@@ -6,13 +6,13 @@
  * entries, under its term.
  */
 
-import { each, query, type Script, type Scripts, sql } from "./script.ts";
+import { each, type Script, type Scripts, sql } from "./script.ts";
 
 export const JOURNAL_KINDS = [
   /** `detail`: role, epoch, leader; with the end also the reason. `subject`: the role. */
   "term.started",
   "term.ended",
-  /** A write under an old epoch. `detail`: what, carried_epoch, current_epoch, count. `subject`: the job, if there is one. */
+  /** `detail`: what, carried_epoch, current_epoch, count. `subject`: the job, if there is one. */
   "write.refused",
   /** `subject`: the node. */
   "node.joined",
@@ -21,7 +21,7 @@ export const JOURNAL_KINDS = [
   "node.draining",
   "node.drained",
   "node.resumed",
-  /** Another node owns an assignment now. `detail`: from, to, jobs, owner_epoch, reason. `subject`: the assignment. */
+  /** `detail`: from, to, jobs, owner_epoch, reason. `subject`: the assignment. */
   "handoff",
   /** `actor`: the user. `subject`: what was changed. `detail`: operation, params, status. */
   "audit",
@@ -29,17 +29,14 @@ export const JOURNAL_KINDS = [
 export type JournalKind = (typeof JOURNAL_KINDS)[number];
 
 export interface JournalStore {
-  /** In the order given. */
   append(entries: readonly NewEntry[]): Promise<void>;
-  /** Newest first. */
   list(query: JournalQuery): Promise<readonly JournalEntry[]>;
 }
 
 export interface JournalQuery {
-  /** Left out for all. */
   readonly kinds?: readonly JournalKind[];
   readonly subject?: string;
-  /** The id of an entry: only those before it. */
+  /** The id of an entry. */
   readonly before?: string;
   readonly limit: number;
 }
@@ -49,7 +46,6 @@ export interface JournalEntry {
   readonly id: string;
   readonly at: number;
   readonly kind: JournalKind;
-  /** The node that wrote the entry. */
   readonly node: string;
   readonly actor: string | null;
   readonly subject: string | null;
@@ -57,7 +53,7 @@ export interface JournalEntry {
 }
 
 export interface NewEntry extends Omit<JournalEntry, "id" | "at"> {
-  /** How long ago it happened: entries wait while the store is unavailable. */
+  /** Entries wait while the store is unavailable. */
   readonly agoMs: number;
 }
 
@@ -76,11 +72,11 @@ const newest = (name: string, condition = "") =>
     `SELECT n, at, kind, node, actor, subject, detail FROM baton.journal WHERE n < $1::bigint ${condition} ORDER BY n DESC LIMIT $2`,
   );
 const LIST = newest("journal-list");
-/** One query for each kind, by its index: a rare kind is not searched among all entries. */
+/** One query for each kind, so that a rare kind is found by its index. */
 const OF_KIND = newest("journal-of-kind", "AND kind = $3");
 const ABOUT = newest("journal-about", "AND subject = $3");
 const ABOUT_OF_KIND = newest("journal-about-of-kind", "AND subject = $3 AND kind = $4");
-const PURGE = sql(
+export const PURGE_JOURNAL = sql(
   "journal-purge",
   `DELETE FROM baton.journal WHERE n IN (
      SELECT n FROM (SELECT n, at FROM baton.journal ORDER BY n LIMIT $3) AS oldest WHERE at <= {now} - $2::bigint
@@ -118,9 +114,4 @@ function* list({ kinds, subject, before, limit }: JournalQuery): Script<readonly
     id: String(n),
     detail: JSON.parse(detail) as JournalEntry["detail"],
   }));
-}
-
-/** Removes entries of this age or older, among the `limit` oldest. */
-export function* purgeJournal(ageMs: number, limit: number): Script<number> {
-  return (yield* query(PURGE, ageMs, limit)).length;
 }

@@ -1,10 +1,10 @@
 /** Removal of old data by a leader, a piece at a time. Data is removed as soon as it has reached its age. */
 
 import type { Retention } from "../core/jobs/job.ts";
-import { purgeAgents } from "./agents.ts";
-import { purgeJournal } from "./journal.ts";
-import { purgeSamples } from "./samples.ts";
-import type { Script } from "./script.ts";
+import { PURGE_AGENTS } from "./agents.ts";
+import { PURGE_JOURNAL } from "./journal.ts";
+import { PURGE_SAMPLES } from "./samples.ts";
+import { query, type Script } from "./script.ts";
 
 export type Purge =
   /** Finished jobs, and occurrences of schedules. At most `limit`, so that a call is short. */
@@ -15,14 +15,11 @@ export type Purge =
   | { readonly of: "agents"; readonly ageMs: number }
   | { readonly of: "samples"; readonly ageMs: number };
 
-/** Everything but jobs, for which each store has its own tables. */
-export function purgeScript(what: Exclude<Purge, { of: "jobs" }>): Script<number> {
-  switch (what.of) {
-    case "journal":
-      return purgeJournal(what.ageMs, what.limit);
-    case "agents":
-      return purgeAgents(what.ageMs);
-    case "samples":
-      return purgeSamples(what.ageMs);
-  }
+/** Jobs have tables of their own in each store. */
+export function* purgeScript(what: Exclude<Purge, { of: "jobs" }>): Script<number> {
+  const rows =
+    what.of === "journal"
+      ? yield* query(PURGE_JOURNAL, what.ageMs, what.limit)
+      : yield* query(what.of === "agents" ? PURGE_AGENTS : PURGE_SAMPLES, what.ageMs);
+  return rows.length;
 }

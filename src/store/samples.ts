@@ -1,12 +1,11 @@
 /** Samples of the cluster's state in the store, written at intervals by the leader of the metrics aggregator role. */
 
 import type { Term } from "../core/leadership/term.ts";
-import { query, type Script, type Scripts, sql } from "./script.ts";
+import { query, type Scripts, sql } from "./script.ts";
 
 export interface SampleStore {
   /** Stores a sample (JSON text) with the current time. */
   note(sample: string, fence: Term): Promise<void>;
-  /** Newest first. */
   list(limit: number): Promise<readonly Sample[]>;
 }
 
@@ -21,7 +20,10 @@ const LIST = sql(
   "sample-list",
   `SELECT at, leader_epoch AS "leaderEpoch", sample FROM baton.sample ORDER BY n DESC LIMIT $1`,
 );
-const PURGE = sql("sample-purge", "DELETE FROM baton.sample WHERE at <= {now} - $2::bigint RETURNING n");
+export const PURGE_SAMPLES = sql(
+  "sample-purge",
+  "DELETE FROM baton.sample WHERE at <= {now} - $2::bigint RETURNING n",
+);
 
 export function sampleStore(scripts: Scripts): SampleStore {
   return {
@@ -34,8 +36,4 @@ export function sampleStore(scripts: Scripts): SampleStore {
         return (yield* query<Sample>(LIST, limit)).map((row) => ({ ...row }));
       }),
   };
-}
-
-export function* purgeSamples(ageMs: number): Script<number> {
-  return (yield* query(PURGE, ageMs)).length;
 }

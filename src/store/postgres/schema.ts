@@ -25,6 +25,7 @@
  * adds them up.
  */
 
+import { SCRIPT_TABLES } from "../script-tables.ts";
 import { ID_AT, RANGE_MAX } from "./jobs/ranges.ts";
 import { SUBMIT_FUNCTIONS } from "./jobs/submit-function.ts";
 
@@ -189,31 +190,6 @@ const TAGS: readonly string[] = [
      FOR EACH ROW WHEN (OLD.tags IS NOT NULL) EXECUTE FUNCTION baton.job_tagged()`,
 ];
 
-const SCHEDULES: readonly string[] = [
-  `CREATE TABLE baton.schedule (
-    name text PRIMARY KEY,
-    definition text NOT NULL,
-    paused boolean NOT NULL DEFAULT false,
-    created_at bigint NOT NULL,
-    updated_at bigint NOT NULL,
-    next_at bigint,
-    last_fired_at bigint,
-    last_job text,
-    leader_epoch bigint NOT NULL DEFAULT 0
-  )`,
-  `CREATE TABLE baton.occurrence (
-    schedule text NOT NULL,
-    at bigint NOT NULL,
-    noted_at bigint NOT NULL,
-    leader_epoch bigint NOT NULL,
-    fired boolean NOT NULL,
-    reason text,
-    job text,
-    PRIMARY KEY (schedule, at)
-  )`,
-  "CREATE INDEX occurrence_noted ON baton.occurrence (noted_at)",
-];
-
 /**
  * For sessions that wait for the lock of a leader role: the first of these locks that is free, or the first of all if it becomes
  * free in time, else null. An error that is caught inside is not logged by the server. A lock of the session outlives the
@@ -239,9 +215,6 @@ const TAKE_LOCK = `
  * never waits for one of them. `locked`: the term depends on an advisory lock.
  */
 const CLUSTER: readonly string[] = [
-  `CREATE TABLE baton.term (
-    role text PRIMARY KEY, leader text NOT NULL, incarnation text NOT NULL, epoch bigint NOT NULL
-  )`,
   `CREATE TABLE baton.leader (
     role text PRIMARY KEY,
     leader text NOT NULL,
@@ -298,57 +271,9 @@ const CLUSTER: readonly string[] = [
     state text NOT NULL,
     jobs bigint[] NOT NULL
   ) WITH (fillfactor = 50, toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)`,
-  // Updated often, and only the name has an index: every update is a HOT update.
-  `CREATE TABLE baton.agent (
-    name text PRIMARY KEY,
-    capabilities text NOT NULL,
-    version text,
-    labels text NOT NULL,
-    running int NOT NULL,
-    first_seen_at bigint NOT NULL,
-    last_seen_at bigint NOT NULL,
-    removed_at bigint,
-    leader_epoch bigint NOT NULL
-  ) WITH (fillfactor = 50)`,
-  `CREATE TABLE baton.sample (
-    n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    at bigint NOT NULL,
-    leader_epoch bigint NOT NULL,
-    sample text NOT NULL
-  )`,
-  `CREATE TABLE baton.journal (
-    n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    at bigint NOT NULL,
-    kind text NOT NULL,
-    node text NOT NULL,
-    actor text,
-    subject text,
-    detail text NOT NULL
-  )`,
-  "CREATE INDEX journal_kind ON baton.journal (kind, n)",
-  "CREATE INDEX journal_subject ON baton.journal (subject, n) WHERE subject IS NOT NULL",
-  `CREATE TABLE baton.credential (
-    id text PRIMARY KEY,
-    kind text NOT NULL,
-    name text NOT NULL,
-    permission text NOT NULL,
-    secret text,
-    owner text,
-    created_at bigint NOT NULL,
-    created_by text NOT NULL,
-    expires_at bigint,
-    last_used_at bigint,
-    removed_at bigint,
-    version bigint NOT NULL,
-    node text NOT NULL,
-    revision bigint NOT NULL
-  )`,
-  "CREATE INDEX credential_revision_of ON baton.credential (revision)",
-  "CREATE TABLE baton.credential_revision (n bigint NOT NULL)",
-  "INSERT INTO baton.credential_revision (n) VALUES (0)",
 ];
 
 /** Numbered from 1; each runs in its own transaction together with the record that it ran. Never edit one that was released. */
 export const MIGRATIONS: readonly Migration[] = [
-  { compatibleFrom: 1, up: [...JOBS, ...TAGS, ...SUBMIT_FUNCTIONS, ...SCHEDULES, ...CLUSTER] },
+  { compatibleFrom: 1, up: [...JOBS, ...TAGS, ...SUBMIT_FUNCTIONS, ...SCRIPT_TABLES, ...CLUSTER] },
 ];

@@ -67,7 +67,9 @@ export class SqliteScheduleNotes implements ScheduleNotes {
       setPlaced: file.prepare("INSERT OR REPLACE INTO schedule_placed VALUES (?, ?, ?, ?, ?)"),
       show: file.prepare("INSERT OR REPLACE INTO schedule VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"),
       hide: file.prepare("DELETE FROM schedule WHERE name = ?"),
-      showOccurrence: file.prepare("INSERT OR REPLACE INTO occurrence VALUES (?, ?, ?, ?, ?, ?, ?)"),
+      showOccurrence: file.prepare(
+        "INSERT OR REPLACE INTO occurrence (schedule, at, fired, reason, job, leader_epoch, noted_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+      ),
       unplace: file.prepare("DELETE FROM schedule_placed WHERE schedule = ? AND at = ?"),
     };
   }

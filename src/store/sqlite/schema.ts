@@ -14,6 +14,7 @@
  */
 
 import { BatonError } from "../../core/errors.ts";
+import { SCRIPT_TABLES, tableForSqlite } from "../script-tables.ts";
 import type { SqliteFile } from "../../platform/drivers/sqlite/sqlite-file.ts";
 
 /** All columns of `done` but the result. */
@@ -115,84 +116,12 @@ const MIGRATIONS: readonly string[] = [
   CREATE TABLE queue (name TEXT PRIMARY KEY, paused INTEGER NOT NULL) STRICT;
   CREATE TABLE tally (queue TEXT NOT NULL, status INTEGER NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (queue, status)) WITHOUT ROWID, STRICT;
 
-  CREATE TABLE schedule (
-    name TEXT PRIMARY KEY,
-    definition TEXT NOT NULL,
-    paused INTEGER NOT NULL,
-    created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL,
-    next_at INTEGER,
-    last_fired_at INTEGER,
-    last_job TEXT,
-    leader_epoch INTEGER NOT NULL
-  ) STRICT;
-  CREATE TABLE occurrence (
-    schedule TEXT NOT NULL,
-    at INTEGER NOT NULL,
-    fired INTEGER NOT NULL,
-    reason TEXT,
-    job TEXT,
-    leader_epoch INTEGER NOT NULL,
-    noted_at INTEGER NOT NULL,
-    PRIMARY KEY (schedule, at)
-  ) WITHOUT ROWID, STRICT;
-  CREATE INDEX occurrence_noted ON occurrence (noted_at);
-
-  CREATE TABLE term (role TEXT PRIMARY KEY, leader TEXT NOT NULL, incarnation TEXT NOT NULL, epoch INTEGER NOT NULL) STRICT;
-
-  CREATE TABLE sample (
-    n INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, leader_epoch INTEGER NOT NULL, sample TEXT NOT NULL
-  ) STRICT;
-
   CREATE TABLE schedule_note (name TEXT PRIMARY KEY, epoch INTEGER NOT NULL, counter INTEGER NOT NULL, note TEXT NOT NULL) STRICT;
   CREATE TABLE schedule_placed (
     schedule TEXT NOT NULL, at INTEGER NOT NULL, job TEXT, epoch INTEGER NOT NULL, counter INTEGER NOT NULL,
     PRIMARY KEY (schedule, at)
   ) WITHOUT ROWID, STRICT;
   CREATE TABLE schedule_complete (epoch INTEGER NOT NULL) STRICT;
-
-  CREATE TABLE agent (
-    name TEXT PRIMARY KEY,
-    capabilities TEXT NOT NULL,
-    version TEXT,
-    labels TEXT NOT NULL,
-    running INTEGER NOT NULL,
-    first_seen_at INTEGER NOT NULL,
-    last_seen_at INTEGER NOT NULL,
-    removed_at INTEGER,
-    leader_epoch INTEGER NOT NULL
-  ) STRICT;
-
-  CREATE TABLE journal (
-    n INTEGER PRIMARY KEY AUTOINCREMENT,
-    at INTEGER NOT NULL,
-    kind TEXT NOT NULL,
-    node TEXT NOT NULL,
-    actor TEXT,
-    subject TEXT,
-    detail TEXT NOT NULL
-  ) STRICT;
-  CREATE INDEX journal_kind ON journal (kind, n);
-  CREATE INDEX journal_subject ON journal (subject, n) WHERE subject IS NOT NULL;
-
-  CREATE TABLE credential (
-    id TEXT PRIMARY KEY,
-    kind TEXT NOT NULL,
-    name TEXT NOT NULL,
-    permission TEXT NOT NULL,
-    secret TEXT,
-    owner TEXT,
-    created_at INTEGER NOT NULL,
-    created_by TEXT NOT NULL,
-    expires_at INTEGER,
-    last_used_at INTEGER,
-    removed_at INTEGER,
-    version INTEGER NOT NULL,
-    node TEXT NOT NULL,
-    revision INTEGER NOT NULL
-  ) STRICT;
-  CREATE TABLE credential_revision (n INTEGER NOT NULL) STRICT;
-  INSERT INTO credential_revision (n) VALUES (0);
 
   CREATE TABLE past_run (
     seq INTEGER NOT NULL,
@@ -211,7 +140,7 @@ const MIGRATIONS: readonly string[] = [
   CREATE TRIGGER job_untagged AFTER DELETE ON job WHEN old.tags IS NOT NULL BEGIN
     DELETE FROM job_tag WHERE seq = old.seq AND value IN (SELECT value FROM json_each(old.tags));
   END;
-  `,
+  `.concat(...SCRIPT_TABLES.map((text) => `${tableForSqlite(text)};`)),
 ];
 
 export function migrate(file: SqliteFile): void {

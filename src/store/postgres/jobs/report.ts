@@ -52,12 +52,14 @@ const REPORT_OWNED = write("report-owned", report("assignment"));
 
 /** Everything in a batch about one run. */
 interface Sum {
+  /** In the batch. */
+  readonly places: readonly number[];
   readonly run: Run;
   readonly seq: number;
   readonly assignment: AssignmentId | null;
   readonly author: number | null;
-  readonly lines: NewLogLine[];
-  progress: RunReport["progress"];
+  readonly lines: readonly NewLogLine[];
+  readonly progress: RunReport["progress"];
 }
 
 /** A run is identified by its assignment, or else by its lease. The write may carry the term of a leader. */
@@ -118,38 +120,30 @@ export class Report {
     { assignments, fenced }: WrittenUnder,
   ): Promise<(Verdict | null)[]> {
     await takeApart(db, inRanges(reports, seqs));
-    const keys = reports.map(
-      ({ run }, at) => `${seqs[at]} ${run.jobEpoch} ${assignments ? assignments[at] : run.lease}`,
-    );
-    const sums = new Map<string, Sum>();
-    for (const [at, { run, logs, progress }] of reports.entries()) {
-      const seq = seqs[at]!;
-      if (seq === null) continue;
-      let sum = sums.get(keys[at]!);
-      if (!sum) {
-        const assignment = assignments?.[at] ?? null;
-        const author = fenced?.authors[at] ?? null;
-        sum = { run, seq, assignment, author, lines: [], progress: null };
-        sums.set(keys[at]!, sum);
-      }
-      sum.lines.push(...logs);
-      sum.progress = progress ?? sum.progress;
-    }
-    // Under a term also if there is nothing to write: the term must be the newest in any case.
-    if (sums.size === 0 && !fenced) return reports.map(() => null);
-    const held = await this.#write(db, [...sums.values()], assignments !== undefined, fenced?.fence);
-    return keys.map((key) => {
-      const sum = sums.get(key);
-      return sum && held.has(sum) ? "accepted" : null;
+    const groups = Map.groupBy(reports.keys(), (at) => {
+      const { jobEpoch, lease } = reports[at]!.run;
+      return `${seqs[at]} ${jobEpoch} ${assignments ? assignments[at] : lease}`;
     });
+    const sums = [...groups.values()].flatMap((places): Sum[] => {
+      const [first] = places as [number];
+      const seq = seqs[first]!;
+      const all = places.map((at) => reports[at]!);
+      const lines = all.flatMap(({ logs }) => logs);
+      const progress = all.findLast((one) => one.progress !== null)?.progress ?? null;
+      const assignment = assignments?.[first] ?? null;
+      const author = fenced?.authors[first] ?? null;
+      return seq === null ? [] : [{ places, run: all[0]!.run, seq, assignment, author, lines, progress }];
+    });
+    // Under a term also if there is nothing to write: the term must be the newest in any case.
+    if (sums.length === 0 && !fenced) return reports.map(() => null);
+    const verdicts: (Verdict | null)[] = reports.map(() => null);
+    for (const { places } of await this.#write(db, sums, assignments !== undefined, fenced?.fence)) {
+      for (const at of places) verdicts[at] = "accepted";
+    }
+    return verdicts;
   }
 
-  async #write(
-    db: Queryable,
-    sums: readonly Sum[],
-    owned: boolean,
-    fence: Term | undefined,
-  ): Promise<Set<Sum>> {
+  async #write(db: Queryable, sums: readonly Sum[], owned: boolean, fence: Term | undefined): Promise<Sum[]> {
     const lines = sums.flatMap((sum, at) =>
       sum.lines.map((line, index) => ({ ...line, place: at + 1, n: index + 1 })),
     );
@@ -170,6 +164,6 @@ export class Report {
       ...(fence ? [int4s(sums.map((sum) => sum.author)), ...termValues(fence)] : []),
     ]);
     if (fence && rows[0]?.place === 0) throw await this.#scripts.refusal(fence);
-    return new Set(rows.map((row) => sums[row.place - 1]!));
+    return rows.map((row) => sums[row.place - 1]!);
   }
 }

@@ -189,23 +189,40 @@ export class Submit {
         );
       }
       const asked = open.map((index) => jobs[index]!);
-      const given = await this.#insert(db, asked, author, schedule, wakes, fence);
+      const values = [...this.#values(asked, author, schedule, wakes), ...(fence ? termValues(fence) : [])];
+      const [row] = await db.query<Inserted>(fence ? SUBMIT_FENCED : SUBMIT, values);
+      if (!row) throw await this.#scripts.refusal(fence!);
+      const given = await this.#answers(db, asked, row);
       for (const [at, answer] of given.entries()) answers[open[at]!] = answer;
       open = open.filter((_, at) => given[at] === null);
     }
     return answers as Submitted[];
   }
 
-  async #insert(
+  #values(jobs: readonly NewJob[], author: number, schedule: string | null, wakes: boolean): unknown[] {
+    const numbers = jobs.map((job) => this.#numbers(job));
+    return [
+      this.#cache.now(),
+      author,
+      schedule,
+      jobs.length,
+      uuids(jobs.map((job) => uuidOf(job.id))),
+      int4s(numbers.map(([birthplace]) => birthplace)),
+      int4s(numbers.map(([, kind]) => kind)),
+      int8s(jobs.map((job) => job.delayMs)),
+      int8s(jobs.map((job) => job.runAt)),
+      wakes,
+      traces(jobs),
+      ...COLUMN_FIELDS.map((field) => columnValues(field, jobs)),
+    ];
+  }
+
+  /** Null for a job whose predecessor was removed before it was read. */
+  async #answers(
     db: Queryable,
     jobs: readonly NewJob[],
-    author: number,
-    schedule: string | null,
-    wakes: boolean,
-    fence: Term | undefined,
+    { now, fresh }: Inserted,
   ): Promise<(Submitted | null)[]> {
-    const row = await this.#insertAny(db, jobs, author, schedule, wakes, fence);
-    const { now, fresh } = row;
     const stored = (job: NewJob): Submitted => {
       const runAt = job.runAt ?? now + job.delayMs;
       return { id: job.id, status: runAt > now ? "scheduled" : "queued", existed: false };
@@ -254,34 +271,6 @@ export class Submit {
       if (isUniqueViolation(error)) return false;
       throw error;
     }
-  }
-
-  async #insertAny(
-    db: Queryable,
-    jobs: readonly NewJob[],
-    author: number,
-    schedule: string | null,
-    wakes: boolean,
-    fence: Term | undefined,
-  ): Promise<Inserted> {
-    const numbers = jobs.map((job) => this.#numbers(job));
-    const [row] = await db.query<Inserted>(fence ? SUBMIT_FENCED : SUBMIT, [
-      this.#cache.now(),
-      author,
-      schedule,
-      jobs.length,
-      uuids(jobs.map((job) => uuidOf(job.id))),
-      int4s(numbers.map(([birthplace]) => birthplace)),
-      int4s(numbers.map(([, kind]) => kind)),
-      int8s(jobs.map((job) => job.delayMs)),
-      int8s(jobs.map((job) => job.runAt)),
-      wakes,
-      traces(jobs),
-      ...COLUMN_FIELDS.map((field) => columnValues(field, jobs)),
-      ...(fence ? termValues(fence) : []),
-    ]);
-    if (!row) throw await this.#scripts.refusal(fence!);
-    return row;
   }
 
   #numbers({ id, queue, task }: NewJob): [birthplace: number | null, kind: number | null] {
