@@ -8,25 +8,26 @@
 
 import type { LeaseId } from "./ids.ts";
 
-/** Longer than a node's, because one that moonlights is called `<node>-worker`; without a slash, which ends it in the name of a lease. */
+/**
+ * Longer than that of a node, because the agent of a node is called `<node>-worker`. Without a slash, which ends it in
+ * the name of a lease.
+ */
 export const AGENT_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?$/;
 
-/** What an agent may call a request for a lease. */
 export const REQUEST_ID = /^[A-Za-z0-9._~-]{1,64}$/;
 
-/** What the names of all leases of agents begin with; no node is called so. */
+/** Prefix of the leases of all agents; no node has such a name. */
 export const AGENT_LEASES = "agent:";
 
 export function agentLease(agent: string, request: string | undefined, uuid: string): LeaseId {
   return `${leasesOf(agent, request)}/${uuid}` as LeaseId;
 }
 
-/** What the names of all leases of an agent, or of one request of it, begin with. */
+/** Prefix of the leases of an agent, or of one of its requests. */
 export function leasesOf(agent: string, request?: string): string {
   return request === undefined ? `${AGENT_LEASES}${agent}` : `${AGENT_LEASES}${agent}/${request}`;
 }
 
-/** Whose lease it is; null for one that is no agent's. */
 export function leaseholder(lease: string): string | null {
   const slash = lease.indexOf("/");
   if (!lease.startsWith(AGENT_LEASES) || slash <= AGENT_LEASES.length) return null;
@@ -45,5 +46,4 @@ export function agentState(
   return now - agent.lastSeenAt > staleAfterMs ? "stale" : "alive";
 }
 
-/** How an agent says that a run ended. */
 export const RESULT_STATUSES = ["succeeded", "failed", "cancelled", "released"] as const;

@@ -84,7 +84,7 @@ export function hasCode(error: unknown, code: ErrorCode): error is BatonError {
   return error instanceof BatonError && error.code === code;
 }
 
-/** The nearest of the known names, for "did you mean"; null when nothing is near. */
+/** For "did you mean"; null if none is near. */
 export function nearest(name: string, known: Iterable<string>): string | null {
   let best: string | null = null;
   let bestDistance = Math.max(2, Math.floor(name.length / 3)) + 1;

@@ -1,4 +1,4 @@
-/** What the id of an event says: `7-41` is the 41st of the leader with the epoch 7. */
+/** The id of an event: `7-41` is the 41st of the leader with epoch 7. */
 export interface Position {
   readonly epoch: number;
   readonly n: number;
@@ -9,7 +9,6 @@ export function positionOf(id: string): Position {
   return { epoch: Number(id.slice(0, dash)), n: Number(id.slice(dash + 1)) };
 }
 
-/** Ids count up from term to term. */
 export function isLater(a: Position, b: Position): boolean {
   return a.epoch === b.epoch ? a.n > b.n : a.epoch > b.epoch;
 }

@@ -5,7 +5,6 @@ export function sumOf<Item>(items: readonly Item[], pick: (item: Item) => number
   return items.reduce((sum, item) => sum + (pick(item) ?? 0), 0);
 }
 
-/** To so many digits behind the point. */
 export function rounded(value: number, digits = 1): number {
   return Math.round(value * 10 ** digits) / 10 ** digits;
 }
@@ -15,7 +14,7 @@ export function count(value: number): string {
   return String(Math.round(value)).replaceAll(/\B(?=(?:\d{3})+$)/g, ",");
 }
 
-/** `12.3k`: five characters at most, for columns without room. */
+/** `12.3k`: at most five characters. */
 export function short(value: number): string {
   if (value < 10_000) return String(Math.round(value));
   const [size, unit] = value < 1e6 ? [1e3, "k"] : value < 1e9 ? [1e6, "M"] : [1e9, "G"];
@@ -23,7 +22,7 @@ export function short(value: number): string {
   return `${scaled < 100 ? Math.floor(scaled * 10) / 10 : Math.floor(scaled)}${unit}`;
 }
 
-/** `0.3/s`, `120/s`; a dash where it is not known. */
+/** `0.3/s`, `120/s`; a dash if it is not known. */
 export function perSecond(value: number | null | undefined): string {
   if (value === null || value === undefined) return "-";
   return `${value === 0 ? "0" : value < 10 ? value.toFixed(1) : short(value)}/s`;
@@ -45,7 +44,7 @@ export function span(ms: number | null | undefined): string {
   return `${Math.trunc(ms / size)}${unit}`;
 }
 
-/** `3m ago`, `in 2h`; null where the time is not known. */
+/** `3m ago`, `in 2h` */
 export function ago(now: number, instant: string | null | undefined): string | null {
   if (!instant) return null;
   const deltaMs = now - Date.parse(instant);
@@ -59,7 +58,7 @@ export function timeAndAge(now: number, instant: string | null): string | null {
   return instant === null ? null : `${instant} (${ago(now, instant)})`;
 }
 
-/** How long ago, in the units of `span`; null where the time is not known. */
+/** How long ago, in the units of `span`. */
 export function since(now: number, instant: string | null | undefined): string | null {
   return instant ? span(Math.max(0, now - Date.parse(instant))) : null;
 }

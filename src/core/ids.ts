@@ -8,16 +8,15 @@
 
 export type NodeName = string & { readonly __brand: "NodeName" };
 export type JobId = string & { readonly __brand: "JobId" };
-/** One claimant's hold on the jobs that it claimed: a worker's whole life, or one batch leased by an agent. */
+/** A claimant's hold on the jobs that it claimed: for the life of a worker, or for one batch of an agent. */
 export type LeaseId = string & { readonly __brand: "LeaseId" };
 
-/** What a name of a node, queue, task or schedule may look like. Shown in errors, so it stays readable. */
+/** Names of nodes, and of queues, tasks and schedules. */
 export const NODE_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
 export const THING_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9._:/-]{0,126}[A-Za-z0-9])?$/;
 
 const UUID_LENGTH = 36;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-/** Longest node name (63), a dash and a uuid. Anything longer is not an id and is not even looked at. */
 const JOB_ID_LENGTH_MAX = 63 + 1 + UUID_LENGTH;
 
 export function jobId(birthplace: NodeName, uuid: string): JobId {
@@ -29,7 +28,6 @@ export interface JobIdParts {
   readonly uuid: string;
 }
 
-/** The parts of a job id, or null if the text is not one. */
 export function parseJobId(text: string): JobIdParts | null {
   if (text.length > JOB_ID_LENGTH_MAX) return null;
   const cut = text.length - UUID_LENGTH;
@@ -45,8 +43,8 @@ export function isJobId(text: string): text is JobId {
 }
 
 /**
- * The uuid of the job at this place of a batch whose first one has `first`. Counts in the bits behind the time and carries over
- * into the time, so that ids of a batch sort in its order and differ where a store looks first.
+ * The uuid at this place of a batch that begins with `first`. Counts in the bits behind the time and carries over into
+ * it, so that ids of a batch sort in its order and differ where a store looks first.
  */
 export function uuidAt(first: string, index: number): string {
   if (index === 0) return first;

@@ -19,7 +19,7 @@ const NODE_WORDS: Readonly<Record<string, string>> = {
   "node.resumed": "works again",
 };
 
-/** What happened, in one sentence without its time. */
+/** One sentence, without the time. */
 export function journalText({ kind, node, actor, subject, detail }: JournalFields): string {
   const say = (name: string): string => text(detail[name]);
   const why = detail["reason"] ? `: ${say("reason")}` : "";
@@ -45,7 +45,6 @@ export function journalText({ kind, node, actor, subject, detail }: JournalField
   }
 }
 
-/** How an entry is coloured; null for plain. */
 export function journalTone(kind: string): "good" | "bad" | "wait" | null {
   if (kind === "node.dead" || kind === "write.refused") return "bad";
   if (kind === "term.started" || kind === "node.joined" || kind === "node.resumed") return "good";
@@ -75,7 +74,6 @@ function auditText(subject: string | null, { operation, count, status }: Detail)
   return `${words(text(operation))}${about}${times}${refused}`;
 }
 
-/** `submit_jobs` as people read it. */
 export function words(name: string): string {
   return name.replaceAll("_", " ");
 }

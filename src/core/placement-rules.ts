@@ -6,15 +6,14 @@
 
 import { type NodeInfo, type NodeRole, acceptsWork, hasCapability, hasRole } from "./node.ts";
 
-/** What new work needs of the node that it is placed on. */
 export interface Wants {
   readonly role: NodeRole;
   readonly tasks: readonly string[];
 }
 
 /**
- * Those who may be given it, in the order in which they were given. Nodes that cannot run it come in only when nobody can: where
- * each node keeps its own jobs, one that is placed on such a node waits there until that very node is started anew.
+ * In the order given. Nodes that cannot run the work are used only if no node can: where each node has its own store,
+ * such a job waits there until that node is restarted.
  */
 export function willing(nodes: readonly NodeInfo[], wants: Wants): readonly NodeInfo[] {
   const healthy = nodes.filter((node) => acceptsWork(node) && node.alive);
@@ -26,7 +25,7 @@ export function canRun(node: NodeInfo, { role, tasks }: Wants): boolean {
   return hasRole(node, role) && tasks.every((task) => hasCapability(node, task));
 }
 
-/** All of them, beginning with the one whose turn it is at this position of the round. */
+/** Rotated to the one at this position. */
 export function inTurn<Item>(items: readonly Item[], position: number): readonly Item[] {
   if (items.length === 0) return items;
   const first = position % items.length;
@@ -34,8 +33,8 @@ export function inTurn<Item>(items: readonly Item[], position: number): readonly
 }
 
 /**
- * All of them in the order that the key gives: each node's place hangs on its own name only, so one that leaves moves no key
- * but its own, and every node that takes part finds the same order.
+ * In an order that depends only on names and key: a node that leaves moves no keys but its own, and every node finds
+ * the same order.
  */
 export function byKey<Item extends { readonly name: string }>(
   items: readonly Item[],
@@ -46,7 +45,7 @@ export function byKey<Item extends { readonly name: string }>(
   return scored.map(({ item }) => item);
 }
 
-/** FNV-1a with murmur's last steps, without which keys that differ in their last letter alone would stay together. */
+/** FNV-1a with the final steps of murmur, without which keys that differ in the last letter would stay together. */
 function score(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);

@@ -17,23 +17,23 @@ export type Refusal = "NOT_LEADER" | "OWNER_UNREACHABLE" | "LOOP" | "DRAINING";
 export type Decision =
   | { readonly do: "serve" }
   | { readonly do: "forward"; readonly to: NodeInfo }
-  /** New work: by whoever's turn it is (core/placement-rules.ts). */
+  /** By round-robin (core/placement-rules.ts). */
   | { readonly do: "place" }
   | { readonly do: "refuse"; readonly code: Refusal };
 
 export interface View {
   readonly self: NodeName;
-  /** True when every node reads and writes the same store, so that any of them can answer for any job. */
+  /** Every node reads and writes the same store, so any can answer for any job. */
   readonly sharedStore: boolean;
   readonly draining: boolean;
-  /** True when we lead, inside the trust window. */
+  /** Within the trust window. */
   readonly leading: boolean;
   readonly leader: NodeName | null;
-  /** All known nodes, ourselves among them. */
+  /** With this node. */
   readonly nodes: readonly NodeInfo[];
-  /** The list of nodes is agreed upon, so that a name which is not in it is nobody's. */
+  /** The list of nodes is agreed upon: a name that is not in it does not exist. */
   readonly settled: boolean;
-  /** The request came from another node (by signature), so it must end here. */
+  /** Signed by another node, so it must end here. */
   readonly forwarded: boolean;
 }
 
@@ -58,7 +58,7 @@ function place(mutates: boolean, view: View): Decision {
 
 function toLeader(view: View): Decision {
   const leader = view.nodes.find((node) => node.name === view.leader && node.name !== view.self);
-  // Sent on to us because we led a moment ago: whoever asked looks again, which a loop would not be worth.
+  // Forwarded because we led a moment ago: the caller looks again; a second hop could loop.
   if (!leader || view.forwarded) return { do: "refuse", code: "NOT_LEADER" };
   return { do: "forward", to: leader };
 }
@@ -69,7 +69,7 @@ function toOwner(job: JobId, view: View): Decision {
   if (view.forwarded) return { do: "refuse", code: "LOOP" };
   const node = view.nodes.find((candidate) => candidate.name === owner);
   if (node) return { do: "forward", to: node };
-  // A node that was renamed keeps its old jobs: an unknown birthplace is looked up here and ends in 404 if it is not ours.
+  // A renamed node keeps its old jobs: an unknown birthplace is looked up here, and is 404 if it is not ours.
   return view.settled || view.nodes.length <= 1
     ? { do: "serve" }
     : { do: "refuse", code: "OWNER_UNREACHABLE" };

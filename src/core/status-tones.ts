@@ -1,6 +1,5 @@
 /** How states of jobs, nodes, schedules and processes are coloured. The command line and the dashboard share it. */
 
-/** A tone means the same everywhere; the word is always shown too. */
 export type Tone = "good" | "busy" | "wait" | "bad" | "off" | "plain";
 
 const TONES: Readonly<Record<string, Tone>> = {

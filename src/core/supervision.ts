@@ -18,32 +18,31 @@ import type { Role } from "./leadership/role.ts";
 export interface ControllerState {
   readonly role: Role;
   readonly epoch: number | null;
-  /** Another node that is seen to lead; null if none is. */
+  /** Another node; null if none is seen to lead. */
   readonly leader: string | null;
 }
 
-/** Null: leave it as it is. */
 export function agentWanted(standing: ControllerState | null): boolean | null {
   if (standing === null) return null;
   if (standing.role !== "STANDBY") return false;
-  // A node that starts is nobody's standby before it has seen a leader: it may be about to lead itself.
+  // A starting node is no standby before it has seen a leader: it may be about to lead.
   return standing.leader === null ? null : true;
 }
 
 export interface RestartPolicy {
   readonly firstDelayMs: number;
   readonly delayMsMax: number;
-  /** So many crashes in a row are told as `degraded`. */
+  /** Crashes in a row after which it is reported as `degraded`. */
   readonly degradedAfter: number;
 }
 
-/** The wait before the next start, after so many crashes in a row (from 1). */
+/** After so many crashes in a row (from 1). */
 export function restartDelayMs(crashes: number, { firstDelayMs, delayMsMax }: RestartPolicy): number {
-  // 2^1000 is infinite already, and the smaller of the two is taken.
+  // 2^1000 is Infinity, so the minimum is taken.
   return Math.min(firstDelayMs * 2 ** (Math.max(crashes, 1) - 1), Math.max(delayMsMax, firstDelayMs));
 }
 
-/** A life that outlasts two of the longest waits ends a row of crashes: what happens after it is another story. */
+/** A run that lasts for two of the longest waits ends a row of crashes. */
 export function steadyAfterMs({ firstDelayMs, delayMsMax }: RestartPolicy): number {
   return 2 * Math.max(delayMsMax, firstDelayMs);
 }
@@ -52,23 +51,23 @@ export function isDegraded(crashes: number, { degradedAfter }: RestartPolicy): b
   return crashes >= degradedAfter;
 }
 
-/** How long a child may take to end: asked at once, asked again to hurry, then killed. */
+/** A child is asked to end, asked again to hurry, then killed. */
 export interface WaitPolicy {
   readonly hurryMs: number;
   readonly killMs: number;
 }
 
 /**
- * For an agent whose controller waits to lead. It is hurried as soon as a second signal counts as one (cli/process/shutdown.ts takes what
- * comes within 250 ms for an echo): letting its jobs finish is of no use while no leader can take their results.
+ * For an agent whose controller waits to lead. It is hurried as soon as a second signal counts as one
+ * (cli/process/shutdown.ts ignores a repetition within 250 ms): no leader could take the results of its jobs.
  */
 export function beforeLeading(limitMs: number): WaitPolicy {
   return { hurryMs: Math.min(300, limitMs / 2), killMs: limitMs };
 }
 
 /**
- * What a node-controller ends with whose children ended so when they were asked: a child that had to be killed is a failure. One that
- * was asked before it could listen ends by the very signal that asked it, and that is none.
+ * The exit code of a node-controller. A child that had to be killed is a failure; one that was ended by SIGTERM before
+ * it could listen is not.
  */
 export function exitCodeOf(
   ends: readonly { readonly code: number | null; readonly signal: string | null }[],
@@ -76,15 +75,14 @@ export function exitCodeOf(
   return Math.max(0, ...ends.map(({ code, signal }) => code ?? (signal === "SIGTERM" ? 0 : 1)));
 }
 
-/** A job that waits, as far as an agent's idleness is judged by it. */
+/** A waiting job. */
 export interface WaitingJob {
   readonly task: string;
   readonly queue: string;
-  /** Since when it could run, in ms of the wall clock. */
+  /** Wall clock, in ms. */
   readonly readyAt: number;
 }
 
-/** What is seen of an agent from outside. */
 export interface AgentSnapshot {
   readonly capabilities: readonly string[];
   readonly running: number;
@@ -92,19 +90,18 @@ export interface AgentSnapshot {
 }
 
 export interface AgentWork {
-  /** Null: nobody has heard of it. */
+  /** Null: no controller has heard of it. */
   readonly agent: AgentSnapshot | null;
   readonly waiting: readonly WaitingJob[];
   readonly pausedQueues: ReadonlySet<string>;
-  /** Queues that it leases from; null for all. */
   readonly queues: ReadonlySet<string> | null;
   readonly now: number;
   readonly wedgedAfterMs: number;
 }
 
 /**
- * Why an agent looks wedged, null if it does not. It must be so in several looks in a row, because one look may fall
- * between the end of a job and the next lease. An agent with nothing to do is never wedged, whatever it says.
+ * Null if it does not hang. It must be so in several looks in a row, because one may fall between the end of a job and
+ * the next lease. An agent without work never hangs, whatever it reports.
  */
 export function hangOf(work: AgentWork): string | null {
   const { agent, now, wedgedAfterMs } = work;

@@ -7,19 +7,19 @@
  */
 
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
-/** The standard asks for as much to be passed on at least; more is dropped, and with it nothing that a trace needs. */
+/** The minimum that the standard requires; more is dropped, which no trace needs. */
 const TRACESTATE_LENGTH_MAX = 512;
 const TRACESTATE = /^[\x20-\x7e]+$/;
 
 export interface SpanName {
   readonly traceId: string;
   readonly spanId: string;
-  /** One byte; its lowest bit says that the trace is recorded. */
+  /** One byte; its lowest bit: the trace is recorded. */
   readonly flags: number;
   readonly state: string | null;
 }
 
-/** Of two headers, or whatever stands there; null when they name no trace. */
+/** Null if the headers contain no trace. */
 export function traceOf(traceparent: unknown, tracestate: unknown = null): string | null {
   if (typeof traceparent !== "string" || traceparent.length > 256) return null;
   const [, version, traceId, spanId, flags, more] = TRACEPARENT.exec(traceparent) ?? [];
@@ -32,7 +32,6 @@ export function traceOf(traceparent: unknown, tracestate: unknown = null): strin
 
 const PARENT_LENGTH = 55;
 
-/** Those of a trace that `traceOf` or `traceText` gave. */
 export function traceHeaders(trace: string): { readonly traceparent: string; readonly tracestate?: string } {
   const traceparent = trace.slice(0, PARENT_LENGTH);
   return trace.length > PARENT_LENGTH
@@ -54,7 +53,7 @@ export function spanNameOf(trace: string): SpanName {
   };
 }
 
-/** For log lines: nothing at all for a job without a trace. */
+/** For log lines; empty for a job without a trace. */
 export function traceFields(trace: string | null | undefined): { readonly traceId?: string } {
   return trace ? { traceId: trace.slice(3, 35) } : {};
 }

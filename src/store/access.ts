@@ -107,7 +107,6 @@ export function accessStore(scripts: Scripts): AccessStore {
   };
 }
 
-/** A plain object, without the revision. */
 function credentialOf(row: Credential): Credential {
   return Object.fromEntries(FIELDS.map((field) => [field, row[field]])) as unknown as Credential;
 }

@@ -12,22 +12,21 @@ import { call, type Script } from "./script.ts";
 
 /** Rows that one page may read. */
 const SCAN_MAX = 10_000;
-/** How much the order of arrival and `created_at` may differ: concurrent submits, or a clock that was set back a little. */
+/** The order of arrival and `created_at` may differ by this much: concurrent submits, or a clock that was set back. */
 export const SEEK_MARGIN_MS = 2_000;
 
 export interface Piece {
   /** Only rows with a lower number. */
   readonly before: number;
-  /** Rows to read, and the maximum number of matches. */
+  /** `scan`: rows to read. `limit`: the maximum number of matches. */
   readonly scan: number;
   readonly limit: number;
 }
 
 export interface PageWalk {
   readonly before: number;
-  /** Rows to read in the first piece. */
   readonly scanFirst: number;
-  /** Without a filter every row matches, and the page is as long as the walk. */
+  /** Without a filter, the page is as long as the walk. */
   readonly filtered: boolean;
   /**
    * Matching rows in order, with `seq`. Each has in `walked` the last row that was read, if there may be more after it.
@@ -58,7 +57,7 @@ export function* walkPage(limit: number, walk: PageWalk): Script<FoundRows> {
   }
 }
 
-/** The page contains jobs with lower numbers than this. */
+/** Jobs of the page have lower numbers. */
 export function cursorSeq({ cursor }: JobQuery): number {
   if (cursor === undefined) return Number.MAX_SAFE_INTEGER;
   if (/^[1-9][0-9]{0,15}$/.test(cursor)) return Number(cursor);

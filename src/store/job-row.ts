@@ -11,7 +11,6 @@ import type { BriefJob } from "./jobs.ts";
 // oxlint-disable-next-line typescript/no-explicit-any -- the schema is the type
 export type JobRow = Record<string, any>;
 
-/** The numbers of statuses in the tables of both stores. */
 export const STATUS = {
   scheduled: 0,
   queued: 1,
@@ -47,7 +46,7 @@ const STATE: Readonly<Record<string, string>> = {
   killed: "killed",
 };
 
-/** The columns of `job j`, `live l` and `done d` that both stores have. `fresh`: values for a job without `live` and `done`. */
+/** The common columns of `job j`, `live l` and `done d`. `fresh`: values for a job without the latter two. */
 export function jobColumns(fresh: Readonly<Record<string, string>> = {}): string {
   const state = Object.entries(STATE).map(([name, column]) => {
     const otherwise = fresh[name] === undefined ? "" : `, ${fresh[name]}`;

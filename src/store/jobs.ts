@@ -18,8 +18,8 @@ export type { Abandoned, Outcome, Recovered } from "../core/jobs/run-end.ts";
 
 export interface JobStore {
   /**
-   * If a job with the same idempotency key exists, that job is returned with `existed`. With `wakes`, a shared store also
-   * sends the hint `jobs.ready` to all nodes when it commits, which saves the caller a round trip.
+   * A job with a known idempotency key is not stored: the known job is returned with `existed`. With `wakes`, a shared
+   * store also sends the hint `jobs.ready` with its commit, which saves a round trip.
    */
   submit(
     jobs: readonly NewJob[],
@@ -29,9 +29,9 @@ export interface JobStore {
   ): Promise<readonly Submitted[]>;
 
   /**
-   * The same inside a transaction of the caller: the jobs are stored, and the workers woken, when it commits. Left out by
-   * a store to which callers cannot connect. Errors of the database are passed on unchanged, so that the caller can roll
-   * back or try again.
+   * The same inside a transaction of the caller: its commit stores the jobs and wakes the workers. Left out by a store
+   * to which callers cannot connect. Errors of the database are passed on unchanged, so that the caller can roll back
+   * or try again.
    */
   submitWithin?(
     client: TransactionClient,
@@ -43,9 +43,9 @@ export interface JobStore {
   claim(request: ClaimRequest): Promise<Claimed>;
 
   /**
-   * Writes logs and progress of runs, and then ends runs, in one transaction. Every verdict is about one run; a stale run
-   * does not affect the others. A settlement is written after reports that were sent before it, also if the caller did
-   * not wait for them.
+   * Writes logs and progress of runs, and then ends runs, in one transaction, with a verdict for each. A stale run does
+   * not affect the others. A settlement is written after reports that were sent before it, even if the caller did not
+   * wait for them.
    */
   record(batch: RunBatch, fence?: Term): Promise<Recorded>;
 
@@ -58,7 +58,7 @@ export interface JobStore {
    */
   recover(which: Abandoned, budgets: Budgets, fence: Term): Promise<readonly Recovered[]>;
 
-  /** A waiting job is cancelled at once. For a running job the request is stored, and `renew` returns it to the claimant. */
+  /** A waiting job is cancelled at once. For a running job the request is stored, and `renew` returns it. */
   cancel(id: JobId, reason: string | null): Promise<CancelAnswer>;
 
   /** A failed or cancelled job returns to the queue with fresh budgets. */
@@ -86,7 +86,7 @@ export interface JobStore {
   logs(id: JobId, after: number, limit: number): Promise<readonly LogLine[]>;
 }
 
-/** A connection of the caller with an open transaction: a client of node-postgres, or an object with the same `query`. */
+/** A client of node-postgres with an open transaction, or an object with the same `query`. */
 export interface TransactionClient {
   query(text: string, values: unknown[]): Promise<{ readonly rows: readonly unknown[] }>;
 }
@@ -101,7 +101,7 @@ export interface NewJob
   /** From now, by the store's clock; 0 is at once. Ignored when `runAt` is given. */
   readonly delayMs: number;
   readonly runAt: number | null;
-  /** Stored with the job and passed to its worker (core/trace.ts); left out if there is none. */
+  /** Passed on to its worker (core/trace.ts). */
   readonly trace?: string | null;
 }
 
@@ -113,26 +113,23 @@ export interface Submitted {
 
 export interface ClaimRequest {
   readonly author: Author;
-  /** Shown as the job's worker, and recorded if it dies while it runs the job. */
+  /** Shown with the job, and recorded if it dies during the run. */
   readonly worker: string;
   readonly lease: LeaseId;
   readonly leaseMs: number;
   readonly limit: number;
-  /** Only jobs of these tasks; others stay in the queue for another worker. */
+  /** Jobs of other tasks stay in the queue. */
   readonly tasks: ReadonlySet<string>;
-  /** Only these queues; null for all. Paused queues are always skipped. */
+  /** Null for all. Paused queues are always skipped. */
   readonly queues: ReadonlySet<string> | null;
-  /** Never these, even if they are in `queues`. */
+  /** Excluded even if they are in `queues`. */
   readonly exceptQueues: ReadonlySet<string>;
   /**
-   * Whether the claim may open the lease: only for a claimant that holds nothing. Otherwise the lease must exist. One that
-   * was ended is not revived, and the claimant learns that it has lost its runs.
+   * Whether the claim may open the lease: only for a claimant without runs. Otherwise the lease must exist: an ended
+   * one is not revived, and the claimant learns that it has lost its runs.
    */
   readonly opens: boolean;
-  /**
-   * Whether one suspect (core/jobs/job.ts: a job that one more crash would put into quarantine) may be among them. A
-   * claimant asks for one at a time and runs no other at the same time.
-   */
+  /** Whether one suspect (core/jobs/job.ts) may be among them. A claimant runs no other suspect at the same time. */
   readonly suspect: boolean;
   readonly fence?: Term;
 }
@@ -141,11 +138,11 @@ export interface Claimed {
   readonly jobs: readonly ClaimedJob[];
   /** False: the claimant no longer holds the lease, and nothing was claimed. */
   readonly held: boolean;
-  /** When the next scheduled job is due, from now; null if none is known. */
+  /** From now; null if no scheduled job is known. */
   readonly nextDueInMs: number | null;
 }
 
-/** Identifies one run: this job under this epoch. `ref` is a shortcut that the store itself sets; others leave it out. */
+/** One run: this job under this epoch. `ref` is a shortcut of the store; others leave it out. */
 export interface Run {
   readonly id: JobId;
   readonly jobEpoch: number;
@@ -162,7 +159,7 @@ export interface ClaimedJob
     Pick<Job, "timeoutMs" | "createdAt" | "runAt" | "leaderEpoch"> {
   /** Left out by a node of an earlier version that dispatched it. */
   readonly trace?: string | null;
-  /** The assignment in which it was dispatched; left out for a job that its worker claimed itself. */
+  /** Left out for a job that its worker claimed itself. */
   readonly assignment?: number;
 }
 
@@ -187,12 +184,12 @@ export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export interface LogLine extends NewLogLine {
-  /** From 1, without gaps, across all runs of the job: a reader resumes after the last line it has read. */
+  /** From 1, without gaps, across all runs of the job. */
   readonly seq: number;
   readonly jobEpoch: number;
 }
 
-/** Log lines that a job may have. The last one says that the limit is reached; later lines are dropped. */
+/** The last line says that the limit is reached; later ones are dropped. */
 export const LOG_LINES_MAX = 10_000;
 export const LOG_LIMIT_REACHED = `the limit of ${LOG_LINES_MAX} log lines is reached; later lines are dropped`;
 
@@ -202,13 +199,11 @@ export interface Report {
   readonly progress: { readonly value: number; readonly message: string | null } | null;
 }
 
-/** Reports of runs, and the outcomes of runs that end after them. */
 export interface RunBatch {
   readonly reports: readonly Report[];
   readonly settlements: readonly Settlement[];
 }
 
-/** A verdict for each report and each settlement of a batch. */
 export interface Recorded {
   readonly reported: readonly Verdict[];
   readonly settled: readonly Verdict[];
@@ -216,7 +211,7 @@ export interface Recorded {
 
 export interface Renewal {
   readonly held: boolean;
-  /** Runs under this lease whose cancellation has been asked for. */
+  /** Runs under this lease that are to be cancelled. */
   readonly cancelled: readonly {
     readonly id: JobId;
     readonly jobEpoch: number;
@@ -230,9 +225,7 @@ export type CancelAnswer =
 
 export interface JobQuery extends FieldFilters {
   readonly status?: JobStatus;
-  /** Created at or after this instant. */
   readonly since?: number;
-  /** Created before this instant. */
   readonly until?: number;
   /** Of its final or most recent error. */
   readonly errorCode?: string;
@@ -243,21 +236,20 @@ export interface JobQuery extends FieldFilters {
 export type BriefJob = Pick<Job, "id" | "task" | "queue" | "status" | "createdAt" | "finishedAt" | "error">;
 
 export interface JobTiming {
-  /** From the time at which it was due to the start of its last run. */
+  /** Until the start of its last run. */
   readonly waitMs: number;
   readonly runMs: number;
 }
 
 export interface JobPage<Listed = Job> {
   readonly jobs: readonly Listed[];
-  /** Pass it on to read the next page; null at the end. */
+  /** For the next page; null at the end. */
   readonly cursor: string | null;
 }
 
 /**
- * Runs that did not end their job: failed and retried, interrupted, lost with their node, taken from a worker because
- * they were overdue, or of a job that was retried by hand. A job that succeeds at once has none and pays nothing for
- * them. The current or last run is part of the job itself.
+ * Runs that did not end their job. A job that succeeds at once has none. The current or last run is part of the job
+ * itself.
  */
 export interface PastRun extends TimelineRun {
   readonly endedAt: number;
@@ -276,7 +268,7 @@ export interface JobRuns {
   readonly assignments: readonly number[];
 }
 
-/** The author of a write that carried a term: the caller's author, with the epoch of that term. */
+/** With the epoch of the term that the write carries. */
 export function authorUnder(author: Author, fence: Term | undefined): Author {
   return fence ? { ...author, leaderEpoch: fence.epoch } : author;
 }

@@ -25,75 +25,67 @@ import type { NodeIdentity } from "../core/node.ts";
 import type { Term } from "../core/leadership/term.ts";
 import type { ClaimedJob, ClaimRequest, Recorded, RunBatch } from "./store.ts";
 
-/** Unique, and never reused. */
 export type AssignmentId = number;
 
 export interface OwnershipStore {
   /**
-   * Marks due jobs for a leader, in the order in which a claim would take them, in assignments of at most `size`. Skips
-   * jobs that are marked, running, paused, or of other tasks and queues than those of the request.
+   * Marks due jobs in the order of a claim, in assignments of at most `size`. Skips jobs that are marked, running,
+   * paused, or of other tasks and queues.
    */
   dispatch(request: DispatchRequest, fence: Term): Promise<Dispatched>;
 
-  /** A worker's claim on dispatched jobs. A job whose mark is gone, or that another worker has accepted, is not accepted. */
+  /** A job whose mark is gone, or that another worker has accepted, is not accepted. */
   accept(request: AcceptRequest): Promise<Accepted>;
 
-  /** Removes marks that no worker has accepted for so long, and counts the remaining ones. */
+  /** Removes marks of this age that no worker has accepted, and counts the others. */
   undispatch(olderThanMs: number, fence: Term): Promise<Undispatched>;
 
-  /** Takes over those assignments that still have the given epoch. Returns the new epoch of each, or null. */
-  own(
-    claims: readonly { readonly assignment: AssignmentId; readonly ownerEpoch: number }[],
-    owner: NodeIdentity,
-  ): Promise<readonly (number | null)[]>;
+  /** Takes over assignments that still have the given epoch. Returns the new epoch of each, or null. */
+  own(claims: readonly Held[], owner: NodeIdentity): Promise<readonly (number | null)[]>;
 
   /**
-   * As `record` of jobs, but for the owner of assignments instead of the holder of leases; all batches in one transaction.
+   * As `record` of jobs, for the owner of assignments instead of the holder of leases; all batches in one transaction.
    * Null for an assignment that the caller does not own under this epoch.
    */
   record(batches: readonly OwnedBatch[], owner: NodeIdentity): Promise<readonly (Recorded | null)[]>;
 
   /**
-   * Gives up assignments: they have no owner, and the leader offers them. `finished` assignments (all jobs have ended) are
-   * removed. Assignments of other owners are not changed.
+   * Leaves assignments without an owner; the leader offers them. `finished` ones (all jobs have ended) are removed.
+   * Those of other owners are not changed.
    */
   release(held: readonly Held[], owner: NodeIdentity, state: Released): Promise<void>;
 
   /**
-   * The current owner of each; null for an assignment that does not exist. `counted` adds how many of its jobs are
-   * unfinished, which reads every job: not for frequent calls.
+   * Null for an assignment that does not exist. `counted` adds the number of unfinished jobs, which reads every job:
+   * not for frequent calls.
    */
   read(assignments: readonly AssignmentId[]): Promise<readonly (Ownership | null)[]>;
   read(assignments: readonly AssignmentId[], counted: true): Promise<readonly (CountedOwnership | null)[]>;
 
-  /** The incarnations that own any assignment. */
   owners(): Promise<readonly NodeIdentity[]>;
 
-  /** Makes all assignments of these incarnations orphan_pending, without an owner. Returns how many. */
+  /** Makes all assignments of these incarnations orphan_pending. Returns how many. */
   disown(incarnations: readonly string[], fence: Term): Promise<number>;
 
   /**
-   * Finds assignments without an owner for a leader: those that are orphan_pending, and those that have been unowned for
-   * `unownedForMs`, unless this call has found them in the last `offeredBeforeMs`. Removes those without jobs.
+   * Assignments that are orphan_pending or have been unowned for `unownedForMs`, unless this call has returned them in
+   * the last `offeredBeforeMs`. Removes those without jobs.
    */
   orphans(query: OrphanQuery, fence: Term): Promise<readonly Orphan[]>;
 }
 
 export interface DispatchRequest {
   readonly tasks: ReadonlySet<string>;
-  /** Null for all. */
   readonly queues: ReadonlySet<string> | null;
   readonly exceptQueues: ReadonlySet<string>;
   readonly limit: number;
-  /** Most jobs in one assignment. */
   readonly size: number;
-  /** Whether one suspect (core/jobs/job.ts) may be among them; it has an assignment of its own. */
+  /** Whether one suspect (core/jobs/job.ts) may be among them, in an assignment of its own. */
   readonly suspect: boolean;
 }
 
 export interface Dispatched {
   readonly assignments: readonly DispatchedAssignment[];
-  /** When the next scheduled job is due, from now; null if none is known. */
   readonly nextDueInMs: number | null;
 }
 
@@ -105,7 +97,6 @@ export interface DispatchedAssignment {
 /** Epoch and attempts are those of the run that an accept starts. */
 export type DispatchedJob = Omit<ClaimedJob, "lease" | "leaderEpoch">;
 
-/** Jobs by queue. */
 export interface Undispatched {
   readonly freed: ReadonlyMap<string, number>;
   /** Marked and not accepted. */
@@ -125,9 +116,8 @@ export interface AcceptRequest extends Pick<
 }
 
 export interface Accepted {
-  /** False: the worker no longer holds the lease, and nothing was accepted. */
+  /** False: nothing was accepted. */
   readonly held: boolean;
-  /** For each run of the request. */
   readonly accepted: readonly boolean[];
 }
 
@@ -144,7 +134,6 @@ export interface OrphanQuery {
   readonly limit: number;
 }
 
-/** An assignment without an owner. */
 export interface Orphan extends Held {
   /** The last owner; null if it never had one. */
   readonly last: NodeName | null;

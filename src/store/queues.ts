@@ -6,7 +6,7 @@ export interface QueueStore {
   setPaused(queue: string, paused: boolean): Promise<void>;
   /** Cheap, however many jobs wait. */
   isPaused(queue: string): Promise<boolean>;
-  /** In the order of names. Counts the unfinished jobs, so a store with many of them needs some time. */
+  /** In the order of names. Counts unfinished jobs, so many of them take some time. */
   list(): Promise<readonly QueueInfo[]>;
 }
 
@@ -15,8 +15,8 @@ export interface QueueInfo {
   readonly paused: boolean;
   readonly counts: Readonly<Counts>;
   /**
-   * Since when the oldest due job waits that no worker runs, by the store's clock; null if none waits. An estimate in a
-   * store without an index for each queue: one of the jobs that have waited longest.
+   * Since when the oldest due job waits, by the clock of the store; null if none waits. An estimate in a store without
+   * an index for each queue.
    */
   readonly oldestAt: number | null;
 }

@@ -14,21 +14,21 @@ import type { Term } from "../core/leadership/term.ts";
 import type { NewJob, NotedOccurrence } from "./store.ts";
 
 export interface ScheduleNotes {
-  /** Stores the notes that are newer than the known ones, and the occurrences. */
+  /** Stores newer notes and the occurrences. */
   write(batch: NoteBatch, term: Term): Promise<NoteState>;
 
-  /** The note of this name, or those of all queues, including resumed ones. Needs no term. */
+  /** One note, or those of all queues with resumed ones. Needs no term. */
   read(which: { readonly name: string } | "pauses"): Promise<FoundNotes>;
-  /** For a leader, in the order of names. A schedule or a pause from before there was a cluster has version 0. */
+  /** For a leader, in the order of names. A schedule or pause from before there was a cluster has version 0. */
   read(page: NotePage, term: Term): Promise<FoundNotes>;
 
-  /** Stores those notes of queues that are newer than the known ones. They come from another member, without a term. */
+  /** Stores newer notes of queues, from another member without a term. */
   learn(pauses: readonly ScheduleNote[]): Promise<void>;
 
   /**
-   * Submits the jobs of runs. Each is submitted once, also if its job is removed, until a leader's notes close the run. With
-   * `takes` false nothing is submitted: a run without a job is answered "absent", and every later request for it under
-   * the same or a lower version as well.
+   * Submits the jobs of runs, each once even if its job is removed, until notes of a leader close the run. With `takes`
+   * false nothing is submitted: a run without a job is answered "absent", as is every later request for it under the
+   * same or a lower version.
    */
   place(runs: readonly Placing[], by: Placer, term: Term): Promise<readonly PlaceVerdict[]>;
 
@@ -39,12 +39,12 @@ export interface ScheduleNotes {
 export interface NoteBatch {
   readonly notes: readonly ScheduleNote[];
   readonly occurrences: readonly NotedOccurrence[];
-  /** After this batch the node has everything that the leader has. */
+  /** The batch completes what the leader has. */
   readonly complete: boolean;
 }
 
 export interface NoteState {
-  /** No leader has brought this node up to date since its store was created. */
+  /** No leader has brought this node up to date yet. */
   readonly blank: boolean;
 }
 

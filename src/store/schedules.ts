@@ -27,13 +27,10 @@ export interface ScheduleStore {
   /** A resumed schedule continues at `nextAt`. */
   setPaused(name: string, paused: boolean, nextAt: number | null): Promise<Schedule | null>;
 
-  /**
-   * Notes occurrences, submits their jobs and advances `nextAt`, in one transaction. An occurrence that is noted already
-   * is answered "already" and submits no job.
-   */
+  /** In one transaction. An occurrence that is noted already is answered "already" and submits no job. */
   fire(firing: Firing, author: Author, fence: Term): Promise<readonly FireVerdict[]>;
 
-  /** The newest occurrences, newest first; or those of the given instants that are noted. */
+  /** The newest first, or those of the given instants. */
   history(name: string, limitOrInstants: number | readonly number[]): Promise<readonly NotedOccurrence[]>;
 }
 
@@ -44,20 +41,19 @@ export interface PutSchedule {
 
 export interface Firing {
   readonly schedule: string;
-  /** Those that fire have the job to submit. */
   readonly occurrences: readonly (Occurrence & { readonly job: NewJob | null })[];
-  /** The schedule's next occurrence afterwards. */
+  /** The next occurrence afterwards. */
   readonly nextAt: number | null;
-  /** Fires only if `nextAt` is still this one: the schedule may have been replaced since it was read. */
+  /** Otherwise the schedule was changed since it was read, and nothing fires. */
   readonly expectedNextAt: number | null;
-  /** With `skip`, an occurrence whose predecessor's job is unfinished is noted as skipped. */
+  /** `skip`: an occurrence is skipped while the job of the previous one is unfinished. */
   readonly overlap: "allow" | "skip";
 }
 
 export type FireVerdict = "fired" | "skipped" | "already" | "changed";
 
 export interface NotedOccurrence extends OccurrenceRow {
-  /** Where every node has its own store: the node that has not confirmed the job yet. */
+  /** Without a shared store: the node that has not confirmed the job yet. */
   readonly awaits?: NodeName;
 }
 
@@ -145,7 +141,6 @@ function* newest(schedule: string, limit: number): Script<readonly NotedOccurren
   return (yield* query<NotedOccurrence>(HISTORY, schedule, limit)).map((row) => ({ ...row }));
 }
 
-/** Those of these instants that are noted. */
 export function* readOccurrences(
   schedule: string,
   instants: readonly number[],

@@ -49,7 +49,6 @@ export function* call<T>(work: () => T | Promise<T>): Script<T> {
   return (yield [work])[0] as T;
 }
 
-/** The same statement for many rows. */
 export function* each(statement: Sql, rows: readonly (readonly Value[])[]): Script<void> {
   if (rows.length > 0) yield rows.map((values) => ({ sql: statement, values }));
 }

@@ -42,7 +42,7 @@ export interface Store extends AsyncDisposable {
   readonly jobs: JobStore;
   readonly queues: QueueStore;
   readonly schedules: ScheduleStore;
-  /** For a cluster in which every node has its own store. Left out by a shared backend. */
+  /** For clusters without a shared store; left out by a shared one. */
   readonly scheduleNotes?: ScheduleNotes;
   readonly terms: TermStore;
   readonly samples: SampleStore;
@@ -51,7 +51,7 @@ export interface Store extends AsyncDisposable {
   readonly access: AccessStore;
   /** For push dispatch. Left out by a backend that only one process can open. */
   readonly ownership?: OwnershipStore;
-  /** Removal of old data by a leader. Returns how many rows were removed. */
+  /** Returns how many rows were removed. */
   readonly purge: (what: Purge, fence: Term) => Promise<number>;
   /** Left out by a backend that removes old versions of rows at once. */
   readonly deadRows?: () => Promise<DeadRows>;
@@ -59,18 +59,18 @@ export interface Store extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** What the backend guarantees. Code above the store uses these values and never the name, which is only shown. */
+/** Code above the store uses these values and never the name, which is only shown. */
 export interface Guarantees {
   readonly name: string;
   /** What an acknowledged job survives. */
   readonly durability: "nothing" | "process crash" | "power loss";
-  /** Whether several nodes may use it at the same time. */
+  /** Several nodes may use it at the same time. */
   readonly shared: boolean;
-  /** Whether the first admin token may be written to a file next to the data: they are on one disk, with the same owner. */
+  /** The first admin token may be written to a file next to the data, on the same disk with the same owner. */
   readonly keepsTokenFile: boolean;
 }
 
-/** Versions of rows that were replaced or removed and still take space. */
+/** Old versions of rows that still take space. */
 export interface DeadRows {
   readonly tables: readonly {
     readonly name: string;
@@ -78,9 +78,8 @@ export interface DeadRows {
     readonly dead: number;
     readonly bytes: number;
   }[];
-  /** The transaction that has kept dead rows from being removed for the longest time; null if there is none. */
+  /** The transaction that has prevented the removal of dead rows for the longest time. */
   readonly oldestSnapshot: {
-    /** Names the session for an operator. */
     readonly holder: string;
     /** The statement that ends it. */
     readonly remedy: string;
@@ -88,7 +87,7 @@ export interface DeadRows {
   } | null;
 }
 
-/** The node and the epochs under which a write is made. Every stored change records them. */
+/** Recorded with every change. */
 export interface Author {
   readonly node: NodeName;
   readonly ownerEpoch: number;

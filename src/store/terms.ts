@@ -11,9 +11,12 @@ import { query, type Script, type Scripts, sql } from "./script.ts";
 
 /** Keeps the highest epoch of every leader role for ever, independent of what grants it. */
 export interface TermStore {
-  /** Grants the next epoch of the role to the candidate: highest ever + 1, in one step. */
+  /** The highest epoch ever + 1, in one step. */
   grant(role: LeaderRole, candidate: NodeIdentity): Promise<Term>;
-  /** Stores a term granted elsewhere (by Redis, by peers). False if a higher epoch, or another term of the same epoch, is known. */
+  /**
+   * Stores a term that Redis, etcd or peers have granted. False if a higher epoch, or another term of the same epoch,
+   * is known.
+   */
   admit(term: Term): Promise<boolean>;
   read(role: LeaderRole): Promise<Term | null>;
 }

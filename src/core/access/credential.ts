@@ -17,17 +17,15 @@ export type CredentialKind = (typeof CREDENTIAL_KINDS)[number];
 export interface Credential {
   readonly id: string;
   readonly kind: CredentialKind;
-  /** Of the token or the user; a session has that of its user. */
   readonly name: string;
   readonly permission: Permission;
-  /** A SHA-256 of a token or a session, a password's hash with its parameters; null in a tombstone. */
+  /** SHA-256 of a token or a session, or the hash of a password with its parameters; null in a tombstone. */
   readonly secret: string | null;
-  /** Of a session: its user's id and what was the mark of the password then. */
+  /** Of a session: the id of its user, and the mark of the password at that time. */
   readonly owner: string | null;
   readonly createdAt: number;
   /** Who made it, as `user:ann`. */
   readonly createdBy: string;
-  /** Null: never. */
   readonly expiresAt: number | null;
   /** Coarse: it must not cost a write with every request. */
   readonly lastUsedAt: number | null;
@@ -38,14 +36,12 @@ export interface Credential {
   readonly node: string;
 }
 
-/** What is to be kept, of two copies with the same id. */
 export function merge(a: Credential, b: Credential): Credential {
   const kept = compare(a, b) >= 0 ? a : b;
   const lastUsedAt = latest(a.lastUsedAt, b.lastUsedAt);
   return kept.lastUsedAt === lastUsedAt ? kept : { ...kept, lastUsedAt };
 }
 
-/** Above 0 when the first one is to be kept. */
 function compare(a: Credential, b: Credential): number {
   return (
     Number(a.removedAt !== null) - Number(b.removedAt !== null) ||
@@ -70,7 +66,6 @@ function latest(a: number | null, b: number | null): number | null {
   return Math.max(a, b);
 }
 
-/** Whether two copies are the same, down to their last use. */
 export function isSame(a: Credential, b: Credential): boolean {
   return compare(a, b) === 0 && a.lastUsedAt === b.lastUsedAt;
 }
@@ -87,12 +82,11 @@ export function removed(each: Credential, node: string, now: number): Credential
 
 /** Without a use for so long a session is over. */
 export const SESSION_IDLE_MS = 12 * 3_600_000;
-/** However often it is used, somebody who took it away has it no longer than this. */
+/** However often it is used: a stolen one ends with it. */
 export const SESSION_MS_MAX = 7 * 24 * 3_600_000;
-/** How exactly the last use is known. Smaller, and each busy token costs more writes. */
+/** A smaller step costs more writes for each busy token. */
 const USE_STEP_MS = 600_000;
 
-/** When it ends by itself; null for never. */
 export function endsAt({ kind, expiresAt, lastUsedAt, createdAt }: Credential): number | null {
   if (kind !== "session") return expiresAt;
   return Math.min(expiresAt ?? Infinity, Math.max(lastUsedAt ?? 0, createdAt) + SESSION_IDLE_MS);
@@ -104,13 +98,13 @@ export function isAlive(each: Credential, now: number): boolean {
   return end === null || now < end;
 }
 
-/** Long enough for people to see which token has run out, and for nodes that were away to have heard of all that was removed. */
+/** Long enough for people to see which token has expired, and for nodes that were away to learn of every removal. */
 const EXPIRED_SHOWN_MS = 30 * 24 * 3_600_000;
 const SESSION_SHOWN_MS = 24 * 3_600_000;
 
 /**
- * Whether nobody needs to know of it any more. Of what never expires the tombstone stays for ever: a node that comes back after a
- * year may still have it alive.
+ * Whether no node needs it any more. The tombstone of a credential that never expires stays for ever: a node that comes
+ * back after a year may still have it alive.
  */
 export function isForgotten(each: Credential, now: number): boolean {
   const end = endsAt(each);
@@ -118,7 +112,6 @@ export function isForgotten(each: Credential, now: number): boolean {
   return now >= end + (each.kind === "session" ? SESSION_SHOWN_MS : EXPIRED_SHOWN_MS);
 }
 
-/** The instant of a use, as it is noted. */
 export function useStep(now: number): number {
   return Math.floor(now / USE_STEP_MS) * USE_STEP_MS;
 }

@@ -5,7 +5,7 @@ import { BatonError } from "../errors.ts";
 export const PERMISSIONS = ["read", "submit", "operate", "admin"] as const;
 export type Permission = (typeof PERMISSIONS)[number];
 
-/** What an operation asks of its caller; `public` asks for nothing, and must tell nothing. */
+/** `public` needs no credentials, and its reply must reveal nothing. */
 export type NeededPermission = Permission | "public";
 
 const RANKED: readonly NeededPermission[] = ["public", ...PERMISSIONS];
@@ -19,14 +19,13 @@ export function isPermission(text: unknown): text is Permission {
 }
 
 /**
- * Somebody who calls. `setting` is whoever has `access.token`; `loopback` is anybody where no credentials are asked for; `node` is
- * a node of this cluster that calls on its own account.
+ * A caller. `setting`: it has `access.token`. `loopback`: where no credentials are asked for. `node`: a node of this
+ * cluster that calls on its own account.
  */
 export interface Principal {
   readonly kind: "token" | "user" | "setting" | "loopback" | "node";
   readonly name: string;
   readonly permission: Permission;
-  /** Of the token or user; null for those that are not stored. */
   readonly id: string | null;
 }
 
@@ -40,7 +39,6 @@ export function principalText({ kind, name }: Pick<Principal, "kind" | "name">):
   return kind === "loopback" ? kind : `${kind}:${name}`;
 }
 
-/** Throws FORBIDDEN unless this principal may do what needs the permission. */
 export function requirePermission(principal: Principal | null, needs: NeededPermission): void {
   if (principal === null ? needs === "public" : allows(principal.permission, needs)) return;
   const [name, has] = principal ? [principalText(principal), principal.permission] : ["the caller", null];
@@ -53,7 +51,6 @@ export function requirePermission(principal: Principal | null, needs: NeededPerm
 
 // ---------------------------------------------------------------- on the way from one node to another
 
-/** As one header, which is signed like all that a node sends. */
 export function writePrincipal({ kind, name, permission, id }: Principal): string {
   return [permission, kind, name, ...(id === null ? [] : [id])].join(" ");
 }
@@ -61,7 +58,6 @@ export function writePrincipal({ kind, name, permission, id }: Principal): strin
 const KINDS: readonly Principal["kind"][] = ["token", "user", "setting", "loopback", "node"];
 const PLAIN = /^[A-Za-z0-9._@:-]{1,128}$/;
 
-/** Null for what no node of ours writes. */
 export function readPrincipal(text: string): Principal | null {
   const [permission, kind, name, id = null, ...rest] = text.split(" ");
   const known = KINDS.find((each) => each === kind);

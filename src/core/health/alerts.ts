@@ -23,35 +23,32 @@ export const ALERT_CODES = [
 export interface Alert {
   readonly code: (typeof ALERT_CODES)[number];
   readonly severity: "warning" | "critical";
-  /** The node, the queue or the schedule that it is about; null for the cluster as a whole. */
+  /** The node, queue or schedule; null for the cluster as a whole. */
   readonly subject: string | null;
   readonly message: string;
   readonly remedy: string;
-  /** Wall time: since when, as far as is known. */
+  /** Wall time. */
   readonly since: number;
 }
 
 export interface Facts {
   readonly now: number;
-  /** Whether so many nodes have gathered that callers are served. */
+  /** Whether enough nodes are present to serve callers. */
   readonly formed: boolean;
   readonly leader: string | null;
-  /** Whether all nodes keep their jobs in one store, so that others can go on with those of a dead one. */
+  /** Whether all nodes have one store, so that others can continue the jobs of a dead one. */
   readonly shared: boolean;
   readonly nodes: readonly Pick<NodeInfo, "name" | "status" | "alive" | "lastSeenAt" | "version" | "load">[];
-  /** Queues with due jobs that nobody runs, and since when the oldest of them waits. */
+  /** Queues with due jobs that nobody runs; `since`: the oldest of them. */
   readonly waiting: readonly { readonly queue: string; readonly since: number; readonly paused: boolean }[];
-  /** Each second, lately. */
   readonly rates: { readonly finished: number; readonly failed: number };
-  /** Schedules whose time has come and gone. */
   readonly late: readonly { readonly schedule: string; readonly dueAt: number }[];
-  /** Writes that were refused lately because of an old number. */
+  /** Writes that were refused because of an old epoch. */
   readonly refused: { readonly count: number; readonly lastAt: number } | null;
-  /** Workers over HTTP that are alive. */
   readonly agents: number;
-  /** Why the store cannot be used, or cannot be trusted to keep up. */
+  /** Why the store cannot be used, or is too slow. */
   readonly storeTrouble: string | null;
-  /** The transaction that has kept the store from removing dead rows for the longest time, and what ends it. */
+  /** The transaction that has prevented the removal of dead rows for the longest time. */
   readonly oldestSnapshot: {
     readonly holder: string;
     readonly remedy: string;
@@ -59,12 +56,12 @@ export interface Facts {
   } | null;
 }
 
-/** Longer than a pause for a collection of garbage; a leader that is held up for seconds loses its term. */
+/** Longer than a pause for garbage collection; a leader that is delayed for seconds loses its term. */
 const LAG_MS = 250;
 const LAG_MS_CRITICAL = 2_000;
 const OLD_MS = 5 * 60_000;
 const OLD_MS_CRITICAL = 60 * 60_000;
-/** So many of those that end, and not only one now and then. */
+/** Share of the jobs that end. */
 const FAILED_SHARE = 0.2;
 const FAILED_SHARE_CRITICAL = 0.5;
 const FAILED_PER_SECOND = 0.2;
@@ -73,15 +70,14 @@ const LATE_MS = 60_000;
 /** A backup of a large database takes longer; a transaction of an application should not. */
 const SNAPSHOT_MS = 60_000;
 const SNAPSHOT_MS_CRITICAL = 15 * 60_000;
-/** Of each kind: a hundred dead nodes are one message. */
+/** Alerts of one code: a hundred dead nodes are one message. */
 const EACH_MAX = 5;
 
-/** A warning about the cluster as a whole, that was not there before, unless it says otherwise. */
 type Draft = Pick<Alert, "code" | "message" | "remedy"> &
   Partial<Pick<Alert, "severity" | "subject">> & { readonly since?: number | null };
 type Found = readonly Draft[] | Draft | null;
 
-/** `before` is what was told last: what goes on keeps its beginning. */
+/** An alert that was in `before` keeps its `since`. */
 export function alertsOf(facts: Facts, before: readonly Alert[] = []): readonly Alert[] {
   const known = new Map(before.map((alert) => [keyOf(alert), alert.since]));
   return RULES.flatMap((rule) => bounded(each([rule(facts) ?? []].flat())))
@@ -155,7 +151,7 @@ function noWorker({ waiting, nodes, agents }: Facts): Found {
 }
 
 function deadNodes({ nodes, shared }: Facts): Found {
-  // A name may have several incarnations. The last one in this order counts, which is a living one if there is any.
+  // The last incarnation in this order counts: a living one if there is any.
   const newest = new Map(
     nodes.toSorted((a, b) => Number(a.alive) - Number(b.alive)).map((node) => [node.name, node]),
   );
@@ -264,7 +260,6 @@ function each(drafts: readonly Draft[]): readonly Draft[] {
   return [...new Map(drafts.map((draft) => [keyOf(draft), draft])).values()];
 }
 
-/** The first few, and the rest in one. */
 function bounded(drafts: readonly Draft[]): readonly Draft[] {
   if (drafts.length <= EACH_MAX) return drafts;
   const rest = drafts.slice(EACH_MAX - 1);
@@ -282,7 +277,7 @@ function byWeight(a: Alert, b: Alert): number {
   return weight(a) - weight(b) || a.since - b.since || (keyOf(a) < keyOf(b) ? -1 : 1);
 }
 
-/** Of two nodes that look for themselves: each once, the worse and the earlier. */
+/** Alerts found by several nodes: each once, the more severe and the earlier. */
 export function mergeAlerts(lists: readonly (readonly Alert[])[]): readonly Alert[] {
   const merged = new Map<string, Alert>();
   for (const alert of lists.flat()) {

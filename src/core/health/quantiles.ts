@@ -6,7 +6,6 @@ export interface Quantiles {
   readonly p99: number;
 }
 
-/** Null when there are none. */
 export function quantiles(values: readonly number[]): Quantiles | null {
   if (values.length === 0) return null;
   const sorted = Float64Array.from(values).sort();
@@ -19,7 +18,7 @@ export interface Measured {
   readonly quantiles: Quantiles | null;
 }
 
-/** Of several nodes that measured each for itself: weighted by how many measurements each has. Near enough to look at. */
+/** Of several nodes, weighted by the number of their measurements: an approximation for people. */
 export function mixedQuantiles(parts: readonly Measured[]): Quantiles | null {
   const told = parts.filter((part) => part.quantiles !== null && part.of > 0);
   const all = told.reduce((sum, { of }) => sum + of, 0);

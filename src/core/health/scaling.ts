@@ -13,25 +13,21 @@
  */
 
 export interface ScalingFacts {
-  /** Workers that there are now: nodes and agents that take jobs of these queues. */
+  /** Current workers: nodes and agents that take jobs of these queues. */
   readonly workers: number;
-  /** Jobs that all of them may run at a time. */
   readonly slots: number;
   readonly running: number;
-  /** Jobs that are due and wait. */
   readonly ready: number;
-  /** How long the oldest of them has waited; null when none waits. */
   readonly oldestMs: number | null;
-  /** Of the jobs that ended lately, the median; null when none did. */
+  /** Median of the jobs that ended lately; null if none did. */
   readonly runMs: number | null;
 }
 
 export interface ScalingOptions {
-  /** What waits is to be done within so long. */
   readonly targetMs: number;
   readonly min: number;
   readonly max: number;
-  /** Of a worker that there is none of yet. */
+  /** Assumed while there is no worker. */
   readonly slotsPerWorker: number;
 }
 
@@ -40,11 +36,11 @@ export interface ScalingAnswer {
   readonly reason: string;
 }
 
-/** So much too many are left as they are. Less, and a queue that breathes makes workers come and go. */
+/** Share of surplus workers that is kept. With less, a queue that fluctuates makes workers come and go. */
 export const SURPLUS_KEPT = 0.3;
-/** When it is not known how long jobs run, or what waits is late all the same, no more than so many times what there is. */
+/** Largest factor of growth while run times are unknown or jobs are late all the same. */
 const GROWTH_MAX = 2;
-/** Places that are in use when the line is taken for too long for them, and not for something else that keeps jobs waiting. */
+/** Below this share of busy slots, something else makes the jobs wait. */
 const BUSY_SHARE = 0.8;
 
 export function desiredWorkers(facts: ScalingFacts, options: ScalingOptions): ScalingAnswer {
@@ -78,7 +74,7 @@ function placesNeeded(
   }
   const inTime = ((running + ready) * runMs) / targetMs;
   const late = oldestMs !== null && oldestMs > targetMs && running >= slots * BUSY_SHARE;
-  // The median is not the whole truth: when the line grows older than it may and all are busy, more are needed than it says.
+  // The median is not everything: if the oldest job is late and all slots are busy, more are needed than it says.
   const urged = late ? Math.min(slots * (oldestMs / targetMs), grown) : 0;
   const places = Math.min(Math.max(inTime, urged, running, 1), running + ready);
   const seconds = (ms: number): string => `${Math.round(ms / 100) / 10} s`;

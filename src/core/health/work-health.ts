@@ -6,17 +6,14 @@
  *   healthy     the node takes jobs, or has none to take, or is not meant to take any
  */
 
-/** How a worker asks for jobs; times are how long ago. */
+/** Times are how long ago. */
 export interface ClaimFacts {
-  /** Since it began to want jobs without having been answered since; 0 while it is full or has just been answered. */
+  /** Since it began to want jobs and got no answer; 0 while it is full or was just answered. */
   readonly unansweredMs: number;
-  /** Of the claim that is under way; null when none is. */
   readonly underWayMs: number | null;
-  /** Why the last one failed; null when it did not. */
   readonly failure: string | null;
-  /** Since a claim last gave a job, or the worker was last full; from the start, if neither. */
+  /** Since a claim last returned a job or the worker was full, or since the start. */
   readonly idleMs: number;
-  /** Since the store began to refuse results; null while it takes them. */
   readonly resultsFailingMs: number | null;
 }
 
@@ -24,14 +21,13 @@ export interface WorkFacts {
   readonly state: "working" | "starting" | "draining";
   readonly slots: number;
   readonly running: number;
-  /** Tasks that it knows. */
   readonly tasks: number;
   readonly claims: ClaimFacts;
-  /** Jobs that are due and wait, and that this node may run; null when that is not known. */
+  /** Due jobs that this node may run; null if that is not known. */
   readonly ready: number | null;
-  /** How long the oldest of them has waited, of those that are certain to be for this node; null when there is none. */
+  /** The oldest that is certainly for this node. */
   readonly oldestMs: number | null;
-  /** What the leader does that has not come to a rest for too long. */
+  /** Duties of the leader that have been busy for too long. */
   readonly stuck: readonly { readonly duty: string; readonly busyMs: number }[];
 }
 
@@ -54,9 +50,9 @@ export interface WorkVerdict {
   readonly reason: string;
 }
 
-/** A worker with room asks at least once a second, so this is five of them. Shorter, and a pause of the process is taken for a fault. */
+/** A worker with room asks at least once a second. Shorter, and a pause of the process counts as a fault. */
 export const UNANSWERED_MS = 5_000;
-/** A claim that is answered takes what waits. Shorter, and one that found the line locked by others is taken for a fault. */
+/** Shorter, and a claim that met rows locked by others counts as a fault. */
 export const UNTAKEN_MS = 15_000;
 
 export function judgeWork(facts: WorkFacts): WorkVerdict {

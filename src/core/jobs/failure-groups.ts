@@ -12,17 +12,16 @@ export interface FailedJob {
 export interface FailureGroup {
   readonly task: string;
   readonly code: string;
-  /** With what differs left out. */
+  /** Without the parts that differ. */
   readonly message: string;
   readonly count: number;
   readonly firstAt: number;
   readonly lastAt: number;
-  /** The latest. */
   readonly example: string;
   readonly queues: readonly string[];
 }
 
-/** Only the beginning of a long message tells groups apart. */
+/** The beginning is enough to tell groups apart. */
 const MESSAGE_LENGTH_MAX = 300;
 
 const BLANKED: readonly (readonly [RegExp, string])[] = [
@@ -33,14 +32,12 @@ const BLANKED: readonly (readonly [RegExp, string])[] = [
   [/\d+(?:[.,:]\d+)*/g, "#"],
 ];
 
-/** The same for every message of its kind. */
 export function blanked(message: string): string {
   let text = message.slice(0, 4 * MESSAGE_LENGTH_MAX);
   for (const [pattern, by] of BLANKED) text = text.replaceAll(pattern, by);
   return text.slice(0, MESSAGE_LENGTH_MAX);
 }
 
-/** The largest first. */
 export function groupFailures(jobs: readonly FailedJob[]): FailureGroup[] {
   return mergeGroups(
     jobs.map(({ id, task, queue, code, message, at }) => ({
@@ -56,7 +53,7 @@ export function groupFailures(jobs: readonly FailedJob[]): FailureGroup[] {
   );
 }
 
-/** Also those of several nodes, which have grouped each for itself. */
+/** Also groups of several nodes. */
 export function mergeGroups(groups: readonly FailureGroup[]): FailureGroup[] {
   const alike = Map.groupBy(groups, ({ task, code, message }) => JSON.stringify([task, code, message]));
   return [...alike.values()].map(merged).sort((a, b) => b.count - a.count || b.lastAt - a.lastAt);

@@ -9,31 +9,27 @@
 import { THING_NAME } from "../ids.ts";
 
 export interface JobFieldRow {
-  /** In TypeScript. */
   readonly name: string;
-  /** In JSON, in SQL and in errors. */
   readonly wire: string;
   readonly kind: "name" | "json" | "integer" | "instant" | "text" | "texts";
   readonly required?: true;
-  /** Of an integer. */
   readonly min?: number;
-  /** Of an integer; of a text, or of each text of a list: its characters. */
+  /** Of an integer, or the characters of a text or of each text of a list. */
   readonly max?: number;
   readonly itemsMax?: number;
-  /** Follows "must be", in refusals and in the OpenAPI document. */
+  /** Follows "must be" in refusals and in the OpenAPI document. */
   readonly must: string;
-  /** Type of the column of the table `job` that has the name `wire`. Null: the field is stored in another form. */
+  /** Type of the column `wire` of the table `job`; null if the field is stored in another form. */
   readonly column: "text" | "int" | "bigint" | "text[]" | null;
-  /** Most jobs leave it empty: it stays out of the statements that store plain jobs, and of claims. */
+  /** Most jobs leave it empty: statements for plain jobs and claims omit it. */
   readonly rare?: true;
   /** A schedule's job has it too. */
   readonly scheduled?: true;
   readonly flag?: { readonly text: string; readonly about: string };
-  /** In the form of the dashboard. */
   readonly form?: { readonly label: string; readonly hint: string };
-  /** Among the facts of a job, where it has no line of its own. */
+  /** In the facts of a job. */
   readonly fact?: { readonly cli: string; readonly page: string; readonly as?: "duration" };
-  /** Picks jobs of a list. A list of texts has a side table `job_<filter>`, which is walked instead of all jobs. */
+  /** A list of texts has a side table `job_<filter>`, which is walked instead of all jobs. */
   readonly filter?: {
     readonly name: string;
     readonly about: string;
@@ -45,7 +41,7 @@ export interface JobFieldRow {
 export const PRIORITY_MIN = -100;
 export const PRIORITY_MAX = 100;
 export const ATTEMPTS_MAX = 1_000;
-/** What a timer of Node can wait for, about 24 days. */
+/** The maximum of a timer of Node, about 24 days. */
 export const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 /** A year: a longer delay is a mistake in the unit more often than intended. */
 export const DELAY_MS_MAX = 366 * 24 * 3_600_000;
@@ -182,15 +178,15 @@ type Wire<Kind> = Kind extends "instant" ? string : Kind extends "texts" ? strin
 type Rare = Extract<JobField, { readonly rare: true }>;
 type Filtering = Extract<JobField, { readonly filter: object }>;
 
-/** As code in this process writes a job: everything but the task has a default. */
+/** As TypeScript code writes a job: everything but the task has a default. */
 export type JobInput = {
   readonly [F in JobField as F extends { required: true } ? F["name"] : never]: Value<F["kind"]>;
 } & {
   readonly [F in JobField as F extends { required: true } ? never : F["name"]]?: Value<F["kind"]> | undefined;
 };
-/** As it travels, each field by its own. */
+/** In JSON. */
 export type WireFields = { [F in JobField as F["wire"]]: Wire<F["kind"]> };
-/** What most jobs leave empty, as a stored job shows it; lists are then empty lists. */
+/** Of a stored job: empty lists instead of missing ones. */
 export type RareFields = { readonly [F in Rare as F["name"]]: Value<F["kind"]> };
 export type RareBody = { [F in Rare as F["wire"]]: Wire<F["kind"]> };
 export type FieldFilters = { readonly [F in Filtering as F["filter"]["name"]]?: string };
@@ -200,7 +196,7 @@ const ROWS: readonly JobFieldRow[] = JOB_FIELDS;
 export const COLUMN_FIELDS = ROWS.filter(({ column }) => column !== null);
 export const RARE_FIELDS = ROWS.filter(({ rare }) => rare);
 export const FILTER_FIELDS = rowsWith("filter");
-/** Filters whose jobs stand in a side table, in the order of their numbers. */
+/** Filters with a side table. */
 export const LISTED_FILTERS = FILTER_FIELDS.filter(({ kind }) => kind === "texts").map(
   ({ filter }) => filter.name,
 );
@@ -220,16 +216,14 @@ export function jobField<W extends JobField["wire"]>(wire: W): JobFieldRow & { r
   return ROWS.find((row) => row.wire === wire) as JobFieldRow & { readonly wire: W };
 }
 
-/** Something with fields of this table, whatever else it is. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** The filters among the properties of a query. */
 export function filtersIn(query: object): FieldFilters {
   const found = FILTER_FIELDS.map(({ filter: { name } }) => [name, (query as Fields)[name]]);
   return Object.fromEntries(found.filter(([, value]) => value !== undefined && value !== ""));
 }
 
-/** The filter of a query that a store walks a side table for; there is no second of its sort. */
+/** The filter with a side table; there is at most one. */
 export function listedFilter(query: object): { readonly name: string; readonly text: string } | null {
   for (const name of LISTED_FILTERS) {
     const text = (query as Fields)[name];
@@ -238,7 +232,6 @@ export function listedFilter(query: object): { readonly name: string; readonly t
   return null;
 }
 
-/** In words: "of task resize in queue images". */
 function filterPhrases(query: object): string[] {
   const given = filtersIn(query) as Fields;
   return FILTER_FIELDS.flatMap(({ filter: { name, phrase } }) =>
@@ -246,7 +239,7 @@ function filterPhrases(query: object): string[] {
   );
 }
 
-/** The rare fields that are given. Most jobs have none of them, and are then not touched. */
+/** Null for most jobs. */
 export function rareIn(input: object): Partial<RareFields> | null {
   let found: Record<string, unknown> | null = null;
   for (const { name, kind } of RARE_FIELDS) {
@@ -259,15 +252,15 @@ export function rareIn(input: object): Partial<RareFields> | null {
 }
 
 export interface FieldMistake {
-  /** With the place in a list: `tags[3]`. */
+  /** With the index in a list: `tags[3]`. */
   readonly field: string;
   /** What follows the field in a sentence. */
   readonly rest: string;
 }
 
-/** The first field that breaks its limits; null if none does. The task's name and the payload are checked elsewhere. */
+/** The first field that breaks its limits. The name of the task and the payload are checked elsewhere. */
 export function mistakeIn(input: object): FieldMistake | null {
-  // Only what is given, which is little: this runs for every job.
+  // This runs for every job, so only given fields are checked.
   for (const name in input) {
     const row = CHECKED.get(name);
     const value = row && (input as Fields)[name];
@@ -316,7 +309,6 @@ function textRule(max: number): string {
   return `must be 1 to ${max} characters of well-formed Unicode without control characters`;
 }
 
-/** "failed jobs of task resize since …" */
 export function filterText(
   filter: FieldFilters & { status?: string; since?: string; until?: string; error_code?: string },
 ): string {

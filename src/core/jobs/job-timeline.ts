@@ -8,7 +8,6 @@ export type TimelineJob = RunFields &
 
 export interface TimelineRun extends RunFields {
   readonly startedAt: number;
-  /** Null while it goes on. */
   readonly endedAt: number | null;
   readonly outcome: string;
 }
@@ -31,7 +30,7 @@ export interface TimelineHandoff {
   readonly reason: string;
 }
 
-/** Those of the past, and the one that the job itself tells of. */
+/** Past runs, and the current or last one from the job itself. */
 export function runsOf(job: TimelineJob, past: readonly TimelineRun[]): TimelineRun[] {
   const { startedAt, worker, leaderEpoch, jobEpoch, finishedAt, status } = job;
   if (startedAt === null) return [...past];
@@ -47,7 +46,6 @@ export function runsOf(job: TimelineJob, past: readonly TimelineRun[]): Timeline
   return [...past, last];
 }
 
-/** Oldest first. */
 export function timelineOf(
   job: TimelineJob,
   birthplace: string | null,

@@ -30,14 +30,12 @@ export function isFinal(status: JobStatus): status is FinalStatus {
   return status === "completed" || status === "failed" || status === "cancelled";
 }
 
-/** In which states a person can retry, cancel or delete a job. */
 export const ACTION_STATUSES: Readonly<Record<"retry" | "cancel" | "delete", readonly JobStatus[]>> = {
   retry: ["failed", "cancelled"],
   cancel: ["scheduled", "queued", "processing"],
   delete: JOB_STATUSES.filter((status) => status !== "processing"),
 };
 
-/** Why a handler's AbortSignal fired. */
 export type AbortReason = "cancel" | "timeout" | "drain" | "lease_lost";
 
 export interface JobError {
@@ -54,7 +52,7 @@ export interface Job extends RareFields {
   readonly queue: string;
   readonly status: JobStatus;
   readonly priority: number;
-  /** JSON text: it is passed through, and parsed only where somebody looks inside. */
+  /** JSON text, parsed only where needed. */
   readonly payload: string;
   readonly progress: number | null;
   readonly progressMessage: string | null;
@@ -65,7 +63,7 @@ export interface Job extends RareFields {
   readonly maxAttempts: number;
   readonly timeoutMs: number | null;
   readonly idempotencyKey: string | null;
-  /** The trace that it was submitted in (core/trace.ts). */
+  /** Trace context of its submit (core/trace.ts). */
   readonly trace: string | null;
   readonly schedule: string | null;
   readonly cancelRequested: boolean;
@@ -94,12 +92,11 @@ export interface Budgets {
 }
 
 /**
- * A deploy must never burn an attempt, yet a job that never gets through its run must not loop for ever: 50 is more
- * deploys than a run will meet by chance. A job that took its node down three times is taken for the cause.
+ * A deploy must not use up an attempt, but a job that never finishes must not loop for ever: no run meets 50 deploys by
+ * chance. A job whose node died three times is taken for the cause.
  */
 export const DEFAULT_BUDGETS: Budgets = { interruptionsMax: 50, crashesMax: 3 };
 
-/** Counters as they were when the run began. */
 export type Spent = Pick<Job, "failures" | "interruptions" | "crashes" | "maxAttempts">;
 
 export function mayRetry(spent: Spent): boolean {
@@ -116,9 +113,8 @@ export function interruptionError(spent: Spent, budgets: Budgets): JobError | nu
 }
 
 /**
- * One more crash would put the job into quarantine. That last run happens without another suspect beside it, so that
- * a killer is found without blaming its neighbours. Earlier crashes do not slow anything down: a node that is killed
- * with a hundred jobs running has them all run again at once.
+ * One more crash would put the job into quarantine. That last run happens without another suspect at the same time, so
+ * that the cause is found. Earlier crashes delay nothing: the hundred jobs of a killed node run again at once.
  */
 export function isSuspect(crashes: number, budgets: Budgets): boolean {
   return crashes > 0 && crashes + 1 >= budgets.crashesMax;
@@ -134,7 +130,7 @@ export function crashError(spent: Spent, budgets: Budgets, killed: readonly stri
   };
 }
 
-/** Of a run that its worker should have ended long ago, and whose job was taken from it. */
+/** Of an overdue run, whose job was taken from its worker. */
 export function overdueError(timeoutMs: number, worker: string): JobError {
   return {
     code: "TIMEOUT",
@@ -148,14 +144,12 @@ export interface Retention {
   readonly cancelledMs: number;
 }
 
-/** How long a finished job is kept, from its end on. One that is as old as that is removed. */
+/** From its end. A job of this age is removed. */
 export function keptMs(status: FinalStatus, retention: Retention): number {
-  return { completed: retention.completedMs, failed: retention.failedMs, cancelled: retention.cancelledMs }[
-    status
-  ];
+  return retention[`${status}Ms`];
 }
 
-/** Occurrences of schedules are kept as long as the jobs that they made, however those ended. */
+/** As long as the jobs that they made, however those ended. */
 export function occurrencesKeptMs({ completedMs, failedMs }: Retention): number {
   return Math.max(completedMs, failedMs);
 }

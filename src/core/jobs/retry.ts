@@ -4,7 +4,7 @@ export interface RetryPolicy {
   readonly firstDelayMs: number;
   readonly factor: number;
   readonly delayMsMax: number;
-  /** Share by which a delay is spread to both sides, so that jobs that failed together do not return together. */
+  /** Share by which a delay varies to both sides, so that jobs that failed together do not return together. */
   readonly jitter: number;
 }
 
@@ -15,7 +15,6 @@ export const DEFAULT_RETRY: RetryPolicy = {
   jitter: 0.25,
 };
 
-/** As the settings have it. */
 export function retryPolicyOf(
   settings: Omit<RetryPolicy, "delayMsMax"> & { readonly maxDelayMs: number },
 ): RetryPolicy {

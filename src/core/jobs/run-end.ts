@@ -25,7 +25,7 @@ export type Outcome =
   | { readonly kind: "completed"; readonly result: string }
   /** Failed, and tried again after the delay. */
   | { readonly kind: "retry"; readonly error: JobError; readonly delayMs: number }
-  /** Failed for good. `spends` is the budget that this run is charged to. */
+  /** `spends`: the budget to which this run is charged. */
   | { readonly kind: "failed"; readonly error: JobError; readonly spends: "failure" | "interruption" }
   | { readonly kind: "cancelled"; readonly error: JobError }
   /** Stopped by a drain; back into its place in the queue. */
@@ -33,30 +33,27 @@ export type Outcome =
   /** Claimed and never started; back as if it had not been claimed. */
   | { readonly kind: "released" };
 
-/** How a run is remembered that did not end its job. */
 export type PastOutcome = "failed" | "interrupted" | "crashed" | "overdue" | "cancelled";
 
-/** Added to the counters of the job. */
 export type Spending = Pick<Job, "attempts" | "failures" | "interruptions" | "crashes">;
 
 export const NOTHING: Spending = { attempts: 0, failures: 0, interruptions: 0, crashes: 0 };
 const FAILURE: Spending = { ...NOTHING, failures: 1 };
 const INTERRUPTION: Spending = { ...NOTHING, interruptions: 1 };
 
-/** A request to cancel, with its reason; null when there is none. */
 export type CancelRequest = { readonly reason: string | null } | null;
 
 export interface RunChange {
-  /** Null when the job returns to its queue. */
+  /** Null if the job returns to its queue. */
   readonly end: { readonly status: FinalStatus; readonly error: JobError | null } | null;
   readonly spent: Spending;
-  /** When a job that returns is due, from now; null leaves it its place in the queue. */
+  /** From now; null leaves a returning job its place in the queue. */
   readonly delayMs: number | null;
-  /** Of a run whose job returns; null leaves the job the error that it has. */
+  /** Null leaves the error of the job as it is. */
   readonly error: JobError | null;
   /** Null for a run that never began. */
   readonly past: PastOutcome | null;
-  /** Null leaves it as it is; so does `killed`. */
+  /** Null leaves it as it is, as with `killed`. */
   readonly suspect: boolean | null;
   readonly killed: readonly string[] | null;
 }
@@ -75,7 +72,6 @@ function cancelError({ reason }: NonNullable<CancelRequest>, otherwise = "cancel
   return { code: "CANCELLED", message: reason ?? otherwise };
 }
 
-/** Of a job that did not run. */
 export function cancelledWaiting(reason: string | null): RunChange {
   return changed({ reason }, {}, "cancelled before it started");
 }
@@ -85,7 +81,6 @@ function changed(cancel: CancelRequest, change: Partial<RunChange>, otherwise?: 
   return { ...BACK, ...change, end: end ?? change.end ?? null };
 }
 
-/** After the outcome that the claimant of the run reports. */
 export function afterOutcome(outcome: Outcome, cancel: CancelRequest): RunChange {
   switch (outcome.kind) {
     case "completed":
@@ -108,12 +103,12 @@ export function afterOutcome(outcome: Outcome, cancel: CancelRequest): RunChange
 }
 
 /**
- * `expiry`: leases that ran out. With `unheard`, no leader was there at whom agents could have renewed theirs.
- * `incarnations`: all leases of these incarnations of nodes, which have died. `everybody`: all leases but those of this
- * incarnation and of agents, for a store that only one process can open, whatever the node was called before.
- * `holders`: leases of these names, or with more behind a slash, whose runs were ended in order or never began: those of
- * an agent that was switched off, or of a request whose answer was lost.
- * `overdue`: runs that go on longer than the timeout of their job and `graceMs` allow, even if their lease is renewed.
+ * `expiry`: expired leases. With `unheard`, no leader was there with whom agents could have renewed theirs.
+ * `incarnations`: all leases of dead incarnations of nodes.
+ * `everybody`: all leases but those of this incarnation and of agents, for a store that only one process can open.
+ * `holders`: leases with these names or prefixes, whose runs were ended in order or never began: of an agent that was
+ * switched off, or of a request whose answer was lost.
+ * `overdue`: runs that exceed the timeout of their job by `graceMs`, even if their lease is renewed.
  *
  * A dead claimant is charged as a crash, `holders` and `unheard` as an interruption, an overdue run as a failure.
  */
@@ -124,22 +119,20 @@ export type Abandoned =
   | { readonly by: "holders"; readonly names: readonly string[] }
   | { readonly by: "overdue"; readonly graceMs: number };
 
-/** Those that end leases. */
 export type Dead = Exclude<Abandoned, { by: "overdue" }>;
 
 export interface Recovered {
   readonly id: JobId;
   readonly worker: string;
   readonly status: "queued" | "failed" | "cancelled";
-  /** With the one that this recovery has charged. */
+  /** With the charge of this recovery. */
   readonly failures: number;
   readonly interruptions: number;
   readonly crashes: number;
 }
 
 /**
- * A lease is `<node>/<incarnation>`, or that with more behind another slash, or an agent's (core/agent.ts); no part has a
- * slash in it.
+ * A lease is `<node>/<incarnation>`, with an optional suffix after another slash, or that of an agent (core/agent.ts).
  */
 export function isLeftBehind(lease: LeaseId, which: Exclude<Dead, { by: "expiry" }>): boolean {
   const [holder, next] = lease.split("/") as [string, string];
@@ -153,7 +146,7 @@ export function isLeftBehind(lease: LeaseId, which: Exclude<Dead, { by: "expiry"
   }
 }
 
-/** The claimant did not die over these runs, or that is unknown. */
+/** The claimant did not die during these runs, or that is unknown. */
 export function wasInterrupted(lease: LeaseId, which: Dead): boolean {
   if (which.by === "holders") return true;
   return which.by === "expiry" && which.unheard === true && leaseholder(lease) !== null;
@@ -169,7 +162,7 @@ export interface LostRun extends Spent {
 
 export type Loss = "crashed" | "interrupted" | "overdue";
 
-/** The store also raises the epoch at once, and not with the next claim: the claimant may still report. */
+/** The store also raises the epoch at once: the claimant may still report. */
 export function afterLoss(run: LostRun, how: Loss, budgets: Budgets): RunChange {
   const failed = (error: JobError | null) => error && { status: "failed" as const, error };
   switch (how) {

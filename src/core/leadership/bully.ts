@@ -51,7 +51,7 @@ function isDigits(run: string): boolean {
   return run >= "0" && run < ":";
 }
 
-/** By value, however many digits: a number would lose the last ones. */
+/** By value: a number would lose the last of many digits. */
 function compareDigits(a: string, b: string): number {
   const [x, y] = [a.replace(/^0+/, ""), b.replace(/^0+/, "")];
   return x.length - y.length || compareText(x, y);
@@ -59,25 +59,24 @@ function compareDigits(a: string, b: string): number {
 
 // ---------------------------------------------------------------- rounds
 
-/** `refused`: nobody can have heard the question, and nobody will answer it. */
+/** `refused`: the question certainly did not arrive, and nobody will answer it. */
 export type Heard<Answer> = Answer | "refused";
 
 export interface Round<Answer> {
   readonly quorum: Quorum;
-  /** How many there are, also those that are dead. */
+  /** Dead ones included. */
   readonly voters: number;
-  /** What came so far, our own voter's answer too. */
+  /** So far, with that of our own voter. */
   readonly answers: ReadonlyMap<NodeName, Heard<Answer>>;
-  /** Whose answers matter beyond their number, and who is believed to be able to give one. */
+  /** Nodes that are believed to be able to answer, and whose answers matter beyond their number. */
   readonly awaited: Iterable<NodeName>;
-  /** No more answers will come. */
   readonly over: boolean;
 }
 
 export interface PollAnswer {
   /** It would promise now. */
   readonly willing: boolean;
-  /** It is above us, may lead, and tries now. */
+  /** It is above us, may lead, and is about to try. */
   readonly stands: boolean;
 }
 
@@ -88,7 +87,7 @@ export function judgePoll(round: Round<PollAnswer>): PollVerdict | null {
   if (answers.some((answer) => answer !== "refused" && answer.stands)) return "stand back";
   const willing = answers.filter((answer) => answer !== "refused" && answer.willing).length;
   if (round.quorum === "none") {
-    // One that knows a leader is enough: there the leader is, and we were only cut off from it.
+    // One that knows a leader is enough: the leader is there, and we were only cut off from it.
     if (answers.some((answer) => answer !== "refused" && !answer.willing)) return "hopeless";
     return willing > 0 && (round.over || allHeard(round)) ? "stand" : whenOver(round, "hopeless");
   }
@@ -115,12 +114,13 @@ export function judgePromises(round: Round<PromiseAnswer>): "won" | "lost" | nul
 
 /**
  * - `denied`: it has promised a later epoch, or this term was released; it will never acknowledge it again.
- * - `behind`: it has not heard of this epoch. If so many say so that no majority can have promised it, it never was a term.
+ * - `behind`: it does not know this epoch. If so many say so that no majority can have promised it, it never was a
+ * term.
  * - `abstains`: it does not vote now.
  */
 export type RenewalAnswer = "acknowledged" | "denied" | "behind" | "abstains";
 
-/** Null at the end of the round: it cannot be known whether the term goes on. */
+/** Null at the end of the round: unknown. */
 export function judgeRenewal(round: Round<RenewalAnswer>): boolean | null {
   const answers = [...round.answers.values()];
   const count = (kind: RenewalAnswer): number => answers.filter((answer) => answer === kind).length;

@@ -12,28 +12,26 @@
 
 import type { NodeStatus } from "../node.ts";
 
-/** What one look shows of a node. */
 export interface NodeSign {
   readonly incarnation: string;
   readonly status: NodeStatus;
-  /** Only compared with itself: has it changed? */
+  /** Only compared with its earlier value. */
   readonly heartbeat: number;
-  /** Whether it keeps a session whose end is evidence. */
+  /** Whether it keeps a session whose absence is evidence. */
   readonly locked: boolean;
-  /** Whether that session is there. */
   readonly held: boolean;
 }
 
 export interface Snapshot {
-  /** Monotonic, of whoever looks. */
+  /** Monotonic clock of the leader. */
   readonly at: number;
-  /** Changes when the server was started anew, which ends every session and proves nothing. */
+  /** Changes with a restart of the server, which ends every session and proves nothing. */
   readonly server: string;
   readonly serverUpMs: number;
   readonly nodes: readonly NodeSign[];
 }
 
-/** What is remembered from look to look; a new term begins with `NOTHING_SEEN`. */
+/** Kept between snapshots; a new term begins with `NOTHING_SEEN`. */
 export interface Watch {
   readonly at: number;
   readonly server: string;
@@ -43,19 +41,19 @@ export interface Watch {
 interface Watched {
   readonly heartbeat: number;
   readonly heartbeatSince: number;
-  /** Since when its session was missing in every look; null when it was there in the last one. */
+  /** Since when its session has been absent from every snapshot; null if it was in the last one. */
   readonly missingSince: number | null;
 }
 
 export const NOTHING_SEEN: Watch | null = null;
 
-/** Shorter, and a node that only has to connect again, which takes some 20 ms, is taken for dead on a busy day. */
+/** Shorter, and a node that only reconnects (about 20 ms) is taken for dead on a busy machine. */
 export const SESSION_GONE_MS = 300;
 
-/** A leader that takes back the work of one node may not look for a moment. Shorter, and it would forget what it saw. */
+/** A leader that recovers the work of a node takes no snapshots meanwhile. Shorter, and it would start again. */
 const GAP_MS_MIN = 500;
 
-/** These can die. Whatever a newer version calls its states is not ours to judge. */
+/** States of a newer version are not judged. */
 const MORTAL: ReadonlySet<NodeStatus> = new Set(["joining", "active", "draining"]);
 
 export function judge(
@@ -78,7 +76,7 @@ export function judge(
   return { watch: { at: look.at, server: look.server, nodes }, dead };
 }
 
-/** Between two looks that are far apart anything may have happened, to the database rather than to its nodes. */
+/** After a long gap the database is the likely cause, not its nodes. */
 function unbroken(before: Watch, look: Snapshot, deadAfterMs: number): boolean {
   return before.server === look.server && look.at - before.at < Math.max(deadAfterMs / 2, GAP_MS_MIN);
 }

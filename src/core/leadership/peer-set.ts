@@ -16,25 +16,26 @@ export interface SetNumber {
 }
 
 export interface PeerSet extends SetNumber {
-  /** Made when the cluster was founded: two clusters that meet by mistake do not mix. */
+  /** Made when the cluster was founded, so that two clusters that meet by mistake do not mix. */
   readonly cluster: string;
-  /** The address of each member. */
   readonly members: Readonly<Record<string, string>>;
-  /** The number of the set with which each member has joined, as text; the founder has none. A member that was removed and joined again has another. */
+  /**
+   * The number of the set with which each member joined, as text; none for the founder. A member that was removed and
+   * joined again has another one.
+   */
   readonly entries?: Readonly<Record<string, string>> | undefined;
-  /** Lives that were sent away, the newest first, so that they can be told. */
+  /** Newest first, so that they can be told. */
   readonly removed: readonly RemovedIncarnation[];
 }
 
 export interface RemovedIncarnation {
   readonly name: string;
-  /** Empty when it was not known. */
   readonly incarnation: string;
-  /** Somebody wanted it gone, or it was silent for too long. The latter may come back by itself. */
+  /** By request, or because it was silent for too long. The latter may return by itself. */
   readonly why: "removed" | "forgotten";
 }
 
-/** Enough to tell those that come back late; more would only make messages longer. */
+/** Enough for those that return late; more only makes messages longer. */
 const REMOVED_MAX = 50;
 
 export function compareSets(a: SetNumber, b: SetNumber): number {
@@ -50,7 +51,6 @@ export function renumbered(set: PeerSet, epoch: number): PeerSet {
   return { ...set, epoch, count: set.count + 1 };
 }
 
-/** Null when nothing changes. */
 export function withMember(set: PeerSet, name: NodeName, address: string): PeerSet | null {
   if (isMember(set, name) && set.members[name] === address) return null;
   const count = set.count + 1;
@@ -60,7 +60,6 @@ export function withMember(set: PeerSet, name: NodeName, address: string): PeerS
   return { ...set, count, members: { ...set.members, [name]: address }, entries, removed };
 }
 
-/** Null when it is no member. */
 export function withoutMember(set: PeerSet, life: RemovedIncarnation): PeerSet | null {
   if (!isMember(set, life.name)) return null;
   const { [life.name]: _, ...members } = set.members;
@@ -74,7 +73,7 @@ export function isMember(set: PeerSet, name: string): boolean {
   return Object.hasOwn(set.members, name);
 }
 
-/** Which membership of that node this is, see `PeerSet.entries`; empty for the founder. */
+/** See `PeerSet.entries`; empty for the founder. */
 export function entryOf({ entries = {} }: PeerSet, name: string): string {
   return Object.hasOwn(entries, name) ? entries[name]! : "";
 }
@@ -83,7 +82,7 @@ export function namesOf(set: PeerSet): readonly NodeName[] {
   return Object.keys(set.members).sort() as NodeName[];
 }
 
-/** Why this life was sent away; null when it was not, or when a later life of that name is meant. */
+/** Null if it was not removed, or if another incarnation of that name was. */
 export function removalOf(set: PeerSet, name: string, incarnation: string): RemovedIncarnation["why"] | null {
   const life = set.removed.find((one) => one.name === name);
   if (!life || (life.incarnation !== "" && life.incarnation !== incarnation)) return null;

@@ -6,7 +6,6 @@
 import { hasCode } from "../errors.ts";
 import type { JobId } from "../ids.ts";
 
-/** What a leader writes under its term. */
 export const LEADER_WRITES = {
   "jobs.submit": "new jobs",
   "jobs.claim": "a claim of jobs",
@@ -32,7 +31,7 @@ export const LEADER_WRITES = {
   "nodes.dead": "the report that nodes have died",
 } as const;
 
-/** What the writer of one run, lease or assignment writes. `{id}` is replaced by what it is about. */
+/** `{id}` is replaced by the id of the lease or assignment. */
 const OTHER_WRITES = {
   "run.result": { writer: "run", text: "the result of an earlier run" },
   "run.report": { writer: "run", text: "logs or progress of an earlier run" },
@@ -48,12 +47,11 @@ export type StaleWriter = "run" | "lease" | "owner" | "leader";
 
 export interface Refusal {
   readonly write: RefusedWrite;
-  /** The epoch that it carried; null where it has none. */
+  /** Null where it has none. */
   readonly carried: number | null;
-  /** The newest epoch, as far as it is known. */
+  /** As far as it is known. */
   readonly current: number | null;
   readonly job: JobId | null;
-  /** The lease or the assignment. */
   readonly id?: string | number;
 }
 
@@ -61,13 +59,11 @@ export function staleWriter(write: RefusedWrite): StaleWriter {
   return write in OTHER_WRITES ? OTHER_WRITES[write as keyof typeof OTHER_WRITES].writer : "leader";
 }
 
-/** For people. */
 export function describeRefusal({ write, id = "" }: Pick<Refusal, "write" | "id">): string {
   if (!(write in OTHER_WRITES)) return `${LEADER_WRITES[write as LeaderWrite]} by an earlier leader`;
   return OTHER_WRITES[write as keyof typeof OTHER_WRITES].text.replace("{id}", String(id));
 }
 
-/** Null unless the write failed because its term is over. */
 export function refusalOf(write: LeaderWrite, error: unknown): Refusal | null {
   if (!hasCode(error, "STALE_EPOCH")) return null;
   const { epoch = null, newest = null } = error.details as Record<string, number | null>;

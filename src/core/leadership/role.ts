@@ -9,7 +9,7 @@ import type { Term } from "./term.ts";
 
 export type Role = "LEADER" | "STANDBY" | "DRAINING";
 
-/** What a node says of its own role at `GET /role`. */
+/** As in `GET /role`. */
 export function roleOf(held: Term | null, draining: boolean): Role {
   if (draining) return "DRAINING";
   return held ? "LEADER" : "STANDBY";
@@ -18,7 +18,7 @@ export function roleOf(held: Term | null, draining: boolean): Role {
 /** `lead`: new work, leases, agents. `finish`: results, renewals and logs of runs that began in this very term. */
 export type Write = "lead" | "finish";
 
-/** `held`: our own term, which a node that drains keeps until it has stepped down. */
+/** `held`: the own term, which a draining node keeps until it has stepped down. */
 export function permits(held: Term | null, draining: boolean, write: Write): held is Term {
   return held !== null && (!draining || write === "finish");
 }

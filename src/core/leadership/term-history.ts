@@ -2,7 +2,6 @@
 
 export interface TermEntry {
   readonly at: number;
-  /** Who has written it. */
   readonly node: string;
   readonly kind: "started" | "ended";
   readonly role: string;
@@ -16,17 +15,16 @@ export interface PastTerm {
   readonly epoch: number;
   readonly leader: string;
   readonly startedAt: number;
-  /** Null for one that goes on, as far as is known. */
+  /** Null while it lasts, as far as is known. */
   readonly endedAt: number | null;
   readonly reason: string | null;
 }
 
-/** What is said of a term whose end nobody has told, and that has a successor. */
 const SUPERSEDED = "another term began";
 
 /**
- * Newest first. Of two who tell of an end, the leader itself knows why; but a term is over when the next one begins, whatever a leader
- * that stood still has noticed later. `each` tells for which roles every node has terms of its own.
+ * Newest first. The reason given by the leader itself is preferred; but a term ends when the next one begins, however
+ * late a paused leader noticed. `each`: whether every node has terms of its own for a role.
  */
 export function termHistory(
   entries: readonly TermEntry[],

@@ -6,7 +6,10 @@
 import type { NodeName } from "../ids.ts";
 import type { NodeIdentity } from "../node.ts";
 
-/** Append only: the place of a role is a part of the number of its advisory lock, on which nodes of two versions have to agree. */
+/**
+ * Append only: the index of a role is part of the number of its advisory lock, on which nodes of two versions must
+ * agree.
+ */
 export const LEADER_ROLES = ["scheduler", "metrics_aggregator", "log_compactor"] as const;
 export type LeaderRole = (typeof LEADER_ROLES)[number];
 
@@ -17,7 +20,6 @@ export interface Term {
   readonly epoch: number;
 }
 
-/** Why a term of this node ended: the code, and the text for logs and the journal. */
 export const TERM_ENDS = {
   lapsed: "not confirmed in time",
   superseded: "the lock says that it is over",
@@ -28,15 +30,15 @@ export const TERM_ENDS = {
 
 export type TermEnd = keyof typeof TERM_ENDS;
 
-/** A term of this node, as it begins and ends. `before`: the leader that it last knew of. */
+/** `before`: the leader that was known last. */
 export type TermChange =
   | { readonly is: "started"; readonly term: Term; readonly before: Term | null }
   | { readonly is: "ended"; readonly term: Term; readonly reason: TermEnd };
 
-/** What a leader does for as long as its term lasts, until the signal fires. */
+/** Runs for the length of a term, until the signal fires. */
 export type Duty = (term: Term, signal: AbortSignal) => Promise<void>;
 
-/** For log lines, where `role` is what the node is: LEADER, STANDBY or DRAINING. */
+/** In log lines `role` is LEADER, STANDBY or DRAINING. */
 export function termFields({
   role,
   ...term

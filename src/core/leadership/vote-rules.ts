@@ -10,21 +10,18 @@
 import { majorityOf } from "./bully.ts";
 import type { NodeIdentity } from "../node.ts";
 
-/** What must survive a crash. */
 export interface Ballot {
   /** The highest epoch promised, or known to be a term. */
   readonly epoch: number;
-  /** To whom; null while nothing was ever promised. */
+  /** Null while nothing was ever promised. */
   readonly to: NodeIdentity | null;
-  /** How long the lease was that went with it. */
   readonly ttlMs: number;
-  /** Given back: the same epoch is not promised again, not even to the same candidate. */
+  /** The same epoch is not promised again, not even to the same candidate. */
   readonly released: boolean;
 }
 
 export const BLANK: Ballot = { epoch: 0, to: null, ttlMs: 0, released: false };
 
-/** With the end of its lease, monotonic. */
 export interface Vote extends Ballot {
   readonly until: number;
 }
@@ -41,19 +38,19 @@ export type Decision =
   | { readonly answer: "denied"; readonly why: Denial };
 
 /**
- * A step beyond this is a mistake or a forgery: whoever could set an epoch to the largest number would end all elections for
- * ever. An election a second makes so many in twelve days.
+ * A larger step is a mistake or a forgery: the largest number would end all elections for ever. One election a second
+ * reaches this in twelve days.
  */
 export const EPOCH_STEP_MAX = 1_000_000;
 
-/** A file that was read: nobody knows how long ago its lease was renewed, so it counts from now. */
+/** From the file: nobody knows how long ago its lease was renewed, so it counts from now. */
 export function voteAfterRestart(ballot: Ballot, self: string, at: number): Vote {
   // An earlier life of our own is over, whatever it held.
   const leased = ballot.to !== null && ballot.to.name !== self && !ballot.released;
   return { ...ballot, until: leased ? at + ballot.ttlMs : -Infinity };
 }
 
-/** Who holds the lease now; null while nobody does. `gone` is evidence that this very life has ended. */
+/** `gone`: evidence that this incarnation has ended. */
 export function holderOf(
   vote: Vote,
   at: number,
@@ -73,7 +70,7 @@ export interface PromiseAsked {
   readonly ttlMs: number;
 }
 
-/** `holder` is who holds the lease, by `holderOf`. */
+/** `holder`: by `holderOf`. */
 export function decidePromise(
   vote: Vote,
   asked: PromiseAsked,
@@ -83,7 +80,7 @@ export function decidePromise(
   const { candidate, epoch, ttlMs } = asked;
   if (epoch > vote.epoch + EPOCH_STEP_MAX) return { answer: "denied", why: "far" };
   if (epoch === vote.epoch && vote.to !== null && sameIncarnation(vote.to, candidate) && !vote.released) {
-    // The question came twice. The lease is not prolonged: the second one may be very late.
+    // The request came twice. The lease is not extended: the second one may be very late.
     return { answer: "granted", vote, durable: true };
   }
   if (epoch <= vote.epoch) return { answer: "denied", why: "promised" };
@@ -98,7 +95,7 @@ function given({ name, incarnation }: NodeIdentity, epoch: number, ttlMs: number
 export interface RenewalAsked {
   readonly term: HeldTerm;
   readonly ttlMs: number;
-  /** Whoever asks was granted this term by a majority. Then a voter that missed it takes it over. */
+  /** The caller was granted this term by a majority, so a voter that missed it accepts it. */
   readonly granted: boolean;
 }
 
@@ -121,13 +118,13 @@ export function decideRenewal(vote: Vote, asked: RenewalAsked, at: number): Deci
   return { answer: "acknowledged", vote: next, durable: longer };
 }
 
-/** Also of a promise that has not arrived yet: overtaken by its release, it must not bind anybody. */
+/** Also for a promise that has not arrived yet: overtaken by its release, it must not bind. */
 export function decideRelease(vote: Vote, term: HeldTerm, at: number): Vote {
   const { name, incarnation, epoch } = term;
   if (epoch === vote.epoch && vote.to !== null && sameIncarnation(vote.to, term))
     return { ...vote, released: true, until: -Infinity };
   const coming = epoch > vote.epoch && epoch <= vote.epoch + EPOCH_STEP_MAX;
-  // A lease that is valid is another's: whoever did not get its promises does not end it.
+  // A valid lease belongs to another: who did not get its promises does not end it.
   if (!coming || holderOf(vote, at)) return vote;
   return { epoch, to: { name, incarnation }, ttlMs: vote.ttlMs, released: true, until: -Infinity };
 }
@@ -136,24 +133,25 @@ export function decideRelease(vote: Vote, term: HeldTerm, at: number): Vote {
 
 export interface Memory {
   readonly voters: number;
-  /** What the other voters say of themselves, those that have answered since we started. */
+  /** Those that have answered since our start. */
   readonly others: readonly { readonly votes: boolean; readonly ballot: Ballot }[];
   readonly upMs: number;
   /** The term of the leader that is heard, as a ballot. */
   readonly leader: Ballot;
-  /** For how long it has been heard without a gap. */
+  /** Without a gap. */
   readonly leaderHeardMs: number;
   readonly leaseMs: number;
 }
 
 /**
- * The ballot with which a voter that found no file may vote; null while it must not. It may have promised an epoch and
- * forgotten it, so it has to know the highest one by other means first:
+ * The ballot with which a voter without a file may vote; null while it must not. It may have promised an epoch and
+ * forgotten it, so it must learn the highest one by other means:
  *
  * - A cluster that begins: a majority answers, and nobody has ever promised anything.
- * - So many others answer that one of them is in every majority that we may have been part of (of three voters: both).
- *   A lease that we may have given has run out meanwhile.
- * - A leader was heard for a whole lease: a majority acknowledges its epoch, and whatever round we may have taken part in is over.
+ * - So many others answer that one of them is in every majority that we may have been part of (of three voters: both),
+ * and a lease that we may have given has expired.
+ * - A leader was heard for a whole lease: a majority acknowledges its epoch, and any round that we took part in is
+ * over.
  */
 export function recollect(memory: Memory): Ballot | null {
   const { voters, others, upMs, leader, leaderHeardMs, leaseMs } = memory;

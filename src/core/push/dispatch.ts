@@ -6,31 +6,26 @@
  * still goes first.
  */
 
-/** What a worker is ready to run. */
 export interface WorkScope {
-  /** Null for all but `exceptQueues`. */
+  /** Null for all. */
   readonly queues: ReadonlySet<string> | null;
   readonly exceptQueues: ReadonlySet<string>;
   readonly tasks: ReadonlySet<string>;
 }
 
 export interface Demand extends WorkScope {
-  /** Equal for workers of the same scope, and only for those. */
+  /** Equal for workers of the same scope only. */
   readonly scope: string;
-  /** How many more it would take now. */
   readonly wants: number;
-  /** How many it can run at once. */
   readonly runningMax: number;
-  /** How many suspects (core/jobs/job.ts) it would take now. */
   readonly suspects: number;
 }
 
-/** Workers of the same scope, together. */
 export interface WorkerGroup extends Demand {
   readonly workers: number;
 }
 
-/** Where jobs of a queue go: to all of its workers, or to those that know the task. */
+/** To all workers of a queue, or to those that know the task. */
 export interface DispatchRoute {
   readonly queue: string;
   readonly task: string | null;
@@ -40,16 +35,16 @@ export interface Outstanding extends DispatchRoute {
   readonly jobs: number;
 }
 
-/** Few: when an owner dies or hands over, so many long jobs change hands together. */
+/** When an owner dies or hands over, this many long jobs change hands together. */
 const ASSIGNMENT_MAX = 20;
-/** Of short jobs an assignment costs more than they do, so many share it. */
+/** For short jobs an assignment costs more than the jobs, so many share it. */
 const SHORT_ASSIGNMENT_MAX = 250;
 const SHORT_MESSAGE_MAX = 25;
-/** Each worker finds so many messages in a portion, so that those who are quick take more than others. */
+/** With several messages for each worker, fast ones take more than others. */
 const MESSAGES_PER_WORKER = 2;
-/** Jobs that one request marks at most. More, and the others wait for a statement that takes long. */
+/** More, and others wait for a long statement. */
 const REQUEST_MAX = 1_000;
-/** Of short jobs, less than this part of what is wanted is not worth a request. */
+/** For short jobs, a smaller part of the demand is not worth a request. */
 const SHORT_PORTION = 1 / 4;
 
 export function worksOn(scope: WorkScope, queue: string): boolean {
@@ -76,8 +71,8 @@ export function groupWorkers(workers: Iterable<Demand>): WorkerGroup[] {
 }
 
 /**
- * How many jobs to dispatch to a group now. What is outstanding where nobody else listens is for this group alone. What is
- * outstanding where others listen as well may be taken by them, for as much as they want and do not have elsewhere.
+ * How many jobs to dispatch to a group now. Outstanding jobs that no other group receives are for this group alone.
+ * Others may be taken by other groups, as far as those want more than they have elsewhere.
  */
 export function dispatchLimit(
   group: WorkerGroup,
@@ -97,24 +92,22 @@ export function dispatchLimit(
   return Math.min(limit, REQUEST_MAX);
 }
 
-/** Who asks for more than it can run at once expects to be done with the first of them soon. */
+/** It expects to finish the first of them soon. */
 function isShort(group: WorkerGroup): boolean {
   return group.wants > group.runningMax;
 }
 
-/** Most jobs in one assignment. */
 export function assignmentSize(group: WorkerGroup): number {
   return isShort(group) ? SHORT_ASSIGNMENT_MAX : ASSIGNMENT_MAX;
 }
 
-/** How many of these jobs travel in one message. */
 export function messageSize(group: WorkerGroup, jobs: number): number {
   if (!isShort(group)) return 1;
   const share = Math.floor(jobs / (group.workers * MESSAGES_PER_WORKER));
   return Math.min(Math.max(share, 1), SHORT_MESSAGE_MAX);
 }
 
-/** To all workers of the queue, unless one of them does not know the task. */
+/** All workers of the queue, unless one of them does not know the task. */
 export function routeOf(queue: string, task: string, groups: readonly WorkerGroup[]): DispatchRoute {
   const known = groups.every((group) => group.tasks.has(task) || !worksOn(group, queue));
   return { queue, task: known ? null : task };

@@ -14,12 +14,11 @@
 
 export interface HandoffRules {
   readonly ackMs: number;
-  /** Offers before nobody is expected to answer any more. */
+  /** Offers in all. */
   readonly tries: number;
   readonly whenSilent: "orphan" | "keep";
 }
 
-/** The ownership that is to end. */
 export interface HandedOwnership {
   readonly incarnation: string;
   readonly ownerEpoch: number;
@@ -34,26 +33,24 @@ export type HandoffState =
   | { readonly phase: "over"; readonly end: HandoffEnd };
 
 export type HandoffEvent =
-  /** The offer is in the queue, or may be. */
+  /** The offer was sent, or may have been. */
   | { readonly kind: "sent"; readonly at: number }
   | { readonly kind: "acknowledged"; readonly ownerEpoch: number }
-  /** Time has passed. */
   | { readonly kind: "time"; readonly at: number }
-  /** What the store says. Null: it is gone, as its jobs are. */
+  /** The answer of the store. Null: it is gone, as its jobs are. */
   | { readonly kind: "truth"; readonly found: StoredOwner | null }
-  /** The store has been told that it belongs to nobody. */
+  /** It has no owner now. */
   | { readonly kind: "released" }
   | { readonly kind: "ended" }
-  /** A write was refused: it is not ours any more. */
+  /** A write was refused: another node owns it. */
   | { readonly kind: "lost" };
 
 export interface StoredOwner {
-  /** Null while it belongs to nobody. */
   readonly incarnation: string | null;
   readonly ownerEpoch: number;
 }
 
-/** What is to be done for the new state: send an offer, read the store, tell the store that nobody owns it. */
+/** `orphan`: release it without an owner. */
 export type HandoffEffect = "offer" | "read" | "orphan" | null;
 
 export interface HandoffStep {
@@ -77,7 +74,7 @@ export function stepHandoff(
       if (state.phase !== "offering") return stay(state);
       return stay({ phase: "offered", tries: state.tries, answerBy: event.at + rules.ackMs });
     case "acknowledged":
-      // One of an earlier handoff, that was late or came twice, says nothing about this one.
+      // A late or repeated one of an earlier handoff says nothing.
       return event.ownerEpoch > held.ownerEpoch ? over("handed_over") : stay(state);
     case "time":
       if (state.phase !== "offered" || event.at < state.answerBy) return stay(state);
@@ -102,7 +99,7 @@ function afterTruth(
   rules: HandoffRules,
 ): HandoffStep {
   if (!found) return over("finished");
-  // Nobody's: we were taken for dead, and the leader offers it.
+  // Without an owner: we were taken for dead, and the leader offers it.
   if (found.incarnation === null) return over("orphaned");
   if (found.incarnation !== held.incarnation || found.ownerEpoch > held.ownerEpoch)
     return over("handed_over");

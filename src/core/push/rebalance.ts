@@ -8,18 +8,18 @@ export interface OwnerLoad {
 }
 
 export interface RebalanceRules {
-  /** How many times the least loaded owner's jobs the most loaded one must have. */
+  /** The most loaded owner must have this many times the jobs of the least loaded one. */
   readonly ratio: number;
 }
 
-/** Smaller, and a few jobs wander about in a cluster that has hardly any. */
+/** Smaller, and a few jobs wander about in an idle cluster. */
 const DIFFERENCE_MIN = 10;
-/** What one move takes at most. More, and choosing it keeps the event loop busy for longer than an event may wait. */
+/** More, and choosing them blocks the event loop for too long. */
 export const MOVE_MAX = 5_000;
 
 /**
- * How many jobs this owner gives away: half of what it has more than the least loaded one. Only the most loaded one gives, of
- * several the first by name, so that no two give at the same time because of the same third.
+ * Half of the difference to the least loaded owner. Only the most loaded one gives (of several the first by name), so
+ * that no two give because of the same third.
  */
 export function jobsToGive(self: OwnerLoad, others: readonly OwnerLoad[], { ratio }: RebalanceRules): number {
   if (others.length === 0 || others.some((other) => heavier(other, self))) return 0;
@@ -29,7 +29,7 @@ export function jobsToGive(self: OwnerLoad, others: readonly OwnerLoad[], { rati
   return Math.min(Math.floor(difference / 2), MOVE_MAX);
 }
 
-/** Whether an owner with so many jobs takes more in a move: one that is above the mean would be the next to give them away. */
+/** Whether it takes more in a move: an owner above the mean would be the next to give. */
 export function takesMore(jobs: number, others: readonly number[]): boolean {
   const mean = others.reduce((sum, other) => sum + other, jobs) / (others.length + 1);
   return jobs <= mean;
@@ -40,10 +40,10 @@ function heavier(a: OwnerLoad, b: OwnerLoad): boolean {
 }
 
 /**
- * Which of these sizes come nearest to the sum that is wanted without exceeding it; answers their places.
+ * The indexes of those sizes that come nearest to the wanted sum without exceeding it.
  *
- * Sizes are few (assignments have at most some hundred jobs) and many assignments have the same, so the sums that can be
- * reached are found size by size: `via` is the size by which a sum was reached first.
+ * Sizes are few (assignments have at most some hundred jobs) and many are equal, so reachable sums are found size by
+ * size: `via` is the size by which a sum was reached first.
  */
 export function chooseSizes(sizes: readonly number[], wanted: number): number[] {
   const places = new Map<number, number[]>();
@@ -65,7 +65,7 @@ export function chooseSizes(sizes: readonly number[], wanted: number): number[] 
   return chosen.sort((a, b) => a - b);
 }
 
-/** Adds the sums that so many of this size reach; answers with the highest new one. */
+/** Adds the sums that `count` of this size reach; returns the highest new one. */
 function reach(via: Int32Array, size: number, count: number): number {
   const used = new Int32Array(via.length);
   let highest = 0;

@@ -26,11 +26,10 @@ import {
 
 export interface Version {
   readonly epoch: number;
-  /** Counts the notes of one term. */
   readonly counter: number;
 }
 
-/** Of a schedule that was put before its node was in a cluster. */
+/** Of a schedule from before its node was in a cluster. */
 export const UNNOTED: Version = { epoch: 0, counter: 0 };
 
 export function compareVersions(a: Version, b: Version): number {
@@ -40,20 +39,19 @@ export function compareVersions(a: Version, b: Version): number {
 const TEMPLATE = ["task", "queue", "priority", "payload", "maxAttempts", "timeoutMs"] as const;
 const DEFINITION = ["name", "timing", ...TEMPLATE, "missed", "missedMax", "overlap"] as const;
 
-/** What the jobs of one firing have in common. */
 export type RunTemplate = Pick<ScheduleDefinition, (typeof TEMPLATE)[number]>;
 
 export interface OpenRun {
-  /** The occurrence: with the schedule's name it is the key under which a target takes the job once. */
+  /** With the name of the schedule the key under which a target takes the job once. */
   readonly at: number;
   readonly runAt: number | null;
-  /** Begins with the name of the target: an id leads to the node that keeps the job. */
+  /** Begins with the name of the target, which keeps the job. */
   readonly job: JobId;
   readonly target: NodeName;
 }
 
 export interface OpenRuns {
-  /** Null: as the schedule says. So a payload travels once, and a replaced schedule does not change what was intended. */
+  /** Null: that of the schedule. So a payload is sent once; a replaced schedule does not change intended runs. */
   readonly template: RunTemplate | null;
   readonly runs: readonly OpenRun[];
 }
@@ -61,17 +59,15 @@ export interface OpenRuns {
 export interface ScheduleNote {
   readonly name: string;
   readonly version: Version;
-  /** Null: removed. */
   readonly schedule: Schedule | null;
   readonly changedAt: number;
-  /** No later occurrence has been noted. Outlives a removal, as the occurrences do. */
+  /** No later occurrence has been noted. Survives a removal, as occurrences do. */
   readonly notedThrough: number | null;
   readonly open: readonly OpenRuns[];
-  /** Only in the note of a queue, which has no schedule. */
+  /** Only for a queue, which has no schedule. */
   readonly queue?: { readonly name: string; readonly paused: boolean };
 }
 
-/** A note before it has its version. */
 export type Draft = Omit<ScheduleNote, "version">;
 
 export interface OccurrenceRow extends Occurrence {
@@ -134,14 +130,14 @@ export function pauseNote(note: ScheduleNote, paused: boolean, nextAt: number | 
   return { ...note, schedule: { ...note.schedule!, paused, nextAt, updatedAt: now }, changedAt: now };
 }
 
-/** What was intended stays as it was intended. */
+/** Intended runs keep their template. */
 function pinned({ open, schedule }: ScheduleNote): readonly OpenRuns[] {
   return open.map((group) => (group.template ? group : { ...group, template: templateOf(schedule!) }));
 }
 
 // ---------------------------------------------------------------- queues
 
-/** The name of a schedule has no blank. */
+/** Names of schedules have no blank. */
 export const QUEUE_KEYS = "queue ";
 
 export function queueNote(queue: string, paused: boolean, now: number): Draft {
@@ -155,12 +151,12 @@ export function queueNote(queue: string, paused: boolean, now: number): Draft {
   };
 }
 
-/** Whether a note only says that there is nothing any more: a schedule that was removed, a queue that was resumed. */
+/** A schedule that was removed, or a queue that was resumed. */
 export function isTombstone({ schedule, queue, open }: Draft): boolean {
   return !schedule && !queue?.paused && open.length === 0;
 }
 
-/** A note of what a store had before anybody noted it. */
+/** Of a schedule that no leader has noted yet. */
 export function unnoted(schedule: Schedule): ScheduleNote {
   const { name, updatedAt, lastFiredAt } = schedule;
   return { name, version: UNNOTED, schedule, changedAt: updatedAt, notedThrough: lastFiredAt, open: [] };
@@ -250,7 +246,7 @@ export function openRuns(note: Pick<ScheduleNote, "open" | "schedule">): RunToPl
   );
 }
 
-/** Without the runs that are at their targets; the same object when there are none. */
+/** Without runs that are at their targets; the same object if there are none. */
 export function closeRuns<N extends Draft>(note: N, done: (run: OpenRun) => boolean): N {
   if (!note.open.some(({ runs }) => runs.some(done))) return note;
   const open = note.open
@@ -259,7 +255,7 @@ export function closeRuns<N extends Draft>(note: N, done: (run: OpenRun) => bool
   return { ...note, open };
 }
 
-/** Runs go elsewhere, and their ids with them: their targets certainly do not have the jobs. By instant. */
+/** New targets and ids for runs whose targets certainly do not have the jobs, by instant. */
 export function moveRuns(
   note: ScheduleNote,
   moves: ReadonlyMap<number, Pick<OpenRun, "job" | "target">>,
@@ -287,7 +283,7 @@ export function moveRuns(
   return { draft: { ...note, schedule, open }, rows };
 }
 
-/** A note above the version asked under without this run, or with it at another node: the question comes late. */
+/** A newer note has no such run, or has it at another node: the request is late. */
 function comesLate(known: ScheduleNote | undefined, asked: Version, run: OpenRun): boolean {
   if (!known || compareVersions(known.version, asked) <= 0) return false;
   return !known.open.some(({ runs }) =>
@@ -295,15 +291,15 @@ function comesLate(known: ScheduleNote | undefined, asked: Version, run: OpenRun
   );
 }
 
-/** What a target remembers of a run: that it took the job, or that it refused it under this version. */
+/** The job that the target took, or null if it refused the run under this version. */
 export interface PlacedRun {
   readonly job: JobId | null;
   readonly version: Version;
 }
 
 /**
- * What a target says to a run before it thinks of storing the job; null when it may. A refusal holds for whatever was sent
- * before it as well, however late that arrives: so the leader may go elsewhere.
+ * The answer of a target before it stores the job; null if it may. A refusal also holds for earlier requests that
+ * arrive later, so that the leader may go elsewhere.
  */
 export function placedVerdict(
   known: { readonly note: ScheduleNote | undefined; readonly placed: PlacedRun | undefined },
@@ -315,9 +311,9 @@ export function placedVerdict(
 }
 
 /**
- * Whether a target may forget what it said to the run, after `next` has come in the place of `known`. One note without the
- * run is not enough: if nobody else has it, the next leader asks again. A leader's second one follows a majority's word on
- * the first.
+ * Whether a target may forget its answer, after `next` has replaced `known`. One note without the run is not enough: if
+ * nobody else has it, the next leader asks again. The second note of a leader follows the confirmation of the first by
+ * a majority.
  */
 export function mayForget(known: ScheduleNote | undefined, next: ScheduleNote, at: number): boolean {
   if (known?.version.epoch !== next.version.epoch) return false;

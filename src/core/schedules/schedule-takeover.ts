@@ -4,9 +4,9 @@ import { type ScheduleNote, compareVersions } from "./schedule-register.ts";
 import { majorityOf } from "../leadership/bully.ts";
 
 export interface Witness {
-  /** Never brought up to date by a leader, as after the loss of its disk. */
+  /** No leader has brought it up to date, as after the loss of its disk. */
   readonly blank: boolean;
-  /** It was removed from the cluster, and no leader has brought it up to date since it joined again. */
+  /** Removed and joined again, and not brought up to date since. */
   readonly returned: boolean;
 }
 
@@ -14,14 +14,13 @@ export interface ReadSoFar {
   readonly members: number;
   readonly required: number;
   readonly answers: readonly Witness[];
-  /** Those that may still answer. */
   readonly left: number;
 }
 
 /**
- * Whether a new leader has read enough. The word of a blank or returned node does not count: what it once noted with others
- * may be gone, or old. It does when all members have answered, for there is nothing else to be found; or when everybody is
- * blank and nobody is left to wait for, for then the cluster is new.
+ * Whether a new leader has read enough. The answer of a blank or returned node does not count, because what it once
+ * stored may be gone or old, unless all members have answered, or all are blank and nobody else will answer: then the
+ * cluster is new.
  */
 export function readEnough({ members, required, answers, left }: ReadSoFar): boolean {
   if (answers.length === members) return true;
@@ -33,7 +32,7 @@ export function readEnough({ members, required, answers, left }: ReadSoFar): boo
   return isNew || sound >= required || required < majority;
 }
 
-/** The highest version of each schedule, and who had it. Of equal ones that of `first`, then the alphabetical order. */
+/** The highest version of each schedule and who had it; of equal ones that of `first`, then in alphabetical order. */
 export function newestNotes<Name extends string>(
   answers: ReadonlyMap<Name, readonly ScheduleNote[]>,
   first: Name,

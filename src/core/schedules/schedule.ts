@@ -20,7 +20,6 @@ export interface ScheduleDefinition {
   readonly name: string;
   readonly timing: Timing;
   readonly task: string;
-  /** JSON text. */
   readonly payload: string;
   readonly queue: string;
   readonly priority: number;
@@ -36,7 +35,7 @@ export interface Schedule extends ScheduleDefinition {
   readonly paused: boolean;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** The next occurrence that has not been dealt with; null when there is none left. */
+  /** Null if there is none left. */
   readonly nextAt: number | null;
   readonly lastFiredAt: number | null;
   readonly lastJob: string | null;
@@ -52,7 +51,6 @@ export interface Occurrence {
 }
 
 export interface FiringFacts {
-  /** Instants that have a row already. */
   readonly noted: ReadonlySet<number>;
   readonly overlap: OverlapPolicy;
   /** Whether the job of the last occurrence is unfinished, or may be. */
@@ -64,7 +62,7 @@ export type Decided<Run> =
   | { readonly verdict: "fired"; readonly at: number; readonly run: Run }
   | { readonly verdict: "skipped"; readonly at: number; readonly reason: SkipReason | null };
 
-/** What becomes of planned occurrences: each instant is noted once, and with `skip` an occurrence does not overlap the one before it. */
+/** Each instant is noted once, and with `skip` an occurrence does not overlap the previous one. */
 export function decideOccurrences<Run>(
   planned: readonly (Occurrence & { readonly run: Run | null })[],
   { noted, overlap, predecessorRuns }: FiringFacts,
@@ -82,29 +80,27 @@ export function decideOccurrences<Run>(
 }
 
 export interface DuePlan {
-  /** Oldest first. */
   readonly occurrences: readonly Occurrence[];
-  /** Too many to be noted one by one: all those from `from` to before `before` are skipped. */
+  /** Too many to note one by one: skipped from `from` until before `before`. */
   readonly passedOver: { readonly from: number; readonly before: number } | null;
   readonly nextAt: number | null;
 }
 
 /**
- * An occurrence later than this is a missed one and falls under the policy. Smaller, and a busy leader would call
- * its own tardiness a miss; larger, and `skip` would fire runs that the user wanted dropped.
+ * A later occurrence is a missed one and falls under the policy. Smaller, and the delays of a busy leader count as
+ * misses; larger, and `skip` fires runs that should be dropped.
  */
 export const MISSED_AFTER_MS = 5_000;
 
 /**
- * The newest skipped occurrences are noted one by one, up to this many, and the very first one; the rest is passed
- * over in one step. A second-by-second schedule after a month away would write 2.6 million rows otherwise.
+ * The first and at most this many of the newest skipped occurrences are noted; the rest is passed over in one step. A
+ * schedule of every second would otherwise write 2.6 million rows after a month.
  */
 const SKIPS_NOTED_MAX = 100;
 
 /**
- * What to do with the occurrences from `nextAt` up to and including `now`: every one of them is fired, skipped or
- * within `passedOver`. A paused schedule is not planned for at all.
- * `following(instant)` gives the first occurrence strictly after an instant.
+ * Each occurrence from `nextAt` to `now` is fired, skipped or within `passedOver`. Paused schedules are not planned.
+ * `following(instant)`: the first occurrence strictly after an instant.
  */
 export function planDue(
   schedule: Pick<Schedule, "nextAt" | "missed" | "missedMax">,
