@@ -12,7 +12,7 @@
 
 import { agentLease } from "../core/agent.ts";
 import { hasCode } from "../core/errors.ts";
-import { settleRuns } from "../jobs/run/run-writes.ts";
+import { recordRuns } from "../jobs/run/run-writes.ts";
 import type { Platform } from "../platform/platform.ts";
 import type { JobStore } from "../store/store.ts";
 import type { Heartbeat } from "./agent-directory.ts";
@@ -241,9 +241,10 @@ export class LeaseService {
 
   /** Nobody waits for them any more: as if they had not been claimed. */
   async #giveBack({ jobs, term }: Issued): Promise<void> {
-    const released = jobs.map((run) => ({ run, outcome: { kind: "released" } as const }));
+    const settlements = jobs.map((run) => ({ run, outcome: { kind: "released" } as const }));
     const { events, log } = this.#platform;
-    await settleRuns({ store: this.#o.store, events }, released, term).catch((error: unknown) => {
+    const writing = { store: this.#o.store, events };
+    await recordRuns(writing, { reports: [], settlements }, term).catch((error: unknown) => {
       log.warn({ err: error, jobs: jobs.length }, "could not give back jobs of an agent that left");
     });
     this.wake();

@@ -12,7 +12,7 @@ import { cut } from "../jobs/run/job-run.ts";
 import type { JobSpans } from "../jobs/job-spans.ts";
 import { outcomeOf, type Ending, type Judged, type OutcomeRules } from "../jobs/run/run-outcome.ts";
 import { statusAfter } from "../jobs/run/result-writer.ts";
-import { reportRuns, settleRuns } from "../jobs/run/run-writes.ts";
+import { recordRuns } from "../jobs/run/run-writes.ts";
 import type { TaskRegistry } from "../jobs/tasks/task-registry.ts";
 import { Batcher, byTerm, type UnderTerm } from "../platform/batcher.ts";
 import type { Platform } from "../platform/platform.ts";
@@ -90,8 +90,12 @@ export class ResultService {
     this.#o = options;
     const writing = { store: options.store, events: platform.events };
     const { clock } = platform;
-    const settle = byTerm((writes: readonly Settlement[], term: Term) => settleRuns(writing, writes, term));
-    const report = byTerm((writes: readonly Report[], term: Term) => reportRuns(writing, writes, term));
+    const settle = byTerm(async (settlements: readonly Settlement[], term: Term) => {
+      return (await recordRuns(writing, { reports: [], settlements }, term)).settled;
+    });
+    const report = byTerm(async (reports: readonly Report[], term: Term) => {
+      return (await recordRuns(writing, { reports, settlements: [] }, term)).reported;
+    });
     this.#settlements = new Batcher({ clock, flush: settle });
     this.#reports = new Batcher({ clock, flush: report });
   }

@@ -19,11 +19,16 @@ export interface JobView extends Job {
   readonly waitingFor: WaitingReason | null;
 }
 
-/** Why the worker of this node cannot run it. */
-type NotHere = "unknown_task" | "draining" | "no_worker";
-
 export interface WaitingReason {
-  readonly code: "not_due" | "retry_delay" | "queue_paused" | "suspect" | "workers_busy" | NotHere;
+  readonly code:
+    | "not_due"
+    | "retry_delay"
+    | "queue_paused"
+    | "suspect"
+    | "workers_busy"
+    | "unknown_task"
+    | "draining"
+    | "no_worker";
   readonly message: string;
 }
 
@@ -152,41 +157,31 @@ export function whyQueued(
   others: readonly NodeInfo[],
   agents: readonly KnownAgent[] = [],
 ): WaitingReason {
-  if (paused) {
-    const message = `queue ${job.queue} is paused; resume it with: baton queues resume ${job.queue}`;
-    return { code: "queue_paused", message };
-  }
-  const able = agents.filter(({ capabilities }) => capabilities.includes(job.task));
+  const { task, queue, crashes } = job;
+  const because = (code: WaitingReason["code"], message: string): WaitingReason => ({ code, message });
+  if (paused)
+    return because("queue_paused", `queue ${queue} is paused; resume it with: baton queues resume ${queue}`);
+  const able = agents.filter(({ capabilities }) => capabilities.includes(task));
   const runnable = others.some((node) => mayRun(node, job)) || able.some(({ state }) => state === "alive");
-  const reason = runnable ? null : whyNotHere(job, tasks, worker, able.length > 0);
-  if (reason) return reason;
-  if (!isSuspect(job.crashes, worker.budgets))
-    return { code: "workers_busy", message: "all workers are busy with jobs before it" };
-  const message = `a node died while it ran this job (${job.crashes} so far), so it waits until it can run without another such job beside it`;
-  return { code: "suspect", message };
+  if (!runnable) {
+    const start = `start one with a task folder (--tasks) that has it`;
+    if (!tasks.has(task) && able.length > 0)
+      return because("no_worker", `no agent or worker that knows task ${task} is alive now; start one again`);
+    if (!tasks.has(task)) return because("unknown_task", `no node and no agent knows task ${task}; ${start}`);
+    if (worker.queues && !worker.queues.has(queue))
+      return because("no_worker", `no worker serves queue ${queue}; add it to worker.queues`);
+    if (worker.concurrency === 0)
+      return because("no_worker", "this node runs no jobs; raise worker.concurrency or start another one");
+    if (worker.draining) return because("draining", "the node is being stopped and takes no new jobs");
+  }
+  if (!isSuspect(crashes, worker.budgets))
+    return because("workers_busy", "all workers are busy with jobs before it");
+  const message = `a node died while it ran this job (${crashes} so far), so it waits until it can run without another such job beside it`;
+  return because("suspect", message);
 }
 
 /** As far as a node tells: which queues it serves it does not. */
 function mayRun(node: NodeInfo, job: Pick<Job, "queue" | "task">): boolean {
   const role = job.queue === FUNCTIONS_QUEUE ? "function" : "worker";
   return acceptsWork(node) && hasRole(node, role) && hasCapability(node, job.task);
-}
-
-function whyNotHere(
-  job: Pick<Job, "queue" | "task">,
-  tasks: ReadonlySet<string>,
-  worker: JobServiceOptions["worker"],
-  agentsKnewIt: boolean,
-): WaitingReason | null {
-  const because = (code: WaitingReason["code"], message: string): WaitingReason => ({ code, message });
-  const { task, queue } = job;
-  if (!tasks.has(task) && agentsKnewIt)
-    return because("no_worker", `no agent or worker that knows task ${task} is alive now; start one again`);
-  const start = `start one with a task folder (--tasks) that has it`;
-  if (!tasks.has(task)) return because("unknown_task", `no node and no agent knows task ${task}; ${start}`);
-  if (worker.queues && !worker.queues.has(queue))
-    return because("no_worker", `no worker serves queue ${queue}; add it to worker.queues`);
-  if (worker.concurrency === 0)
-    return because("no_worker", "this node runs no jobs; raise worker.concurrency or start another one");
-  return worker.draining ? because("draining", "the node is being stopped and takes no new jobs") : null;
 }

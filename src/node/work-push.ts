@@ -81,11 +81,11 @@ export function pushWork(p: NodePlatform, b: Backend, { scheduler }: LeaderElect
     /** Of the leader of the scheduler role, which has an owner. */
     duties: {
       dispatch: (term: Term, signal: AbortSignal) => dispatcher.duty(term, signal),
-      ...(owner && { orphans: (term: Term, signal: AbortSignal) => owner.orphanDuty(term, signal) }),
+      ...(owner && { orphans: (term: Term, signal: AbortSignal) => owner.orphans.duty(term, signal) }),
     },
     /** What these incarnations, which have died, had in hand goes to others now. */
     async takeFrom(dead: readonly NodeIdentity[], term: Term): Promise<void> {
-      await owner?.disown(dead, term);
+      await owner?.orphans.disown(dead, term);
       await Promise.all(dead.map(async (each) => channels.takeOver?.(consumerName(each))));
     },
   };

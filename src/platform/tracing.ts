@@ -27,7 +27,7 @@ export const ACTIVE = Symbol("active");
 export type Attributes = Readonly<Record<string, string | number | boolean>>;
 
 export interface SpanOptions {
-  readonly kind: "producer" | "consumer" | "client" | "internal";
+  readonly kind: "producer" | "consumer" | "client";
   /**
    * As it is kept with a job (core/trace.ts); null for a trace of its own. `ACTIVE` is for what a caller waits for: what else happens here
    * may have been set off by others.
@@ -62,13 +62,6 @@ export const noTracing: Tracing = {
   active: () => null,
 };
 
-const KINDS = {
-  producer: "PRODUCER",
-  consumer: "CONSUMER",
-  client: "CLIENT",
-  internal: "INTERNAL",
-} as const;
-
 /** What stands for the provider before an SDK has registered one, and hands on to it afterwards. */
 interface Proxy extends TracerProvider {
   getDelegateTracer?(name: string, version?: string): Tracer | undefined;
@@ -91,7 +84,7 @@ export class OpenTelemetry implements Tracing {
     const { context, ROOT_CONTEXT, SpanKind, trace } = api();
     const within = parent === ACTIVE ? context.active() : parent === null ? ROOT_CONTEXT : remote(parent);
     const options = {
-      kind: SpanKind[KINDS[kind]],
+      kind: SpanKind[kind.toUpperCase() as Uppercase<typeof kind>],
       attributes,
       ...(startedAt !== undefined && { startTime: startedAt }),
     };

@@ -11,7 +11,7 @@
 
 import { createHash } from "node:crypto";
 import { Batcher } from "../../platform/batcher.ts";
-import { plainSchema, write } from "../../platform/drivers/postgres/postgres.ts";
+import { plainSchema, type PostgresAddress, write } from "../../platform/drivers/postgres/postgres.ts";
 import { PoolerCheck } from "../../platform/drivers/postgres/pooler-check.ts";
 import { PostgresSession, type PostgresSessionOptions } from "../../platform/drivers/postgres/session.ts";
 import { startWith } from "../../platform/service.ts";
@@ -22,14 +22,10 @@ import { Listener } from "./listener.ts";
 import { QueueMessages, type TakenRows } from "./queue-messages.ts";
 import { Publisher } from "./publisher.ts";
 
-export interface PostgresChannelsOptions extends SharedChannelsOptions {
-  /** Two clusters in one database have a schema each, and do not hear each other. */
-  readonly schema?: string;
-  readonly applicationName?: string;
-  readonly pooler?: PoolerCheck;
+/** Two clusters in one database have a schema each, and do not hear each other. */
+export interface PostgresChannelsOptions extends SharedChannelsOptions, PostgresAddress {
   /** False: as behind a pooler. */
   readonly listen?: boolean;
-  readonly statementMs?: number;
   readonly probeMs?: number;
   readonly answerMs?: number;
   readonly pollMs?: number;

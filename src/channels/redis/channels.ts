@@ -13,7 +13,7 @@
  * Connections: one for commands, one for the blocking read.
  */
 
-import { checkRedis, Redis } from "../../platform/drivers/redis/redis.ts";
+import { checkRedis, Redis, type RedisOptions } from "../../platform/drivers/redis/redis.ts";
 import type { RedisSession } from "../../platform/drivers/redis/session.ts";
 import { Loop } from "../../platform/loop.ts";
 import { startWith } from "../../platform/service.ts";
@@ -26,14 +26,9 @@ import { ConsumerHeartbeat, type TopicsPosition } from "./consumer-heartbeat.ts"
 import type { RedisLink } from "./link.ts";
 import { Publisher } from "./publisher.ts";
 
-export interface RedisChannelsOptions extends SharedChannelsOptions {
-  /** Two clusters on one server have a prefix each, and do not hear each other. */
-  readonly prefix?: string;
-  /** Shown in `CLIENT LIST`. No spaces. */
-  readonly name?: string;
+export interface RedisChannelsOptions extends SharedChannelsOptions, RedisOptions {
   /** The name of this incarnation of the node, by which others declare it dead; no two may have the same. */
   readonly consumer?: string;
-  readonly commandMs?: number;
   readonly beatMs?: number;
   readonly topicEntriesMax?: number;
 }

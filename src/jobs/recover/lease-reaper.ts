@@ -60,10 +60,7 @@ export class LeaseReaper {
     const { store, budgets, events } = this.#o;
     const recovered = await events.fenced("jobs.recover", store.jobs.recover(which, budgets, term));
     if (recovered.length === 0) return recovered;
-    for (const job of recovered) {
-      if (which.by === "overdue") this.#logOverdue(job);
-      else this.#logGone(job);
-    }
+    for (const job of recovered) this.#logRecovered(job, which.by);
     events.emit(
       "jobs.recovered",
       recovered.map((job) => ({ ...job, quarantined: isQuarantined(job, which, budgets) })),
@@ -78,18 +75,18 @@ export class LeaseReaper {
     return since === null || clock.monotonic() - since < Math.min(HEARING_MS, agentLeaseMs);
   }
 
-  #logGone({ id, worker, status, interruptions, crashes }: Recovered): void {
+  #logRecovered(job: Recovered, by: Abandoned["by"]): void {
     const { log, budgets } = this.#o;
+    const { id, worker, status, interruptions, crashes, failures } = job;
+    if (by === "overdue") {
+      const message = `job ran long past its timeout, was taken from its worker and is ${status}`;
+      return log.warn({ jobId: id, worker, failures }, message);
+    }
     const fields = { jobId: id, worker, interruptions, crashes };
     if (status !== "failed")
       log.warn(fields, `job was recovered from a worker that is gone and is ${status}`);
     else if (crashes < budgets.crashesMax) log.error(fields, "job has failed: it was interrupted too often");
     else log.error(fields, "job is in quarantine: too many nodes died while they ran it");
-  }
-
-  #logOverdue({ id, worker, status, failures }: Recovered): void {
-    const fields = { jobId: id, worker, failures };
-    this.#o.log.warn(fields, `job ran long past its timeout, was taken from its worker and is ${status}`);
   }
 }
 

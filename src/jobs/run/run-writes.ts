@@ -5,24 +5,13 @@ import { isFinal } from "../../core/jobs/job.ts";
 import type { RefusedWrite } from "../../core/leadership/refused-write.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import type { NodeEvents } from "../../platform/node-events.ts";
-import type {
-  ClaimedJob,
-  JobStore,
-  Recorded,
-  Report,
-  Run,
-  RunBatch,
-  Settlement,
-  Verdict,
-} from "../../store/store.ts";
+import type { ClaimedJob, JobStore, Recorded, Run, RunBatch } from "../../store/store.ts";
 import { statusAfter } from "./result-writer.ts";
 
 export interface RunWriting {
   readonly store: { readonly jobs: Pick<JobStore, "record"> };
   readonly events: NodeEvents;
 }
-
-type Verdicts = readonly Verdict[];
 
 export function recordRuns({ store, events }: RunWriting, batch: RunBatch, fence?: Term): Promise<Recorded> {
   const recording = store.jobs.record(batch, fence);
@@ -33,35 +22,15 @@ export function recordRuns({ store, events }: RunWriting, batch: RunBatch, fence
   return recording;
 }
 
-export async function settleRuns(
-  writing: RunWriting,
-  settlements: readonly Settlement[],
-  fence?: Term,
-): Promise<Verdicts> {
-  return (await recordRuns(writing, { reports: [], settlements }, fence)).settled;
-}
-
-export async function reportRuns(
-  writing: RunWriting,
-  reports: readonly Report[],
-  fence?: Term,
-): Promise<Verdicts> {
-  return (await recordRuns(writing, { reports, settlements: [] }, fence)).reported;
-}
-
+/** Of the runs that have ended, one element for those that are alike: batches have thousands. */
 export function emitRecorded(events: NodeEvents, batch: RunBatch, { reported, settled }: Recorded): void {
-  emitReported(events, batch.reports, reported);
-  emitSettled(events, batch.settlements, settled);
-}
-
-/** One element for those that are alike: batches have thousands. */
-function emitSettled(events: NodeEvents, ended: readonly Settlement[], verdicts: Verdicts): void {
+  for (let at = 0; at < reported.length; at++)
+    if (reported[at] === "stale") refuse(events, "run.report", batch.reports[at]!.run);
   const finished: Finished[] = [];
-  for (let at = 0; at < verdicts.length; at++) {
-    const { run, outcome } = ended[at]!;
-    const verdict = verdicts[at];
-    if (verdict === "stale") refuse(events, "run.result", run);
-    if (verdict !== "accepted" || !isFinal(statusAfter(outcome))) continue;
+  for (let at = 0; at < settled.length; at++) {
+    const { run, outcome } = batch.settlements[at]!;
+    if (settled[at] === "stale") refuse(events, "run.result", run);
+    if (settled[at] !== "accepted" || !isFinal(statusAfter(outcome))) continue;
     const { queue } = run as Partial<ClaimedJob>;
     const failed = outcome.kind === "failed";
     const last = finished.at(-1);
@@ -75,11 +44,6 @@ interface Finished {
   readonly queue: string | undefined;
   readonly failed: boolean;
   jobs: number;
-}
-
-function emitReported(events: NodeEvents, reports: readonly Report[], verdicts: Verdicts): void {
-  for (let at = 0; at < verdicts.length; at++)
-    if (verdicts[at] === "stale") refuse(events, "run.report", reports[at]!.run);
 }
 
 export function emitNotRenewed(events: NodeEvents, lease: LeaseId): void {

@@ -23,7 +23,6 @@ import { ClaimBuffer } from "./claim-buffer.ts";
 import { invoke, isThenable, JobRun } from "./job-run.ts";
 import { outcomeOf, type Ending, type OutcomeRules } from "./run-outcome.ts";
 import { ResultWriter } from "./result-writer.ts";
-import { RunDeadlines } from "./run-deadlines.ts";
 import { RunningRuns } from "./running-runs.ts";
 import { readPayload, type Task } from "../tasks/task.ts";
 import type { TaskRegistry } from "../tasks/task-registry.ts";
@@ -60,10 +59,9 @@ export class Worker extends Lifecycle {
   readonly #lease: LeasePort;
   readonly #results: ResultWriter;
   readonly #buffer: ClaimBuffer;
-  readonly #deadlines: RunDeadlines;
   readonly #idle: IdleWait;
   readonly #watch: WorkerMonitor;
-  readonly #running = new RunningRuns();
+  readonly #running: RunningRuns;
 
   #claiming: Promise<void> | null = null;
   #claimAgain = false;
@@ -95,7 +93,7 @@ export class Worker extends Lifecycle {
       onLost: (lease, why) => this.#leaseLost(lease, why),
       onCancelRequest: (id, reason) => this.#cancel(id, reason),
     });
-    this.#deadlines = new RunDeadlines(clock, this.#running, (run) =>
+    this.#running = new RunningRuns(clock, (run) =>
       run.aborted ? this.#abandon(run) : this.#abort(run, "timeout", null),
     );
     this.#idle = new IdleWait(clock, () => this.#running.size > 0);
@@ -145,7 +143,7 @@ export class Worker extends Lifecycle {
     await this.drain({ timeoutMs: 0, cleanupMs: 0 });
     this.#cancelPoll?.();
     this.#lease.stop();
-    this.#deadlines.stop();
+    this.#running.stop();
     this.#buffer.takeAll();
     await Promise.all(this.#subscriptions.map((subscription) => subscription.close()));
   }
@@ -310,7 +308,6 @@ export class Worker extends Lifecycle {
     this.#running.add(run);
     this.#watch.started(run);
     this.#o.onChange(job.id, "processing", job);
-    this.#deadlines.watch(run.deadline);
     if (this.#buffer.halfGone && !this.#claiming && this.#wanted() > 0) this.wake();
     return run;
   }
@@ -341,7 +338,7 @@ export class Worker extends Lifecycle {
   #abort(run: JobRun, why: AbortReason, message: string | null): void {
     if (!run.abort(why, message)) return;
     run.deadline = this.#o.clock.monotonic() + this.#o.settings.abortGraceMs;
-    this.#deadlines.watch(run.deadline);
+    this.#running.watch(run.deadline);
   }
 
   /** The handler did not end in time: its job is settled without it, and its slot is free again. */

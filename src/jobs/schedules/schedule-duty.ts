@@ -53,7 +53,7 @@ const FIRES_MAX = 16;
 const RETRY: RetryPolicy = { firstDelayMs: 100, factor: 2, delayMsMax: 5_000, jitter: 0.25 };
 
 export function scheduleDuty(platform: Platform, options: ScheduleDutyOptions): Duty {
-  return (term, signal) => new ScheduleTerm(platform, options, term, signal).run();
+  return (term, signal) => new ScheduleTerm({ ...platform, ...options }, term, signal).run();
 }
 
 interface Known {
@@ -67,11 +67,7 @@ interface Known {
 }
 
 class ScheduleTerm {
-  readonly #platform: Platform;
-  readonly #options: ScheduleDutyOptions;
-  readonly #clock: Platform["clock"];
-  readonly #term: Term;
-  readonly #signal: AbortSignal;
+  readonly #o: Platform & ScheduleDutyOptions & { readonly term: Term; readonly signal: AbortSignal };
   readonly #known = new Map<string, Known>();
   readonly #changed = new Set<string>();
   readonly #readyQueues = new Set<string>();
@@ -80,21 +76,17 @@ class ScheduleTerm {
   #superseded = false;
   readonly #pause: Pause;
 
-  constructor(platform: Platform, options: ScheduleDutyOptions, term: Term, signal: AbortSignal) {
-    this.#platform = platform;
-    this.#options = options;
-    this.#clock = platform.clock;
-    this.#pause = new Pause(platform.clock);
-    this.#term = term;
-    this.#signal = signal;
+  constructor(options: Platform & ScheduleDutyOptions, term: Term, signal: AbortSignal) {
+    this.#o = { ...options, term, signal };
+    this.#pause = new Pause(options.clock);
   }
 
   get #over(): boolean {
-    return this.#signal.aborted || this.#superseded;
+    return this.#o.signal.aborted || this.#superseded;
   }
 
   async run(): Promise<void> {
-    const { channels } = this.#options;
+    const { channels } = this.#o;
     const hints = channels.subscribe(topics.schedulesChanged, (message) => this.#hear(message));
     try {
       while (!this.#over) {
@@ -103,8 +95,8 @@ class ScheduleTerm {
         await this.#rest();
       }
     } finally {
-      this.#options.sink?.known(0);
-      this.#options.sink?.next(null);
+      this.#o.sink?.known(0);
+      this.#o.sink?.next(null);
       await hints.close();
     }
   }
@@ -115,42 +107,42 @@ class ScheduleTerm {
   }
 
   async #read(): Promise<void> {
-    if (this.#clock.monotonic() < this.#readAllAt && this.#changed.size === 0) return;
+    if (this.#o.clock.monotonic() < this.#readAllAt && this.#changed.size === 0) return;
     const names = [...this.#changed];
-    const some = this.#clock.monotonic() < this.#readAllAt && names.length <= NAMES_READ_MAX;
+    const some = this.#o.clock.monotonic() < this.#readAllAt && names.length <= NAMES_READ_MAX;
     this.#changed.clear();
     try {
       await (some ? this.#readSome(names) : this.#readAll());
       this.#readFailures = 0;
     } catch (error) {
-      const delayMs = retryDelayMs(++this.#readFailures, this.#platform.random.chance(), RETRY);
-      this.#readAllAt = this.#clock.monotonic() + delayMs;
-      this.#platform.log.warn({ err: error, delayMs }, "schedules cannot be read; trying again");
+      const delayMs = retryDelayMs(++this.#readFailures, this.#o.random.chance(), RETRY);
+      this.#readAllAt = this.#o.clock.monotonic() + delayMs;
+      this.#o.log.warn({ err: error, delayMs }, "schedules cannot be read; trying again");
     }
   }
 
   async #readSome(names: readonly string[]): Promise<void> {
     for (const name of names) {
-      const schedule = await this.#options.store.schedules.get(name);
+      const schedule = await this.#o.store.schedules.get(name);
       if (schedule) this.#adopt(schedule);
       else this.#known.delete(name);
     }
   }
 
   async #readAll(): Promise<void> {
-    const startedAt = this.#clock.monotonic();
-    const schedules = await this.#options.store.schedules.list();
+    const startedAt = this.#o.clock.monotonic();
+    const schedules = await this.#o.store.schedules.list();
     const gone = new Set(this.#known.keys());
     for (const schedule of schedules) {
       gone.delete(schedule.name);
       this.#adopt(schedule);
     }
     for (const name of gone) this.#known.delete(name);
-    this.#options.sink?.known(schedules.length);
+    this.#o.sink?.known(schedules.length);
     if (this.#readAllAt === -Infinity) {
-      this.#platform.log.info({ schedules: schedules.length, epoch: this.#term.epoch }, "schedules loaded");
+      this.#o.log.info({ schedules: schedules.length, epoch: this.#o.term.epoch }, "schedules loaded");
     }
-    const now = this.#clock.monotonic();
+    const now = this.#o.clock.monotonic();
     this.#readAllAt = now + Math.max(READ_EVERY_MS, (now - startedAt) / READING_SHARE_MAX);
   }
 
@@ -179,12 +171,12 @@ class ScheduleTerm {
     if (known.complaint === complaint) return;
     known.complaint = complaint;
     const fields = { schedule: known.schedule.name, err: error };
-    this.#platform.log.error(fields, "this schedule cannot be computed and does not fire; put it anew");
+    this.#o.log.error(fields, "this schedule cannot be computed and does not fire; put it anew");
   }
 
   async #fireDue(): Promise<void> {
-    this.#options.sink?.next(this.#nextAt());
-    const now = this.#clock.now();
+    this.#o.sink?.next(this.#nextAt());
+    const now = this.#o.clock.now();
     const due = [...this.#known.values()].filter(({ dueAt }) => dueAt !== null && dueAt <= now);
     if (due.length === 0) return;
     due.sort((a, b) => a.dueAt! - b.dueAt!);
@@ -205,11 +197,11 @@ class ScheduleTerm {
   async #fire(known: Known): Promise<void> {
     const { schedule } = known;
     const { name } = schedule;
-    const { events } = this.#platform;
-    const { sink, replicated = false } = this.#options;
+    const { events } = this.#o;
+    const { sink, replicated = false } = this.#o;
     let plan: DuePlan;
     try {
-      plan = planDue(schedule, this.#clock.now(), compileTiming(schedule.timing).following);
+      plan = planDue(schedule, this.#o.clock.now(), compileTiming(schedule.timing).following);
     } catch (error) {
       return this.#setAside(known, error);
     }
@@ -229,10 +221,10 @@ class ScheduleTerm {
       expectedNextAt: schedule.nextAt,
       overlap: schedule.overlap,
     };
-    const author: Author = { ...this.#options.author(), leaderEpoch: this.#term.epoch };
+    const author: Author = { ...this.#o.author(), leaderEpoch: this.#o.term.epoch };
     try {
-      const verdicts = await this.#options.store.schedules.fire(firing, author, this.#term);
-      const now = this.#clock.now();
+      const verdicts = await this.#o.store.schedules.fire(firing, author, this.#o.term);
+      const now = this.#o.clock.now();
       verdicts.forEach((verdict, at) => sink?.fired(verdict, now - plan.occurrences[at]!.at));
       if (verdicts.includes("changed")) {
         // Replaced, paused or removed since it was read, or an earlier fire did arrive whose answer was lost.
@@ -249,17 +241,17 @@ class ScheduleTerm {
       if (hasCode(error, "STALE_EPOCH")) {
         this.#superseded = true;
         if (!replicated) events.refused("schedules.fire", error);
-        this.#platform.log.warn({ epoch: this.#term.epoch, err: error }, "a newer term fires the schedules");
+        this.#o.log.warn({ epoch: this.#o.term.epoch, err: error }, "a newer term fires the schedules");
         return;
       }
       const delayMs = this.#tryLater(known);
       sink?.fired("failed", 0);
       const fields = { schedule: name, err: error, delayMs };
-      this.#platform.log.warn(fields, "a schedule could not be fired; trying again");
+      this.#o.log.warn(fields, "a schedule could not be fired; trying again");
       return;
     }
     if (plan.passedOver) {
-      this.#platform.log.warn({ schedule: name, ...plan.passedOver }, "missed occurrences were passed over");
+      this.#o.log.warn({ schedule: name, ...plan.passedOver }, "missed occurrences were passed over");
     }
     known.failures = 0;
     known.schedule = { ...schedule, nextAt: plan.nextAt };
@@ -267,14 +259,14 @@ class ScheduleTerm {
   }
 
   #tryLater(known: Known): number {
-    const delayMs = retryDelayMs(++known.failures, this.#platform.random.chance(), RETRY);
-    known.dueAt = this.#clock.now() + delayMs;
+    const delayMs = retryDelayMs(++known.failures, this.#o.random.chance(), RETRY);
+    known.dueAt = this.#o.clock.now() + delayMs;
     return delayMs;
   }
 
   #jobOf(schedule: Schedule, at: number): NewJob {
     const { task, queue, priority, payload, maxAttempts, timeoutMs } = schedule;
-    const { identity, random } = this.#platform;
+    const { identity, random } = this.#o;
     const id = jobId(identity.name, random.timedUuid());
     const asked = { task, queue, priority, payload, maxAttempts, timeoutMs };
     // `runAt` tells the handler which occurrence it serves, and keeps made-up runs in their order.
@@ -287,20 +279,20 @@ class ScheduleTerm {
     this.#readyQueues.clear();
     if (messages.length === 0) return;
     try {
-      await this.#options.channels.publish(topics.jobsReady, messages);
+      await this.#o.channels.publish(topics.jobsReady, messages);
     } catch (error) {
-      this.#platform.log.warn({ err: error }, "workers could not be notified of scheduled jobs");
+      this.#o.log.warn({ err: error }, "workers could not be notified of scheduled jobs");
     }
   }
 
   async #rest(): Promise<void> {
     if (this.#over || this.#changed.size > 0) return;
     const dueAt = this.#nextAt();
-    this.#options.sink?.next(dueAt);
-    const untilDueMs = dueAt === null ? Infinity : dueAt - this.#clock.now();
-    const ms = Math.min(untilDueMs, this.#readAllAt - this.#clock.monotonic());
+    this.#o.sink?.next(dueAt);
+    const untilDueMs = dueAt === null ? Infinity : dueAt - this.#o.clock.now();
+    const ms = Math.min(untilDueMs, this.#readAllAt - this.#o.clock.monotonic());
     this.#pause.clear();
-    if (ms > 0) await this.#pause.sleep(ms, this.#signal);
+    if (ms > 0) await this.#pause.sleep(ms, this.#o.signal);
   }
 }
 

@@ -51,68 +51,62 @@ const MISSED_MAX_DEFAULT = 100;
 const ANCHOR = 0;
 
 export class ScheduleService {
-  readonly #platform: Pick<Platform, "clock" | "log">;
-  readonly #options: ScheduleServiceOptions;
-  readonly #store: ScheduleStore;
+  readonly #o: Pick<Platform, "clock" | "log"> & ScheduleServiceOptions;
 
-  constructor(platform: Pick<Platform, "clock" | "log">, options: ScheduleServiceOptions) {
-    this.#platform = platform;
-    this.#options = options;
-    this.#store = options.store.schedules;
+  constructor({ clock, log }: Pick<Platform, "clock" | "log">, options: ScheduleServiceOptions) {
+    this.#o = { clock, log, ...options };
   }
 
   async put(
     request: ScheduleRequest,
   ): Promise<{ schedule: Schedule; outcome: "created" | "replaced" | "unchanged" }> {
-    const { clock } = this.#platform;
-    const store = this.#store;
-    const task = this.#options.tasks?.get(request.task);
-    const definition = complete(request, task, this.#options);
+    const { clock, store } = this.#o;
+    const task = this.#o.tasks?.get(request.task);
+    const definition = complete(request, task, this.#o);
     if (task) await checkSchema(task, request.payload);
     const { following } = compileTiming(definition.timing);
-    const present = await store.get(definition.name);
+    const present = await store.schedules.get(definition.name);
     // An occurrence that is due and not yet fired stays due: a deploy that changes the payload must not lose it. If it fires at
     // this moment, the store answers "already" to the second fire.
     const keeps = present && !present.paused && sameTiming(present.timing, definition.timing);
     const nextAt = (keeps ? present.nextAt : null) ?? following(clock.now());
-    const answer = await store.put(definition, nextAt);
+    const answer = await store.schedules.put(definition, nextAt);
     if (answer.outcome !== "unchanged") await this.#notify(definition.name);
     return answer;
   }
 
   get(name: string): Promise<Schedule | null> {
-    return this.#store.get(name);
+    return this.#o.store.schedules.get(name);
   }
 
   list(): Promise<readonly Schedule[]> {
-    return this.#store.list();
+    return this.#o.store.schedules.list();
   }
 
   async remove(name: string): Promise<boolean> {
-    const removed = await this.#store.remove(name);
+    const removed = await this.#o.store.schedules.remove(name);
     if (removed) await this.#notify(name);
     return removed;
   }
 
   /** What passes while it is paused is not made up: resumed, it counts on from now. */
   async setPaused(name: string, paused: boolean): Promise<Schedule | null> {
-    const { clock } = this.#platform;
-    const store = this.#store;
-    const present = await store.get(name);
+    const { clock, store } = this.#o;
+    const present = await store.schedules.get(name);
     // Resuming one that is not paused must not pass over what is due.
     if (!present || present.paused === paused) return present;
     const nextAt = paused ? null : compileTiming(present.timing).following(clock.now());
-    const schedule = await store.setPaused(name, paused, nextAt);
+    const schedule = await store.schedules.setPaused(name, paused, nextAt);
     await this.#notify(name);
     return schedule;
   }
 
   /** Submits its job now, outside the schedule; null if there is no such schedule. */
   async trigger(name: string): Promise<JobId | null> {
-    const schedule = await this.#store.get(name);
+    const schedule = await this.#o.store.schedules.get(name);
     if (!schedule) return null;
     const { task, payload, queue, priority, maxAttempts, timeoutMs } = schedule;
-    const [submitted] = await this.#options.submit([
+    const [submitted] = await this.#o.submit([
       {
         task,
         payload: JSON.parse(payload) as unknown,
@@ -130,22 +124,22 @@ export class ScheduleService {
     wholeNumber("count", count, 1, PREVIEW_MAX);
     const { following } = compileTiming(timingOf(timing));
     const instants: number[] = [];
-    let instant: number | null = this.#platform.clock.now();
+    let instant: number | null = this.#o.clock.now();
     while (instants.length < count && (instant = following(instant)) !== null) instants.push(instant);
     return instants;
   }
 
   history(name: string, limit: number): Promise<readonly NotedOccurrence[]> {
-    return this.#store.history(name, limit);
+    return this.#o.store.schedules.history(name, limit);
   }
 
   /** A hint; the leader also reads the store by itself, so a failure costs seconds and is no reason to refuse. */
   async #notify(name: string): Promise<void> {
     try {
-      await this.#options.channels.publish(topics.schedulesChanged, [{ key: name, body: { name } }]);
+      await this.#o.channels.publish(topics.schedulesChanged, [{ key: name, body: { name } }]);
     } catch (error) {
       const fields = { schedule: name, err: error };
-      this.#platform.log.warn(fields, "the leader could not be notified of a changed schedule");
+      this.#o.log.warn(fields, "the leader could not be notified of a changed schedule");
     }
   }
 }

@@ -79,8 +79,8 @@ export class NodeMetrics {
       },
       baton_owned_assignments: () => owner?.assignments ?? 0,
       baton_owned_jobs: () => owner?.jobs ?? 0,
-      baton_orphan_assignments: () => owner?.orphans().count ?? 0,
-      baton_orphan_oldest_seconds: () => (owner?.orphans().oldestMs ?? 0) / 1_000,
+      baton_orphan_assignments: () => owner?.orphans.found().count ?? 0,
+      baton_orphan_oldest_seconds: () => (owner?.orphans.found().oldestMs ?? 0) / 1_000,
       baton_handoffs_total: () => [...this.#handoffs].map(([reason, count]): Reading => [{ reason }, count]),
     });
     describeProcess(instruments, startedAt);

@@ -22,6 +22,7 @@ import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { Accepted, AcceptRequest, DispatchedJob, OwnershipStore } from "../../store/ownership.ts";
 import type { WorkerClaim } from "../../jobs/run/worker-ports.ts";
+import type { WorkerSettings } from "../../jobs/run/worker-settings.ts";
 import type { Claimed, ClaimedJob, ClaimRequest, Store } from "../../store/store.ts";
 import { USED_MS } from "./dispatch-publisher.ts";
 import { DispatchConsumers } from "./dispatch-consumers.ts";
@@ -34,10 +35,7 @@ export interface DispatchInboxOptions {
   readonly channels: Channels;
   readonly budgets: Budgets;
   readonly tasks: { names(): ReadonlySet<string> };
-  readonly settings: {
-    readonly concurrency: number;
-    readonly queues: ReadonlySet<string> | null;
-    readonly exceptQueues: ReadonlySet<string>;
+  readonly settings: Pick<WorkerSettings, "concurrency" | "queues" | "exceptQueues"> & {
     readonly heartbeatMs: number;
     /** After this time without a message of a leader, the worker claims from the store. */
     readonly unledMs?: number;

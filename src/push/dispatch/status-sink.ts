@@ -36,13 +36,9 @@ const HURRIED_RECEIPT_MS = 500;
 /** Without a sign of its owner, results of an assignment go past it for so long. */
 const SILENT_MS = 60_000;
 
-/** What concerns one assignment, with the places in the batch; null for jobs that were not dispatched. */
-interface Part {
+/** What concerns one assignment; null for jobs that were not dispatched. */
+interface Part extends RunBatch {
   readonly assignment: AssignmentId | null;
-  readonly reports: Report[];
-  readonly settlements: Settlement[];
-  readonly reportsAt: number[];
-  readonly settlementsAt: number[];
 }
 
 export class StatusSink extends Lifecycle implements ResultPort {
@@ -89,15 +85,26 @@ export class StatusSink extends Lifecycle implements ResultPort {
   }
 
   async record({ reports, settlements }: RunBatch): Promise<Recorded> {
-    const reported = reports.map((): Verdict => "accepted");
-    const settled = settlements.map((): Verdict => "accepted");
-    const writing = this.#partsOf(reports, settlements).map(async (part) => {
-      const answer = await this.#send(part);
-      for (const report of part.reports) this.#stored.add(report);
-      answer.reported.forEach((verdict, i) => (reported[part.reportsAt[i]!] = verdict));
-      answer.settled.forEach((verdict, i) => (settled[part.settlementsAt[i]!] = verdict));
+    const fresh = new Set(reports.filter((report) => !this.#stored.has(report)));
+    const reportsOf = Map.groupBy(fresh, assignmentOf);
+    const settlementsOf = Map.groupBy(settlements, assignmentOf);
+    const assignments = new Set([...reportsOf.keys(), ...settlementsOf.keys()]);
+    /** By assignment, each in the order of its part. */
+    const verdicts = new Map<AssignmentId | null, { reported: Verdicts; settled: Verdicts }>();
+    const writing = [...assignments].map(async (assignment) => {
+      const of = {
+        reports: reportsOf.get(assignment) ?? [],
+        settlements: settlementsOf.get(assignment) ?? [],
+      };
+      const { reported, settled } = await this.#send({ assignment, ...of });
+      for (const report of of.reports) this.#stored.add(report);
+      verdicts.set(assignment, { reported: reported.values(), settled: settled.values() });
     });
     await Promise.all(writing);
+    const settled = settlements.map((each) => verdicts.get(assignmentOf(each))!.settled.next().value!);
+    const reported = reports.map((each): Verdict =>
+      fresh.has(each) ? verdicts.get(assignmentOf(each))!.reported.next().value! : "accepted",
+    );
     this.#tellReady(settlements, settled);
     return { reported, settled };
   }
@@ -161,31 +168,6 @@ export class StatusSink extends Lifecycle implements ResultPort {
     return { reported: reported.slice(earlier.length), settled };
   }
 
-  #partsOf(reports: readonly Report[], settlements: readonly Settlement[]): Part[] {
-    const parts = new Map<AssignmentId | null, Part>();
-    const partOf = (run: Run & { readonly assignment?: AssignmentId }): Part => {
-      const assignment = run.assignment ?? null;
-      let part = parts.get(assignment);
-      if (!part) {
-        part = { assignment, reports: [], settlements: [], reportsAt: [], settlementsAt: [] };
-        parts.set(assignment, part);
-      }
-      return part;
-    };
-    reports.forEach((report, at) => {
-      if (this.#stored.has(report)) return;
-      const part = partOf(report.run);
-      part.reports.push(report);
-      part.reportsAt.push(at);
-    });
-    settlements.forEach((settlement, at) => {
-      const part = partOf(settlement.run);
-      part.settlements.push(settlement);
-      part.settlementsAt.push(at);
-    });
-    return [...parts.values()];
-  }
-
   /** What these runs reported before their end, and no owner has confirmed. */
   #earlier(assignment: AssignmentId | null, settlements: readonly Settlement[]): Report[] {
     const unconfirmed = assignment === null ? undefined : this.#unconfirmed.get(assignment);
@@ -221,6 +203,12 @@ export class StatusSink extends Lifecycle implements ResultPort {
     if (!back || !this.running) return;
     void this.#o.channels.publish(topics.jobsReady, [{ key: "", body: null }]).catch(() => {}); // the leader looks by itself
   }
+}
+
+type Verdicts = ArrayIterator<Verdict>;
+
+function assignmentOf({ run }: { readonly run: Run & { readonly assignment?: AssignmentId } }) {
+  return run.assignment ?? null;
 }
 
 /** What a run is known by: the rest of a claimed job stays here. */

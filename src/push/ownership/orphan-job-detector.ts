@@ -46,7 +46,7 @@ export class OrphanJobDetector {
   }
 
   /** How many have no owner, and for how long the oldest of them has had none, as far as a leader knows. */
-  orphans(): { readonly count: number; readonly oldestMs: number } {
+  found(): { readonly count: number; readonly oldestMs: number } {
     const now = this.#o.clock.monotonic();
     const since = Math.min(now, ...[...this.#orphans.values()].map((orphan) => orphan.since));
     return { count: this.#orphans.size, oldestMs: now - since };

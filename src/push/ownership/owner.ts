@@ -2,15 +2,14 @@
  * The owner's side of push dispatch: which jobs' events this node writes, and how another node takes over. Its services share
  * OwnedAssignments and subscribe to its changes.
  *
- *   job.assigned ──> AssignmentSubscriber ──┐
+ *   job.assigned ───────────────────────────┐
  *   job.handoff ───> JobHandoffSubscriber ──┴> OwnershipClaims ──> OwnedAssignments ──> AssignmentCleaner
  *   job.N.status ──> JobEventConsumer ──> JobEventWriter ──> store         |
  *                        '──> receipts                                      '──> JobHandoffPublisher ──> job.handoff
  *                                                     drain and rebalancing ──────────^
  */
 
-import type { DrainProgress, NodeIdentity } from "../../core/node.ts";
-import type { Term } from "../../core/leadership/term.ts";
+import type { DrainProgress } from "../../core/node.ts";
 import { within } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
@@ -28,7 +27,7 @@ import { JobHandoffAckListener, JobHandoffPublisher } from "./job-handoff-publis
 import { JobHandoffSubscriber } from "./job-handoff-subscriber.ts";
 import { OrphanJobDetector } from "./orphan-job-detector.ts";
 import { OwnedAssignments } from "./owned-assignments.ts";
-import { AssignmentSubscriber, OwnershipClaims } from "./ownership-claims.ts";
+import { OwnershipClaims } from "./ownership-claims.ts";
 import { Rebalancer } from "./rebalancer.ts";
 import { StoreRetry, type OwnerContext, type OwnerOptions } from "./owner-context.ts";
 
@@ -53,11 +52,10 @@ export class Owner extends Lifecycle {
   readonly #health: CoordinatorHealthMonitor;
   readonly #heartbeats: CoordinatorHeartbeatService;
   readonly #acks: JobHandoffAckListener;
-  readonly #assigned: AssignmentSubscriber;
   readonly #offers: JobHandoffSubscriber;
   readonly #drains: CoordinatorDrainService;
   readonly #rebalancer: Rebalancer;
-  readonly #orphans: OrphanJobDetector;
+  readonly orphans: OrphanJobDetector;
   #draining: Draining | null = null;
 
   constructor(platform: Platform, options: OwnerOptions) {
@@ -70,7 +68,6 @@ export class Owner extends Lifecycle {
     const claims = (this.#claims = new OwnershipClaims(context));
     this.#cleaner = new AssignmentCleaner(context, claims);
     owned.subscribe(this.#cleaner);
-    this.#assigned = new AssignmentSubscriber(context, claims);
     const health = (this.#health = new CoordinatorHealthMonitor(context));
     const heartbeats = (this.#heartbeats = new CoordinatorHeartbeatService(context));
     const publisher = new JobHandoffPublisher(context);
@@ -80,7 +77,7 @@ export class Owner extends Lifecycle {
     this.#offers = new JobHandoffSubscriber(handoff, claims);
     this.#drains = new CoordinatorDrainService(handoff);
     this.#rebalancer = new Rebalancer(handoff, this.#offers);
-    this.#orphans = new OrphanJobDetector(handoff, this.#offers);
+    this.orphans = new OrphanJobDetector(handoff, this.#offers);
   }
 
   get jobs(): number {
@@ -89,11 +86,6 @@ export class Owner extends Lifecycle {
 
   get assignments(): number {
     return this.#owned.size;
-  }
-
-  /** Assignments without an owner, as the leader last found them. */
-  orphans(): { readonly count: number; readonly oldestMs: number } {
-    return this.#orphans.orphans();
   }
 
   /** Of a drain that is under way or has ended; null after a resume. */
@@ -122,15 +114,6 @@ export class Owner extends Lifecycle {
     this.#drains.resume();
     if (this.running) this.#open();
     await this.#heartbeats.beat();
-  }
-
-  orphanDuty(term: Term, signal: AbortSignal): Promise<void> {
-    return this.#orphans.duty(term, signal);
-  }
-
-  /** The leader reports that these incarnations have ended. Returns how many assignments have lost their owner. */
-  disown(ended: readonly NodeIdentity[], term: Term): Promise<number> {
-    return this.#orphans.disown(ended, term);
   }
 
   protected override onStart(): void {
@@ -176,13 +159,13 @@ export class Owner extends Lifecycle {
   }
 
   #open(): void {
-    this.#assigned.open();
+    this.#claims.open();
     this.#offers.open();
     this.#rebalancer.start();
   }
 
   async #close(): Promise<void> {
-    await Promise.all([this.#assigned.close(), this.#offers.close(), this.#rebalancer.stop()]);
+    await Promise.all([this.#claims.close(), this.#offers.close(), this.#rebalancer.stop()]);
   }
 }
 

@@ -1,4 +1,4 @@
-/** Takes ownership: OwnershipClaims writes it into the store, and AssignmentSubscriber competes with the other nodes for new assignments. */
+/** Takes ownership: competes with the other nodes for new assignments, and writes what it takes into the store. */
 
 import type { Subscription } from "../../channels/channels.ts";
 import type { Assignment } from "../../channels/messages.ts";
@@ -13,11 +13,14 @@ export interface OwnershipClaim extends Held {
 
 /** After this time a claim is returned to its queue: another node may reach the store. */
 const PATIENCE_MS = 1_000;
+/** New assignments taken together. More, and one node gets most of a burst while the others get nothing. */
+const BATCH_MAX = 2;
 
 export class OwnershipClaims {
   readonly #o: OwnerContext;
   /** Claims without an answer: they may be ours, and the next node that gets their messages would then leave them to us. */
   readonly #unanswered = new Set<AssignmentId>();
+  #subscription: Subscription | null = null;
   #over = new AbortController();
 
   constructor(context: OwnerContext) {
@@ -30,6 +33,22 @@ export class OwnershipClaims {
 
   stop(): void {
     this.#over.abort();
+  }
+
+  /** Competes for the assignments that the leader makes. A lost claim is fine: another node has it. */
+  open(): void {
+    this.#subscription ??= this.#o.channels.consume(
+      queues.assigned,
+      async (batch) => void (await this.claim(batch.map(({ body }) => body as Assignment))),
+      { batchMax: BATCH_MAX },
+    );
+  }
+
+  /** Takes no more; claims that are under way are completed. */
+  async close(): Promise<void> {
+    const subscription = this.#subscription;
+    this.#subscription = null;
+    await subscription?.close();
   }
 
   /** The epoch under which each is ours now; null for those that are not. */
@@ -89,35 +108,5 @@ export class OwnershipClaims {
 
   #call<Answer>(call: () => Promise<Answer>): Promise<Answer> {
     return this.#o.retry.call(call, this.#over.signal, PATIENCE_MS);
-  }
-}
-
-/** Taken together. More, and one node gets most of a burst while the others get nothing. */
-const BATCH_MAX = 2;
-
-/** Competes with the other nodes for the assignments that the leader makes. A lost claim is fine: another node has it. */
-export class AssignmentSubscriber {
-  readonly #channels: OwnerContext["channels"];
-  readonly #claims: OwnershipClaims;
-  #subscription: Subscription | null = null;
-
-  constructor({ channels }: OwnerContext, claims: OwnershipClaims) {
-    this.#channels = channels;
-    this.#claims = claims;
-  }
-
-  open(): void {
-    this.#subscription ??= this.#channels.consume(
-      queues.assigned,
-      async (batch) => void (await this.#claims.claim(batch.map(({ body }) => body as Assignment))),
-      { batchMax: BATCH_MAX },
-    );
-  }
-
-  /** Takes no more; claims that are under way are completed. */
-  async close(): Promise<void> {
-    const subscription = this.#subscription;
-    this.#subscription = null;
-    await subscription?.close();
   }
 }

@@ -53,18 +53,22 @@ export interface Queryable {
   query<Row>(statement: Statement, values?: readonly unknown[]): Promise<Row[]>;
 }
 
-export interface PostgresOptions {
+/** Of a pool, and of a session. */
+export interface PostgresAddress {
   /** `postgres://user@host:port/database` */
   readonly url: string;
   readonly clock: Clock;
   readonly schema?: string;
-  readonly connections?: number;
   readonly connectMs?: number;
   readonly statementMs?: number;
   /** Shown in `pg_stat_activity`; a successor knows the connections of a paused leader by it. */
   readonly applicationName?: string;
   /** Looked at when it starts. Without it, the server is taken to be at the other end of the URL. */
   readonly pooler?: PoolerCheck;
+}
+
+export interface PostgresOptions extends PostgresAddress {
+  readonly connections?: number;
 }
 
 /** Enough for two loops of claims, their completions, submits and the reads of people; more only adds to contention. */

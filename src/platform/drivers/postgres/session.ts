@@ -15,20 +15,21 @@ import type { NodeIdentity } from "../../../core/node.ts";
 import { within } from "../../loop.ts";
 import type { Platform } from "../../platform.ts";
 import { ReconnectingSession, type SessionEvents } from "../reconnecting-session.ts";
-import { inSchema, plainSchema, queryOf, type Queryable, type Statement, types, write } from "./postgres.ts";
+import {
+  inSchema,
+  plainSchema,
+  type PostgresAddress,
+  queryOf,
+  type Queryable,
+  type Statement,
+  types,
+  write,
+} from "./postgres.ts";
 import { isLost, translated } from "./errors.ts";
 import { Client } from "./package.ts";
 import { directly, socketOf, type ConnectionMode, throughPooler } from "./connection-mode.ts";
-import type { PoolerCheck } from "./pooler-check.ts";
 
-export interface PostgresSessionOptions extends Pick<Platform, "clock" | "random">, SessionEvents {
-  readonly url: string;
-  readonly schema?: string;
-  readonly applicationName?: string;
-  readonly connectMs?: number;
-  readonly statementMs?: number;
-  /** Looked at when it starts. Without it, the server is taken to be at the other end of the URL. */
-  readonly pooler?: PoolerCheck;
+export interface PostgresSessionOptions extends PostgresAddress, Pick<Platform, "random">, SessionEvents {
   /** Until it resolves, the session does not count as open; when it rejects, the connection is given up. */
   readonly onOpen?: (session: Queryable) => Promise<void>;
   readonly onNotification?: (channel: string, payload: string) => void;

@@ -1,24 +1,19 @@
 /** One Redis server as used by one cluster: its key names, sessions, and whether it can be used. */
 
 import { BatonError } from "../../../core/errors.ts";
-import type { Clock } from "../../clock.ts";
-import type { Random } from "../../random.ts";
 import { RedisSession, type RedisCommands, type RedisSessionOptions } from "./session.ts";
 import { parseRedisUrl, shownAddress, type RedisAddress } from "../server-url.ts";
 
-export interface RedisOptions {
+type Common = Pick<RedisSessionOptions, "clock" | "random" | "name" | "connectMs" | "commandMs">;
+
+export interface RedisOptions extends Common {
   /** `redis://user:password@host:6379/0`, or `rediss://` for TLS. */
   readonly url: string;
+  /** Two clusters on one server have a prefix each, and do not hear each other. */
   readonly prefix?: string;
-  readonly clock: Clock;
-  readonly random: Random;
-  /** Shown in `CLIENT LIST`. No spaces. */
-  readonly name?: string;
-  readonly connectMs?: number;
-  readonly commandMs?: number;
 }
 
-export type SessionOptions = Partial<Omit<RedisSessionOptions, "address" | "clock" | "random">>;
+export type SessionOptions = Omit<RedisSessionOptions, "address" | "clock" | "random">;
 
 /** Streams that say which entries are gone (XAUTOCLAIM), and scripts that may ask for the time and write. */
 const VERSION_MIN = [6, 2] as const;

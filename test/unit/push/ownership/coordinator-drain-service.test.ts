@@ -84,7 +84,7 @@ describe("a drain", () => {
     assert.deepEqual(await draining, { handedOver: 4, finished: 0, orphaned: 0, released: 0 });
     const term = await world.term(c.identity);
     c.lead(term);
-    assert.equal(await c.owner.disown([b.identity], term), 4);
+    assert.equal(await c.owner.orphans.disown([b.identity], term), 4);
     await world.rest();
     assert.deepEqual(new Set(await world.owners(assigned)), new Set(["c"]));
     await world.until(() => c.jobs === 4, 2_000);
@@ -98,7 +98,7 @@ describe("a drain", () => {
     a.crash();
     const term = await world.term(b.identity);
     b.lead(term);
-    assert.equal(await b.owner.disown([a.identity], term), 0, "all are with the receiver already");
+    assert.equal(await b.owner.orphans.disown([a.identity], term), 0, "all are with the receiver already");
     assert.deepEqual(new Set(await world.owners(assigned)), new Set(["b"]));
   });
 
@@ -112,7 +112,7 @@ describe("a drain", () => {
     a.crash();
     const term = await world.term(b.identity);
     b.lead(term);
-    assert.equal(await b.owner.disown([a.identity], term), 6);
+    assert.equal(await b.owner.orphans.disown([a.identity], term), 6);
     b.deaf = false;
     await world.rest();
     const rows = await world.read(assigned);

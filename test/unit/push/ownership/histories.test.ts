@@ -66,7 +66,7 @@ class History {
     }
     for (const node of this.#world.nodes) {
       if (!node.dead || this.#buried.has(node)) continue;
-      await this.#leader.owner.disown([node.identity], this.#term!);
+      await this.#leader.owner.orphans.disown([node.identity], this.#term!);
       this.#buried.add(node);
     }
   }

@@ -8,7 +8,7 @@ import { OwnershipWorld, owners, type Assigned, type OwnerNode } from "./world.t
 async function bury(world: OwnershipWorld, dead: OwnerNode, leader: OwnerNode, term: Term): Promise<number> {
   dead.crash();
   await world.rest();
-  return leader.owner.disown([dead.identity], term);
+  return leader.owner.orphans.disown([dead.identity], term);
 }
 
 async function ownedBy(world: OwnershipWorld, assigned: readonly Assigned[], names: string[]): Promise<void> {
@@ -132,25 +132,25 @@ describe("the duty that looks for orphans", () => {
     const world = await OwnershipWorld.open(t);
     const a = await world.node("a", { orphanCheckMs: 1_000 });
     a.lead(await world.term(a.identity));
-    assert.deepEqual(a.owner.orphans(), { count: 0, oldestMs: 0 });
+    assert.deepEqual(a.owner.orphans.found(), { count: 0, oldestMs: 0 });
     const assigned = await world.dispatch(3);
     await ownedBy(world, assigned, ["a"]);
-    assert.equal(a.owner.orphans().count, 3);
-    const { oldestMs } = a.owner.orphans();
+    assert.equal(a.owner.orphans.found().count, 3);
+    const { oldestMs } = a.owner.orphans.found();
     await world.advance(2_000);
-    assert.equal(a.owner.orphans().oldestMs, oldestMs + 2_000);
+    assert.equal(a.owner.orphans.found().oldestMs, oldestMs + 2_000);
     await world.advance(15_000);
-    assert.deepEqual(a.owner.orphans(), { count: 0, oldestMs: 0 });
+    assert.deepEqual(a.owner.orphans.found(), { count: 0, oldestMs: 0 });
   });
 
   it("ends with its term, and is refused under an old one", async (t) => {
     const { world, a } = await owners(t, "a");
     const old = await world.term(a.identity);
     await world.term();
-    await assert.rejects(a.owner.orphanDuty(old, new AbortController().signal), { code: "STALE_EPOCH" });
-    await assert.rejects(a.owner.disown([a.identity], old), { code: "STALE_EPOCH" });
+    await assert.rejects(a.owner.orphans.duty(old, new AbortController().signal), { code: "STALE_EPOCH" });
+    await assert.rejects(a.owner.orphans.disown([a.identity], old), { code: "STALE_EPOCH" });
     const ended = new AbortController();
-    const duty = a.owner.orphanDuty(await world.term(a.identity), ended.signal);
+    const duty = a.owner.orphans.duty(await world.term(a.identity), ended.signal);
     await world.advance(1_000);
     ended.abort();
     await duty;

@@ -119,7 +119,7 @@ export class OwnerNode {
     this.#duty?.abort();
     this.#duty = new AbortController();
     // As leader duties do it: a duty that fails ends here, and the test sees what is missing.
-    void this.owner.orphanDuty(term, this.#duty.signal).catch(() => {});
+    void this.owner.orphans.duty(term, this.#duty.signal).catch(() => {});
   }
 
   info(): NodeInfo {
