@@ -56,7 +56,6 @@ export abstract class BaseChannels<Source extends QueueSource> extends Lifecycle
   readonly #base: BaseChannelsOptions;
   readonly #consumers = new Map<string, Set<QueueConsumer>>();
   readonly #subscriptions = new Set<Subscription>();
-  /** Pending redeliveries, each with what cancels it. */
   readonly #redeliveries = new Set<() => void>();
 
   constructor(options: BaseChannelsOptions) {

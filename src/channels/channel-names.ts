@@ -57,7 +57,6 @@ export function dispatchRoute(name: string): DispatchRoute | null {
   return { queue: name.slice(DISPATCH.length, space), task: name.slice(space + 1) };
 }
 
-/** The name of one incarnation of a node among the consumers of queues. */
 export function consumerName({ name, incarnation }: NodeIdentity): string {
   return `${name}.${incarnation}`;
 }

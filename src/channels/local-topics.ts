@@ -66,7 +66,6 @@ class Subscriber {
     this.#failed = failed;
   }
 
-  /** How many had to be dropped. */
   push(messages: readonly EncodedMessage[]): number {
     for (const message of messages) this.#backlog.push(message);
     const dropped = Math.max(0, this.#backlog.size - BACKLOG_MAX);

@@ -18,12 +18,10 @@ export interface TakenMessage extends EncodedMessage {
 }
 
 export interface Taken {
-  /** In the order of sending. */
   readonly messages: readonly TakenMessage[];
 }
 
 export interface QueueSource<Batch extends Taken = Taken> {
-  /** Null when there is nothing. */
   take(): Promise<Batch | null>;
   /** Handled. A backend that takes the next batch in the same command returns it if `next`; undefined: call `take` next. */
   done(batch: Batch, next: boolean): Promise<Batch | null | undefined>;

@@ -7,7 +7,6 @@ import type { Clock } from "./clock.ts";
 
 export interface BatcherOptions<Item, Result> {
   readonly clock: Pick<Clock, "turn">;
-  /** Results in the order of the items. */
   readonly flush: (items: readonly Item[]) => Promise<readonly Result[]>;
   /** The largest batch: a number of items, or the sum of `sizeOf`, which the last item may exceed. */
   readonly batchMax?: number;

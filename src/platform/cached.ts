@@ -25,7 +25,6 @@ export class Cached<Value> {
   readonly #freshMs: number;
   readonly #source: () => Promise<Value>;
   #value: Value | null = null;
-  /** When the read of this value ended. */
   #at = -Infinity;
   #tookMs = 0;
   #failures = 0;
@@ -33,7 +32,6 @@ export class Cached<Value> {
   #reading: Read<Value> | null = null;
   #next: Promise<Value> | null = null;
 
-  /** A value counts as new for `freshMs`, unless a caller says otherwise. */
   constructor(clock: Clock, freshMs: number, source: () => Promise<Value>) {
     this.#clock = clock;
     this.#freshMs = freshMs;

@@ -57,7 +57,6 @@ export class InFlight {
   }
 }
 
-/** Waits until nothing runs any more, for a limited time. */
 export class IdleWait {
   readonly #clock: Clock;
   readonly #busy: () => boolean;

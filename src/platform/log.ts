@@ -17,9 +17,7 @@ export interface LogOptions {
   readonly level: "debug" | "info" | "warn" | "error" | "silent";
   /** `auto` is pretty on a terminal. */
   readonly format: "auto" | "json" | "pretty";
-  /** The node's name, in every line. */
   readonly name: string;
-  /** Where lines go; stdout when left out. */
   readonly destination?: LineStream;
 }
 

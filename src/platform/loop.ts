@@ -55,7 +55,6 @@ export class Loop {
     this.#pause.wake();
   }
 
-  /** Resolves when no step runs any more. */
   async stop(): Promise<void> {
     this.#over.abort();
     await this.#running;
@@ -111,7 +110,6 @@ export class Backoff {
     this.#random = random;
   }
 
-  /** Delays since the last reset. */
   get failures(): number {
     return this.#failures;
   }
@@ -136,7 +134,6 @@ export class Mutex {
     return result;
   }
 
-  /** Resolves when all calls so far have ended. */
   async idle(): Promise<void> {
     await this.#last;
   }

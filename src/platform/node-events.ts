@@ -37,7 +37,6 @@ export interface NodeEventMap {
     readonly storedHere: boolean;
   };
   readonly "write.refused": Refusal;
-  /** A term of this node began or ended. */
   readonly "term.changed": TermChange;
   /** This node is registered with that status now. */
   readonly "node.status": NodeStatus | "left";
@@ -46,7 +45,6 @@ export interface NodeEventMap {
   readonly "node.removed": NodeName;
   /** Declared dead by this node, as the leader of that term; their work was taken back. */
   readonly "nodes.died": { readonly nodes: readonly NodeIdentity[]; readonly leaderEpoch: number };
-  /** This node has become the owner of an assignment of another. */
   readonly "assignment.taken_over": {
     readonly assignment: number;
     readonly from: NodeName | null;

@@ -17,7 +17,6 @@ export async function startWith(service: Service, rest: () => Promise<unknown>):
   }
 }
 
-/** The bookkeeping of start and stop, so that a service only says what to do. */
 export abstract class Lifecycle implements Service {
   #phase: "new" | "running" | "stopped" = "new";
   /** Starts and stops happen one after the other, in the order in which they were asked for. */

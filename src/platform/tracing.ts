@@ -21,7 +21,6 @@ function isRegistered(): boolean {
   return REGISTERED in globalThis;
 }
 
-/** A parent: whatever is active where it is said. */
 export const ACTIVE = Symbol("active");
 
 export type Attributes = Readonly<Record<string, string | number | boolean>>;
@@ -38,7 +37,6 @@ export interface SpanOptions {
 }
 
 export interface Span {
-  /** How others name it as their parent (core/trace.ts). */
   readonly trace: string;
   /** Makes it the active one: what is started in there, also later, is a part of it. */
   run<T>(part: () => T): T;
@@ -50,7 +48,6 @@ export interface Tracing {
   /** Whether traces are recorded. Asked for every job, so it costs next to nothing. */
   readonly on: boolean;
   start(name: string, options: SpanOptions): Span;
-  /** What is active where this is called; null when nothing is. */
   active(): string | null;
 }
 

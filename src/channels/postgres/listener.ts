@@ -39,7 +39,6 @@ export class Listener extends Lifecycle {
   readonly #session: PostgresSession;
   readonly counters = { gaps: 0, deaf: 0 };
   #listens = 0;
-  /** The number of the last payload of ours that came back. */
   #echo = 0;
   #onEcho: () => void = () => {};
   readonly #probes: Loop;

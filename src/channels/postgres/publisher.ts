@@ -75,7 +75,6 @@ export class Publisher {
     return this.#outbox.add({ entries, large, announcement: false });
   }
 
-  /** Wakes the consumers of a queue on other nodes. */
   announce(queue: string): Promise<void> {
     return this.#outbox.add({ entries: [queueEntry(queue)], large: [], announcement: true });
   }

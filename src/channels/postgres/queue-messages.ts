@@ -82,7 +82,6 @@ export interface QueueMessagesOptions {
   readonly session: PostgresSession;
   readonly clock: Clock;
   readonly origin: string;
-  /** How long a batch is ours without a renewal. */
   readonly leaseMs: number;
 }
 

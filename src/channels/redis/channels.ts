@@ -59,7 +59,6 @@ export class RedisChannels extends BaseChannels<RedisSource> {
   /** By the numbers under which they are woken, in the order in which they take by themselves next. */
   readonly #consumers = new Map<number, { readonly source: RedisSource; readonly consumer: QueueConsumer }>();
   #count = 0;
-  /** Queues for which a consumer was woken that has gone. */
   readonly #missed = new Set<string>();
   #position: TopicsPosition | null = null;
   readonly #beats: Loop;

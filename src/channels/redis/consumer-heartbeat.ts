@@ -26,7 +26,6 @@ export interface TopicsPosition {
   readonly id: string;
 }
 
-/** Under which name this node is known at the moment, and the number of its connection. */
 export interface Speaker {
   readonly name: string;
   readonly connection: number;

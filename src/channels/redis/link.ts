@@ -1,7 +1,6 @@
 import type { RedisCommands } from "../../platform/drivers/redis/session.ts";
 import type { Platform } from "../../platform/platform.ts";
 
-/** What the parts of the Redis channels of a node share. */
 export interface RedisLink extends Pick<Platform, "clock" | "random"> {
   readonly log: Pick<Platform["log"], "info" | "warn"> | undefined;
   /** For all but the blocking read. */

@@ -40,7 +40,6 @@ export class Followers extends Lifecycle {
     this.#watchers = new JobWatchers(clock);
   }
 
-  /** A job changed here: our own followers read it at once, others are notified. */
   changed(id: JobId): void {
     this.#watchers.changed(id);
     if (this.#followed.size === 0) return;

@@ -41,7 +41,6 @@ export class JobRun implements TaskContext {
   place = -1;
   /** Its slot has been given to another job: whatever the handler still does is not waited for. */
   abandoned = false;
-  /** The first reason; `abort` sets it. */
   aborted: JobAborted | null = null;
   #controller: AbortController | null = null;
   #log: TaskLog | null = null;
@@ -146,7 +145,6 @@ export function cut(text: string): string {
   return text.length > LOG_MESSAGE_LENGTH_MAX ? `${text.slice(0, LOG_MESSAGE_LENGTH_MAX)}… (cut)` : text;
 }
 
-/** Calls the handler, here or on a thread, inside the span of its run if there is one. */
 export function invoke(task: Task, payload: unknown, run: JobRun, threads: Pick<ThreadPool, "run">): unknown {
   if (run.span) return run.span.run(() => call(task, payload, run, threads));
   return call(task, payload, run, threads);

@@ -69,7 +69,6 @@ export class ResultWriter {
     this.#o.results.forget?.(run.claimed);
   }
 
-  /** Results are kept until the store takes them. */
   open(): void {
     this.#giveUpAt = Infinity;
   }

@@ -1,11 +1,12 @@
-import type { JobId } from "../../core/ids.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { JobRun } from "./job-run.ts";
-
 /**
  * The runs of a worker, and one timer for their deadlines: a timer for each would cost a short job more than its handler does. An array,
  * because a map that grows and shrinks leaves tables behind that keep what was in them alive until the next full garbage collection.
  */
+
+import type { JobId } from "../../core/ids.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { JobRun } from "./job-run.ts";
+
 export class RunningRuns {
   readonly #clock: Clock;
   readonly #onDue: (run: JobRun) => void;

@@ -6,7 +6,6 @@ import type { ClaimedJob, Outcome, Settlement, Verdict } from "../../store/store
 import type { JobRun } from "./job-run.ts";
 import type { JobSpans } from "../job-spans.ts";
 
-/** Receives the measurements; left out where there are none. */
 export interface WorkerSink {
   claimed(jobs: number, tookMs: number): void;
   claimFailed(): void;

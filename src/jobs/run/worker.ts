@@ -109,7 +109,6 @@ export class Worker extends Lifecycle {
     return this.#running.size;
   }
 
-  /** Whether all of these could start here at once. */
   fits(jobs: readonly Pick<ClaimedJob, "task" | "queue">[]): boolean {
     const { tasks, settings } = this.#o;
     const free = settings.concurrency - this.#running.size - this.#buffer.size;

@@ -12,7 +12,6 @@ export function timingInWords(timing: Timing): string {
   return words === null ? timing.expression : `${words}, ${zoneInWords(timing.zone)}`;
 }
 
-/** Null for what is not a cron expression. */
 export function cronInWords(expression: string): string | null {
   const pattern = NICKNAMES[expression.trim().toLowerCase()] ?? expression.trim();
   try {

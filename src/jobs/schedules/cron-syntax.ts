@@ -78,7 +78,6 @@ function expand(expression: string): string {
   throw refuse(expression, `${pattern} is not a known nickname; ${remedy}`);
 }
 
-/** Adds the values of one item of a list; answers what is wrong with it, or null. */
 function readItem(field: Field, item: string, values: Set<number>): string | null {
   if (item === "") return "has an empty place in its list";
   if (field === DAY && /^l$/i.test(item)) return null;

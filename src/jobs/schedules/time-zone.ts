@@ -89,7 +89,6 @@ export function findZone(name: string): TimeZone | null {
   }
 }
 
-/** The known zone that was probably meant: the same city, or nearly the same spelling. */
 export function suggestZone(name: string): string | null {
   const known = [...Intl.supportedValuesOf("timeZone"), "UTC"];
   const city = `/${name.split("/").at(-1)!.trim().replaceAll(" ", "_").toLowerCase()}`;

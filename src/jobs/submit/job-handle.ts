@@ -17,7 +17,6 @@ export class JobFailed extends Error {
   }
 }
 
-/** A submitted job, in the hands of the program that submitted it. */
 export class JobHandle<Result = unknown> {
   readonly id: JobId;
   /** True when the idempotency key was known: this is the job that was there already. */

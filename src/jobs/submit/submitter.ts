@@ -34,7 +34,6 @@ export interface SubmitterOptions {
   readonly defaults: { readonly maxAttempts: number; readonly timeoutMs: number | null };
   /** Most jobs that may wait for the store. A call of more is taken when nothing else waits. */
   readonly unstoredMax?: number;
-  /** Whether the store is to notify other nodes of these jobs. */
   readonly wakes: (jobs: readonly NewJob[]) => boolean;
   readonly spans?: JobSpans;
   /** New work has been stored; `notified` when the store has notified other nodes of it. */

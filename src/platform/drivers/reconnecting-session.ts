@@ -19,9 +19,7 @@ const PAUSE_MS_MAX = 1_000;
 
 export abstract class ReconnectingSession<Connection> extends Lifecycle {
   readonly #o: Pick<Platform, "clock" | "random"> & SessionEvents;
-  /** Set when the connection is open and set up. */
   #open: Connection | null = null;
-  /** The connection in use or in the making. */
   #current: Connection | null = null;
   #stopping = new AbortController();
   #opening: Promise<void> = Promise.resolve();

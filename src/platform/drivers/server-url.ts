@@ -104,20 +104,16 @@ function parseMember(text: string): { readonly endpoint: string; readonly user: 
 }
 
 interface UrlKind {
-  /** Of the server, as people write it. */
   readonly server: string;
   readonly field: string;
   readonly schemes: readonly string[];
-  /** Such as `must be a URL such as redis://…`. */
   readonly shape: string;
   readonly tls: string;
-  /** Further characters that have to be written in percent. */
   readonly alsoEncoded?: string;
 }
 
 interface ServerUrl {
   readonly url: URL;
-  /** Empty when there is none. */
   readonly username: string;
   readonly password: string;
 }

@@ -60,7 +60,6 @@ export class DispatchMessage {
     return this.dispatch.passed ?? 0;
   }
 
-  /** The first so many of its jobs, as a message of their own. */
   split(count: number): DispatchMessage {
     const first = new DispatchMessage(this.channel, this.dispatch, this.jobs.slice(0, count), this.batch);
     this.jobs = this.jobs.slice(count);
@@ -92,7 +91,6 @@ export class LocalBuffer {
     for (const { jobs } of messages) this.#jobs += jobs.length;
   }
 
-  /** Takes up to `most` jobs from the front. */
   take(most: number): DispatchMessage[] {
     let left = most;
     let whole = 0;
@@ -109,7 +107,6 @@ export class LocalBuffer {
     return taken;
   }
 
-  /** Takes `count` jobs from the end. */
   takeLast(count: number): DispatchMessage[] {
     const taken: DispatchMessage[] = [];
     let left = Math.min(count, this.#jobs);

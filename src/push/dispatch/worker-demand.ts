@@ -12,7 +12,6 @@ interface Known extends Demand {
 }
 
 export class WorkerDemand {
-  /** By incarnation. */
   readonly #workers = new Map<string, Known>();
   /** By dispatch queue: marked and not accepted, as far as was heard. */
   readonly #outstanding = new Map<string, Outstanding>();

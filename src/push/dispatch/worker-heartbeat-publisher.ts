@@ -48,7 +48,6 @@ export class WorkerHeartbeatPublisher {
     this.#callOffChange = null;
   }
 
-  /** Something may have changed that a leader uses. */
   changed(): void {
     if (!this.#beating || this.#callOffChange) return;
     const waitMs = this.#sentAt + SPACING_MS - this.#platform.clock.monotonic();

@@ -19,11 +19,9 @@ export interface DrainOptions {
   readonly onProgress?: (progress: DrainProgress) => void;
 }
 
-/** The number of jobs by outcome. */
 export type DrainOutcome = Pick<DrainProgress, "handedOver" | "finished" | "orphaned" | "released">;
 
 const PEERS_MS = 250;
-/** How often the store is asked whether orphaned assignments have another owner. */
 const ORPHANS_MS = 500;
 /** How long a release goes on trying. Longer, and a stop without a store ends as a kill. */
 const RELEASE_MS = 2_000;
@@ -139,6 +137,5 @@ interface Counts {
   handedOver: number;
   orphaned: number;
   released: number;
-  /** What is still ours, once the drain is over; null before. */
   kept: number | null;
 }

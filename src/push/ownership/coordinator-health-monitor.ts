@@ -10,7 +10,6 @@ import type { OwnerContext } from "./owner-context.ts";
 export interface Peer {
   readonly name: NodeName;
   readonly incarnation: string;
-  /** Unfinished jobs that it owns; null without a recent heartbeat. */
   readonly jobs: number | null;
   /** When its last heartbeat arrived, on our monotonic clock; null without one. */
   readonly heardAt: number | null;

@@ -39,7 +39,6 @@ export class JobEventWriter {
     this.#over.abort();
   }
 
-  /** Null when the assignment is not ours under this epoch. */
   async write(events: OwnedBatch): Promise<Recorded | null> {
     const written = await this.#batcher.add(events);
     if (written.status === "rejected") throw written.reason;

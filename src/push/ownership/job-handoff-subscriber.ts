@@ -42,7 +42,6 @@ export class JobHandoffSubscriber {
     await Promise.all(this.#closing);
   }
 
-  /** Takes none until the returned function is called. */
   pause(): () => void {
     this.#pauses++;
     this.#leave();

@@ -45,7 +45,6 @@ export class OrphanJobDetector {
     return disowned;
   }
 
-  /** How many have no owner, and for how long the oldest of them has had none, as far as a leader knows. */
   found(): { readonly count: number; readonly oldestMs: number } {
     const now = this.#o.clock.monotonic();
     const since = Math.min(now, ...[...this.#orphans.values()].map((orphan) => orphan.since));

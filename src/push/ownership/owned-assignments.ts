@@ -100,7 +100,6 @@ export class OwnedAssignments {
     return true;
   }
 
-  /** Resolves when no event of this one is being handled any more. */
   async closed(owned: OwnedAssignment): Promise<void> {
     await this.#closing.get(owned);
   }

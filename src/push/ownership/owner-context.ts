@@ -27,9 +27,7 @@ export interface OwnerSettings {
   /** How long an offer waits for its acknowledgement, and how many offers there are. */
   readonly ackMs: number;
   readonly tries: number;
-  /** How long a drain waits until orphaned assignments have another owner. */
   readonly orphanWaitMs: number;
-  /** The longest that a drain may take in all. */
   readonly hardMs: number;
   readonly orphanCheckMs: number;
   readonly rebalance: boolean;

@@ -105,7 +105,6 @@ export class Postgres extends Lifecycle implements Queryable {
   readonly #texts = new Map<Statement, string>();
   #manner: ConnectionMode;
   #pool: Pool | null = null;
-  /** The connections of the pool, each with the promise that its socket is closed. */
   readonly #open = new Map<ClientBase, Promise<void>>();
 
   constructor(options: PostgresOptions) {

@@ -49,7 +49,6 @@ export class PostgresSession extends ReconnectingSession<Client> {
   readonly #o: PostgresSessionOptions;
   readonly #statementMs: number;
   #manner: ConnectionMode;
-  /** Statements whose answer has not come. */
   #unanswered = 0;
 
   constructor(options: PostgresSessionOptions) {

@@ -29,7 +29,6 @@ export class Redis {
     this.keys = new RedisKeys(options.prefix, this.#address.database);
   }
 
-  /** Without the password. */
   get shown(): string {
     return shownAddress(this.#address);
   }

@@ -18,7 +18,6 @@ import { BatonError } from "../../../core/errors.ts";
 import type { Clock } from "../../clock.ts";
 
 export interface SqliteHooks {
-  /** Runs inside each transaction, after its operations. */
   readonly beforeCommit?: () => void;
   /** What was kept in memory next to the file no longer fits it. */
   readonly afterRollback?: () => void;
