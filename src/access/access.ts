@@ -1,7 +1,4 @@
-/**
- * Authenticates callers by a token or a session, from memory. Where the node listens only on the loopback address,
- * every caller may do everything, unless the settings say otherwise.
- */
+/** Authenticates callers by a token or a session, from memory; on a node that is open, every caller may do everything. */
 
 import { LOOPBACK, principalText, type Principal } from "../core/access/permissions.ts";
 import type { Platform } from "../platform/platform.ts";

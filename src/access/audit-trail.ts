@@ -1,7 +1,6 @@
 /**
- * The audit trail: which caller changed what, for the journal. Changes by people have an entry each. Frequent calls of
- * programs (submits, leases, results) are counted, one entry per minute for each caller and operation; so are refused
- * calls, for each address.
+ * The audit trail, for the journal. Changes by people have an entry each; frequent calls of programs and refused calls are
+ * counted, with one entry per minute for each caller and operation, or address.
  */
 
 import type { JournalService } from "../observe/journal/journal.ts";

@@ -1,6 +1,6 @@
 /**
- * Tokens: created once, shown once, revoked permanently. Also the format of tokens and sessions and of their stored
- * hashes: they are made of 256 random bits, so a plain SHA-256 is enough. Passwords are different (passwords.ts).
+ * Tokens: created once, shown once, revoked permanently. Also the format of tokens and sessions and of their hashes: they
+ * are made of 256 random bits, so a plain SHA-256 is enough.
  */
 
 import type { Permission } from "../core/access/permissions.ts";
@@ -70,10 +70,7 @@ export class TokenService {
     return { text, token };
   }
 
-  /**
-   * Takes a text that another process has made for one purpose, in the place of those that served it before. Called again, it counts for
-   * longer; one that was revoked stays so.
-   */
+  /** Takes a text that another process made, in place of those before it. Again: it counts for longer, unless it was revoked. */
   async adopt(text: string, request: TokenRequest): Promise<void> {
     const { identity, clock } = this.#platform;
     const made = { ...tokenOf(this.#platform, text, request), id: heldId(text) };

@@ -1,7 +1,6 @@
 /**
- * Sends one request to all nodes where each has its own store, and answers locally where they share one; and merges
- * their lists into one, page by page. A node that is asked by another node answers only for itself, so a request is
- * never passed on twice.
+ * Asks all nodes where each has its own store, and merges their lists page by page. A node that is asked by another one
+ * answers for itself alone, so a request is never passed on twice.
  */
 
 import { z } from "zod";
@@ -102,10 +101,7 @@ export function writeCursor(places: ReadonlyMap<string, unknown>): string | null
   return Buffer.from(JSON.stringify([...places])).toString("base64url");
 }
 
-/**
- * A node that is missing in it has no more, or could not be reached when the list began; it is left out until the list
- * is started again.
- */
+/** A node that is missing in it has no more, or could not be reached when the list began. */
 export function readCursor<Place>(text: string, place: z.ZodType<Place>): ReadonlyMap<string, Place> {
   try {
     const rows = JSON.parse(Buffer.from(text, "base64url").toString("utf8")) as unknown;
@@ -203,8 +199,8 @@ function untaken<Item>(
 }
 
 /**
- * The newest of all pages, at most `limit`, and how many of each page were taken. Stops also where a page ends that has
- * `more` behind it at its node: that may be newer than the rest of the others.
+ * The newest of all pages, and how many of each were taken. Stops where a page ends that has `more` at its node: that may
+ * be newer than the rest of the others.
  */
 export function mergePages<Item>(
   pages: readonly { readonly items: readonly Item[]; readonly more: boolean }[],

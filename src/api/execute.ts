@@ -1,8 +1,6 @@
 /**
- * Executes an operation for a caller, over HTTP or on behalf of another node: routes the request (route.ts), forwards
- * it to the node that it belongs to (forward.ts), or calls the handler here and serializes its reply.
- * Caller and input have been checked by the two adapters, http/operation-routes.ts and peer-request-handler.ts, which
- * also send the reply.
+ * Executes an operation for a caller or another node: routes the request, forwards it, or calls the handler here. Caller
+ * and input have been checked by http/operation-routes.ts and peer-request-handler.ts, which also send the reply.
  */
 
 import type { InFlight } from "../platform/in-flight.ts";
@@ -145,8 +143,8 @@ interface Seen {
 }
 
 /**
- * How late a request is. Clocks of two machines differ, so the time between departure and arrival says nothing by itself; what it
- * exceeds the least of the last minutes by was spent waiting: in a buffer of the network, or of a process that stood still.
+ * How late a request is. Clocks differ, so only what the way takes longer than the shortest of the last minutes was spent
+ * waiting: in a buffer of the network, or of a process that stood still.
  */
 export class RequestDelay {
   readonly #clock: Clock;

@@ -1,10 +1,7 @@
 /**
- * Forwards a request to the node that it belongs to, or new work to the node that takes it, and returns that node's
- * answer.
- *
- * An answer is returned unchanged, also a refusal. A missing or truncated answer becomes an error of this node: 503
- * with the owner's name if the owner cannot be reached, 504 if it was too slow. Part of an answer is never returned as
- * if it were complete.
+ * Forwards a request to the node that it belongs to, or new work to the node that takes it. The answer is returned
+ * unchanged, also a refusal. A missing or truncated one becomes 503 with the owner's name, or 504; a part of an answer is
+ * never returned as if it were complete.
  */
 
 import { BatonError } from "../core/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * The table of all operations: what the modules in `operations/` export of them. The name of an export is the name of
- * its operation, in the OpenAPI document and in the audit: `getJob` is `get_job`.
+ * The table of all operations: what the modules in `operations/` export. In the OpenAPI document and in the audit,
+ * `getJob` is `get_job`.
  */
 
 import type { DeclaredOperation, Operation } from "./operation.ts";

@@ -1,6 +1,6 @@
 /**
- * One row of the operation table: one thing that a caller can do with a node. The HTTP routes, the OpenAPI document,
- * the client's types and the permission checks are derived from these rows; nothing is declared twice.
+ * A row of the operation table: one thing that a caller can do. HTTP routes, OpenAPI document, types of the client and
+ * permission checks are derived from it.
  */
 
 import type { z } from "zod";
@@ -136,10 +136,7 @@ export interface Operation extends DeclaredOperation {
   readonly name: string;
 }
 
-/**
- * A row of the table, from `"GET /jobs/{id}"` and the rest. Keeps the literal types, so that the client can be checked
- * against the table.
- */
+/** A row of the table. Keeps the literal types, so that the client can be checked against the table. */
 export function operation<
   const Route extends `${Method} /${string}`,
   const Replies extends Readonly<Record<number, Schema>>,

@@ -1,7 +1,4 @@
-/**
- * Builds the overview of the cluster from what this node knows about the others and from its store. Where each node has
- * its own store, all nodes are asked and their answers merged.
- */
+/** Builds the overview of the cluster from the nodes' reports and the store; where each node has its own, of all nodes. */
 
 import { z } from "zod";
 import { ALERT_CODES, alertsOf, mergeAlerts, type Alert } from "../core/health/alerts.ts";

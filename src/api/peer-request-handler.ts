@@ -1,7 +1,6 @@
 /**
- * Serves requests of other nodes that the transport has authenticated: over a connection between nodes, in memory, or
- * under `/peer/*` of a listener. They execute the same operations under the same rules as callers over HTTP, but not
- * through the HTTP server. Paths under `/peer/` are not operations: the handler that is mounted there answers them.
+ * Serves requests of other nodes that the transport has authenticated, under the same rules as callers over HTTP. Paths
+ * under `/peer/` are not operations: the handler that is mounted there answers them.
  */
 
 import FindMyWay from "find-my-way";

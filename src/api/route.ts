@@ -1,7 +1,4 @@
-/**
- * Decides where a request is answered: here, by another node, or not at all, with the refusal. The decision itself is
- * pure (core/route.ts); this file supplies this node's view of the cluster.
- */
+/** Decides where a request is answered. The rule is pure (core/route.ts); this file supplies this node's view and refusals. */
 
 import { clusterForming } from "../controller/term-guard.ts";
 import { BatonError } from "../core/errors.ts";
@@ -116,10 +113,7 @@ export function standing({ leadership, health }: Pick<NodeServices, "leadership"
   return { role, leader_epoch: term?.epoch ?? null, leader_id: term?.leader ?? null };
 }
 
-/**
- * What operators do gets through to every node, before the cluster has formed and while it drains: a drained node could not be resumed
- * otherwise. Their requests are passed on at once, so nothing is lost by not waiting for them.
- */
+/** What operators do gets through to every node, forming or draining: a drained node could not be resumed otherwise. */
 export function isUpkeep({ tag }: Pick<Operation, "tag">): boolean {
   return tag === "node" || tag === "cluster" || tag === "access";
 }

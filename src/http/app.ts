@@ -1,7 +1,4 @@
-/**
- * The Fastify instance that serves the operation table: limits, headers, errors. It does not listen; `http-server.ts`
- * does.
- */
+/** The Fastify instance that serves the operation table: limits, headers, errors. `http-server.ts` lets it listen. */
 
 import type { Socket } from "node:net";
 import { AuditTrail } from "../access/audit-trail.ts";

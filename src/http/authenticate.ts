@@ -206,8 +206,8 @@ export function addressOf({ ip }: FastifyRequest): string {
 }
 
 /**
- * Whether the caller itself uses https. Of two proxies each may have added a word of its own, `https, http`, and then it is that of the
- * outermost one that is trusted; or the first word was passed on as it was.
+ * Whether the caller itself uses https. Two proxies may each have added a word, `https, http`: the one of the outermost
+ * that is trusted counts. Or the first word was passed on as it was.
  */
 export function isHttps(request: FastifyRequest): boolean {
   const words = request.headers["x-forwarded-proto"];

@@ -1,6 +1,6 @@
 /**
- * Replies that are written piece by piece: server-sent events, and bodies of other nodes that are passed on. Each goes
- * as fast as its reader takes it. It ends when its reader leaves, takes nothing, or may not stay, and when the node stops.
+ * Replies that are written piece by piece: server-sent events, and bodies of other nodes. Each goes as fast as its reader
+ * takes it, and ends when the reader leaves, takes nothing, or may not stay, and when the node stops.
  */
 
 import type { OutgoingHttpHeaders } from "node:http";

@@ -1,7 +1,4 @@
-/**
- * Refuses requests of foreign web pages: from other sites (Origin), and under host names that were pointed at this
- * machine (Host).
- */
+/** Refuses requests of foreign web pages: from other sites (Origin), and under host names pointed at this machine (Host). */
 
 import { hostname } from "node:os";
 import { isLoopback } from "../core/access/permissions.ts";

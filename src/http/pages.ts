@@ -1,7 +1,6 @@
 /**
- * The pages for people: the dashboard, and the API reference with the OpenAPI document that it shows. Their files, built by
- * `npm run build:dashboard`, are served unchanged. They contain no data of the cluster; a page reads its data from the API,
- * as any caller.
+ * The pages for people: dashboard and API reference, built by `npm run build:dashboard`. The files contain no data of the
+ * cluster; a page reads its data from the API, as any caller.
  */
 
 import { join } from "node:path";
@@ -40,8 +39,8 @@ export function servePages(app: FastifyInstance, version: string, dashboard: Das
 const BUILT = fileURLToPath(new URL("../../dashboard/dist", import.meta.url));
 
 /**
- * Text that people put into jobs, logs and names is shown on this page. Should some of it ever become markup, it still runs
- * nothing and loads nothing: scripts and styles come from files of ours alone, and strings are no scripts (trusted types).
+ * Text of people is shown on this page. Should some of it become markup, it runs nothing and loads nothing: scripts and
+ * styles come from files of ours alone, and strings are no scripts (trusted types).
  */
 const PAGE_HEADERS: Readonly<Record<string, string>> = {
   "content-security-policy": [

@@ -1,7 +1,6 @@
 /**
- * Limits the rate of attempts per caller. Each node counts by itself. Each node allows its share of the logins that the
- * cluster allows, so that a caller that tries all nodes gets about as many as one that stays at one node. Nodes
- * exchange no counts: these would arrive too late for attempts that are made at all nodes at the same moment.
+ * Limits the rate of attempts per caller. Each node counts by itself and allows its share of the logins of the cluster.
+ * Nodes exchange no counts: these would be too late for attempts made at all nodes at the same moment.
  */
 
 import type { CreateRateLimitOptions } from "@fastify/rate-limit";

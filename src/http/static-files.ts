@@ -1,9 +1,7 @@
 /**
- * Sends files that the build made: few, small, and all of them flat in one directory. A copy that the build compressed
- * is sent where the caller accepts it.
- *
- * The tag of a file is made of its content: packages are installed with the same time for every file, and an upgraded
- * page may have the size of the one before it.
+ * Sends files that the build made, flat in one directory, and its compressed copy where the caller accepts it. The tag of
+ * a file is made of its content: packages are installed with the same time for every file, and an upgraded page may have
+ * the size of the one before it.
  */
 
 import { createHash } from "node:crypto";

@@ -1,6 +1,6 @@
 /**
- * The backends of nodes that share a database: it stores the jobs and the list of nodes, and by default also elects and carries the
- * messages. With Redis, Redis elects and carries the messages; with etcd, etcd elects.
+ * The backends of nodes that share a database: it stores the jobs and the list of nodes, and elects and carries messages
+ * unless Redis does, or etcd elects.
  */
 
 import type { Channels } from "../channels/channels.ts";

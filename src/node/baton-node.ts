@@ -170,10 +170,7 @@ export class BatonNode extends Lifecycle {
     throw new BatonError("STOPPED", "the node has not been started");
   }
 
-  /**
-   * From the refusal of new work to the end of what runs. The other nodes are informed first. False when it was called off
-   * in time: then the worker goes on.
-   */
+  /** From the refusal of new work to the end of what runs. False when it was called off in time: then the worker goes on. */
   async #drain(callOff?: AbortSignal): Promise<boolean> {
     const { p, e, w, d, list } = this.#built;
     const { push } = w;

@@ -1,6 +1,6 @@
 /**
  * Builds the six layers of a node, each from results of those before it. Nothing is started here, and nothing is set
- * later. Also the order in which the services of all layers start; they stop in reverse.
+ * later. Also has the order in which services start; they stop in reverse.
  */
 
 import { describeBacklog } from "../observe/metrics/backlog-metrics.ts";
@@ -52,10 +52,7 @@ function registerMetrics({ p, b, e, w, x }: Omit<Composed, "d" | "list">): void 
 
 type Ordered = readonly (Service | null | undefined)[];
 
-/**
- * Started when the node starts. The order is the same for all fabrics, and a service that the fabric does not have is left out. The
- * store is opened before all of them, because the layers are built from it.
- */
+/** Started with the node, in the same order for all fabrics, without what the fabric does not have. The store is open. */
 export function baseServices({ p, b, e, w, x }: Composed): Ordered {
   return [
     ...x.records,

@@ -1,7 +1,4 @@
-/**
- * The fifth layer: the duties of this node while it leads, for each leader role. Duties start and end with the terms of
- * the elections.
- */
+/** The fifth layer: the duties of this node while it leads, by leader role. They start and end with the terms. */
 
 import { LeaderDuties } from "../leadership/leader-duties.ts";
 import type { LeaderElections } from "../leadership/leader-elections.ts";

@@ -1,7 +1,4 @@
-/**
- * The third layer: the election of each leader role. It publishes this node's term and the current leader; the duties
- * are the fifth layer.
- */
+/** The third layer: the election of each leader role. It publishes this node's term and the current leader. */
 
 import type { BeforeLeading } from "../leadership/elector.ts";
 import { LeaderElections } from "../leadership/leader-elections.ts";

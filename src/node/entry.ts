@@ -1,7 +1,4 @@
-/**
- * The last layer: how callers and other nodes reach the services of the layers before. Calls of peers are served from
- * here on; until then the transport answers 503.
- */
+/** The last layer: how callers and other nodes reach the services. Until it is built, the transport answers peers with 503. */
 
 import { OperationExecutor } from "../api/execute.ts";
 import { LiveFeed } from "../api/live-feed.ts";

@@ -1,7 +1,4 @@
-/**
- * What the caller of `createNode` may give. Apart from the layers, so that the types of the package do not contain those
- * of everything that a node is built of.
- */
+/** What the caller of `createNode` may give. Apart from the layers, to keep their types out of those of the package. */
 
 import type { Channels } from "../channels/channels.ts";
 import type { Coordination } from "../leadership/coordination.ts";
@@ -21,10 +18,7 @@ export interface NodeOptions extends PlatformOptions {
   readonly fabric?: GivenFabric;
 }
 
-/**
- * What a simulation gives in place of disks and networks. The settings still select the fabric: nodes with a store each
- * get `network`, nodes that share a store get `shared`.
- */
+/** What a simulation gives in place of disks and networks: `network` for nodes with a store each, else `shared`. */
 export interface GivenFabric {
   openStore(): Promise<Store>;
   readonly network?: {

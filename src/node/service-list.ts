@@ -1,6 +1,6 @@
 /**
- * One ordered list of services for all fabrics: started one after the other, stopped in reverse. If a service needs a
- * database that is not available yet, its start is tried again for a while.
+ * One ordered list of services: started one after the other, stopped in reverse. A start that needs a database which is
+ * not available yet is tried again for a while.
  */
 
 import { hasCode } from "../core/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * The additional work of a node in a cluster of peers: places new jobs on the nodes in turn, takes back jobs that were
- * placed twice, and stores schedules on a majority.
+ * The additional work of a node among peers: places new jobs in turn, takes back jobs that were placed twice, and stores
+ * schedules on a majority.
  */
 
 import { join } from "node:path";

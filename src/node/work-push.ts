@@ -1,6 +1,6 @@
 /**
- * The services for push dispatch: the leader's dispatcher, the worker's side of the dispatch, and the owner, which
- * writes the events of the jobs that are assigned to it.
+ * The services for push dispatch: the leader's dispatcher, the worker's inbox, and the owner, which writes the events of
+ * the jobs that are assigned to it.
  */
 
 import type { LeaderElections } from "../leadership/leader-elections.ts";

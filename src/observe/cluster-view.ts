@@ -1,6 +1,4 @@
-/**
- * Answers questions about the cluster as a whole: its nodes, leaders, backends and metrics. Every node can answer them.
- */
+/** Answers questions about the cluster as a whole, on every node. */
 
 import { type ClusterSample, readSamples } from "./metrics/metrics-duty.ts";
 import type { Channels } from "../channels/channels.ts";

@@ -1,7 +1,4 @@
-/**
- * Measures how busy this process is, twice a second: CPU, memory, delay of the event loop and traffic. The result can
- * be read at any time.
- */
+/** Measures how busy this process is, twice a second: CPU, memory, delay of the event loop and traffic. */
 
 import { rounded } from "../core/format-figures.ts";
 import type { NodeLoad, NodeTraffic } from "../core/node.ts";

@@ -1,7 +1,6 @@
 /**
- * Checks whether this node can reach the others at the addresses that they report. The result is for people: the leader
- * decides which nodes are dead. A node that is alive but unreachable from some others is a network error that nothing
- * else would show.
+ * Checks whether this node can reach the others at the addresses that they report. The leader decides which nodes are
+ * dead; this is for people, because nothing else would show a node that is alive but unreachable from some others.
  */
 
 import http from "node:http";

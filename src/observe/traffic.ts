@@ -1,6 +1,6 @@
 /**
- * The rate of jobs in and out through this node, per second. Jobs are counted when the store accepts them, not when
- * they are requested. Sums of a few seconds are kept in a ring, because the rate of the last batch alone would jump.
+ * The rate of jobs in and out through this node, counted when the store accepts them. Sums of a few seconds are kept in a
+ * ring, because the rate of the last batch alone would jump.
  */
 
 import { rounded } from "../core/format-figures.ts";

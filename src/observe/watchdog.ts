@@ -1,7 +1,6 @@
 /**
- * Detects loops that no longer make progress. Each loop gets its own clock: while it sleeps on that clock it is idle,
- * otherwise it is busy. A leader's duty that waits for a store which never answers stays busy for ever, and nothing
- * else would show that.
+ * Detects loops that no longer make progress. Each gets its own clock, and is busy while it does not sleep on it. A duty
+ * that waits for a store which never answers would otherwise show nowhere.
  */
 
 import type { Clock } from "../platform/clock.ts";

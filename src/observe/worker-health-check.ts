@@ -1,7 +1,4 @@
-/**
- * Collects the facts for `/workz` (core/health/work-health.ts). Every read of the store has a deadline, so that the
- * answer comes even while the store hangs.
- */
+/** Collects the facts for `/workz`. Every read of the store has a deadline, so that the answer comes while it hangs. */
 
 import { isSuspect, type Budgets } from "../core/jobs/job.ts";
 import {

@@ -1,7 +1,4 @@
-/**
- * The fields that operations share. The description of a field is written to follow "must be …": it is shown in the
- * OpenAPI document and repeated in error messages.
- */
+/** The fields that operations share. Descriptions follow "must be …", in the OpenAPI document and in error messages. */
 
 import { z } from "zod";
 import { NODE_NAME, THING_NAME } from "../../core/ids.ts";

@@ -1,6 +1,6 @@
 /**
- * The cookie of a session: for this site only, and not readable by scripts. Its value is base64url, so it needs no
- * quoting. No cookie plugin is used, because it would parse the cookies of every request.
+ * The cookie of a session: for this site only, and not readable by scripts. Its value is base64url and needs no quoting.
+ * No cookie plugin is used, because it would parse the cookies of every request.
  */
 
 import { SESSION_MS_MAX } from "../../core/access/credential.ts";

@@ -1,6 +1,6 @@
 /**
- * The schemas of an operation: as JSON Schema for the OpenAPI document, and compiled for requests and replies. They are
- * compiled on the first use of an operation, once per process, by the compilers that Fastify uses.
+ * The schemas of an operation: for the OpenAPI document, and compiled for requests and replies by the compilers that
+ * Fastify uses, on the first use of an operation.
  */
 
 import type compilerOf from "@fastify/ajv-compiler";
@@ -118,10 +118,7 @@ export function jsonSchema(schema: z.ZodType, io: "input" | "output"): JsonSchem
   return plain(converted) as JsonSchema;
 }
 
-/**
- * Rewrites "X or null" from two branches into one type list. The serializer would else run a validator for every such
- * field of every reply to find the branch.
- */
+/** Makes one type list of "X or null". The serializer would else run a validator for each such field to find the branch. */
 function plain(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(plain);
   if (node === null || typeof node !== "object") return node;

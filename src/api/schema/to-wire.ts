@@ -1,8 +1,7 @@
 /**
- * Conversion between domain objects and bodies, derived from the schema of the body: `maxAttempts` is `max_attempts`,
- * and a time in milliseconds (`createdAt`) is a text of ISO 8601 (`created_at`). What a body has under another name, or
- * computes, is given with the schema. Nothing is validated here: requests have been validated before, and replies are
- * checked by the compiler.
+ * Conversion between domain objects and bodies, derived from the schema: `maxAttempts` is `max_attempts`, and a time in
+ * milliseconds (`createdAt`) is a text of ISO 8601 (`created_at`). Other names and computed values are given with the
+ * schema. Nothing is validated here.
  *
  * A mapper to a body is compiled once, to the object literal that one would write by hand. A loop over the fields took a
  * fifth longer for each job of a list (decision 0024).
@@ -126,10 +125,7 @@ type Renamed<Body, Given> = {
     : CamelValue<Name, Body[Name]>;
 };
 
-/**
- * The mapper from bodies of this schema to the domain; only what was given is in the result. A field may have another
- * name, or a function that converts its value.
- */
+/** The mapper from bodies to the domain. A field may have another name, or a function that converts its value. */
 export function fromWire<
   S extends z.ZodObject,
   const Given extends { readonly [Name in keyof z.output<S>]?: string | Converter } = {},

@@ -1,9 +1,7 @@
 /**
- * Writes the journal in the background: callers do not wait, and are not informed whether an entry was written.
- *
- * While the store is unavailable entries wait, at most `WAITING_MAX` of them; beyond that the oldest are dropped, and
- * their number is logged. Entries that a dying process had not written are lost: the journal is for people, and no
- * decision depends on it.
+ * Writes the journal in the background; callers do not wait. While the store is unavailable entries wait, at most
+ * `WAITING_MAX`; beyond that the oldest are dropped, and their number is logged. Entries that a dying process had not
+ * written are lost: the journal is for people, and no decision depends on it.
  */
 
 import { within } from "../../platform/loop.ts";

@@ -1,7 +1,6 @@
 /**
- * Records in the journal the writes that were refused because another writer has a newer epoch. A leader that was
- * paused, or a worker that was cut off, may cause thousands of them: a few per second get an entry of their own, the
- * others are counted in one entry.
+ * Records writes that were refused because another writer has a newer epoch. A leader that was paused may cause thousands
+ * of them: a few per second get an entry of their own, the others are counted in one.
  */
 
 import type { JobId } from "../../core/ids.ts";

@@ -1,6 +1,6 @@
 /**
- * Records terms of leadership in the journal. A leader records its own terms. A killed leader cannot record the end of
- * its term, so its successor checks a little later whether that end was recorded, and records it otherwise.
+ * Records terms of leadership in the journal. A killed leader cannot record the end of its term, so its successor checks
+ * a little later whether that was recorded, and records it otherwise.
  */
 
 import { TERM_ENDS, type Term, type TermChange } from "../../core/leadership/term.ts";

@@ -1,6 +1,6 @@
 /**
- * Metrics of the backlog in the store, as last read. The values are the same at every node that shares the store:
- * dashboards must take the maximum, not the sum.
+ * Metrics of the backlog, as last read. They are the same at every node that shares the store: dashboards must take the
+ * maximum, not the sum.
  */
 
 import type { Backlog } from "../store-snapshots.ts";

@@ -1,7 +1,4 @@
-/**
- * Metrics of requests by route, as the operation table names it, so that no id becomes a label. Called for every
- * request.
- */
+/** Metrics of requests by route, as the operation table names it, so that no id becomes a label. Called for every request. */
 
 import { FastHistogram, type Instruments, type Reading } from "./instruments.ts";
 

@@ -1,7 +1,4 @@
-/**
- * The metrics of one node, in its own registry, because several nodes may run in one process. The measured parts keep
- * plain numbers, which are read at each scrape.
- */
+/** The metrics of one node, in its own registry, because several nodes may run in one process. Read at each scrape. */
 
 import { HISTOGRAMS, METRICS } from "./metric-table.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Metrics of jobs at this node: submitted, claimed, started, ended, and leased by agents. Called for every job, so it
- * only adds up plain numbers. The number of pairs of queue and task that have numbers of their own is limited.
+ * Metrics of jobs at this node. Called for every job, so it only adds up plain numbers. The number of pairs of queue and
+ * task that have numbers of their own is limited.
  */
 
 import { hasCode } from "../../core/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * All metrics of a node: the name, in base units, and what it tells. A name that ends in `_total` is a counter, and the
- * others are gauges, but for the histograms. Where the values come from is said by the files next to this one.
+ * All metrics of a node: the name, in base units, and what it tells. A name that ends in `_total` is a counter, the others
+ * are gauges, but for the histograms.
  */
 
 export const METRICS = {

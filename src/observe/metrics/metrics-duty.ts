@@ -1,7 +1,4 @@
-/**
- * The duty of the metrics aggregator: writes a sample of the whole cluster into the store every ten seconds, and keeps
- * samples for a day. Also reads the samples for callers.
- */
+/** The duty of the metrics aggregator: writes a sample of the whole cluster every ten seconds, and keeps it for a day. */
 
 import { rounded, sumOf } from "../../core/format-figures.ts";
 import { FINAL_STATUSES, JOB_STATUSES, type JobStatus } from "../../core/jobs/job.ts";

@@ -1,6 +1,4 @@
-/**
- * Metrics of the node itself: its version and status, its process, its work in progress, and the nodes that it sees.
- */
+/** Metrics of the node itself: its version and status, its process, its work in progress, and the nodes that it sees. */
 
 import { HANDOFF_REASONS } from "../../channels/messages.ts";
 import type { Watchdog } from "../watchdog.ts";
@@ -88,9 +86,8 @@ export class NodeMetrics {
 }
 
 /**
- * The process, under the names that dashboards for Node.js expect. The library's own collectors are not used: they leave
- * a timer, an observer of garbage collections and a histogram behind for every registry, and nodes start and stop within
- * one process.
+ * The process, under the names that dashboards for Node.js expect. A library's collectors would leave a timer and an
+ * observer behind for every registry, and nodes start and stop within one process.
  */
 function describeProcess(instruments: Instruments, startedAt: number): void {
   instruments.register({

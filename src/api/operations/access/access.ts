@@ -1,7 +1,4 @@
-/**
- * Sessions, tokens and users: log in and out, and what an admin does with credentials. No body contains a secret, but
- * for the answer that makes a token.
- */
+/** Sessions, tokens and users. No body contains a secret, but for the answer that makes a token. */
 
 import { z } from "zod";
 import { passwordRule } from "../../../access/passwords.ts";

@@ -75,8 +75,8 @@ const sampleBody = toWire(SampleBody);
 const SAME_MS = 10_000;
 
 /**
- * Where each node counts the jobs of its own store, the counts of all of them at about the same time. The first list is our own, and
- * what it says of the nodes holds for the cluster.
+ * Where each node counts its own jobs, the counts of all at about the same time. The first list is our own, and what it
+ * says of the nodes holds for the cluster.
  */
 export function addedUp([own = [], ...others]: readonly (readonly SampleBody[])[]): SampleBody[] {
   const lists = others.map((samples) => ({ samples, times: samples.map(timeOf), next: 0 }));

@@ -1,7 +1,4 @@
-/**
- * How many jobs each node has placed on which nodes, and their outcomes: one row per node for a dashboard of the whole
- * cluster.
- */
+/** How many jobs each node has placed on which nodes, with one row per node for a dashboard of the whole cluster. */
 
 import { z } from "zod";
 import { sumOf } from "../../../core/format-figures.ts";

@@ -1,7 +1,4 @@
-/**
- * Retries, cancels or deletes many jobs: one page per call, so that calls are short and callers can show their
- * progress.
- */
+/** Retries, cancels or deletes many jobs, a page per call: calls are short, and callers can show their progress. */
 
 import { z } from "zod";
 import { blanked } from "../../../core/jobs/failure-groups.ts";

@@ -1,6 +1,6 @@
 /**
- * Operations on queues. A queue is created by its first job; pausing it only stops its jobs from being claimed. Where
- * each node has its own store, the counts of a queue are summed over the nodes, and a pause is stored by a majority.
+ * Operations on queues; pausing one stops its jobs from being claimed. Where each node has its own store, the counts are
+ * summed over the nodes, and a pause is stored by a majority.
  */
 
 import { z } from "zod";
