@@ -115,7 +115,6 @@ export class AuditTrail {
   }
 }
 
-/** What it is about, so that one finds all that was done to it. */
 function subjectOf(params: Readonly<Record<string, unknown>>): string | null {
   for (const name of ["id", "name", "user", "task", "agent_name"]) {
     const value = params[name];

@@ -14,7 +14,6 @@ export class CredentialCache {
   readonly #all = new Map<string, Credential>();
   readonly #byDigest = new Map<string, Known>();
 
-  /** Whether there is, or was, one with the permission `admin`. */
   get hasAdmin(): boolean {
     return [...this.#all.values()].some(({ permission }) => permission === "admin");
   }

@@ -23,7 +23,6 @@ export function pageAfter(credentials: Iterable<Credential>, after: string): Cre
   return { credentials: page, next: rest.length > page.length ? page.at(-1)!.id : null };
 }
 
-/** The same for the same credentials, whatever order they came in. */
 export function digestOfAll(credentials: Iterable<Credential>): string {
   const sum = createHash("sha256");
   for (const each of sorted(credentials)) {

@@ -41,11 +41,9 @@ export class Credentials extends Lifecycle {
   #stopped = new AbortController();
   #usesAt = 0;
   #forgetAt = 0;
-  /** One read at a time, for all who ask meanwhile. */
   readonly #changes: Cached<void>;
   readonly #loop: Loop;
 
-  /** `shared`: whether others write into the same store. */
   constructor(platform: Pick<Platform, "clock" | "log">, store: AccessStore, shared: boolean) {
     super();
     this.#platform = platform;
@@ -55,7 +53,6 @@ export class Credentials extends Lifecycle {
     this.#loop = new Loop(platform.clock, () => this.#upkeep());
   }
 
-  /** Whether what is known here may be out of date: a token that was revoked could still be in the copy. */
   get stale(): boolean {
     if (!this.#loaded) return true;
     return this.#shared && this.#platform.clock.monotonic() - this.#readAt > STALE_MS;

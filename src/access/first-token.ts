@@ -66,7 +66,6 @@ export class FirstToken extends Lifecycle {
     return this.#made;
   }
 
-  /** Made before it returns, if nothing has to be waited for. */
   protected override async onStart(): Promise<void> {
     this.#stopped = new AbortController();
     if (!(await this.#try())) this.#loop = this.#run(this.#stopped.signal);

@@ -91,13 +91,11 @@ export class TokenService {
     await this.revoke(heldId(text));
   }
 
-  /** Those that have expired too, until they are forgotten. */
   async list(): Promise<readonly Credential[]> {
     const tokens = (await this.#credentials.fresh()).list("token");
     return [...tokens].sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
   }
 
-  /** Null when there is no such token, or it is revoked already. */
   async revoke(id: string): Promise<Credential | null> {
     const { identity, clock } = this.#platform;
     const token = (await this.#credentials.fresh()).get(id);

@@ -27,7 +27,6 @@ export class UserService {
     this.#passwords = passwords;
   }
 
-  /** Rejects with NAME_IN_USE, or BAD_REQUEST for a weak password. */
   async add({ name, password, permission, by }: UserRequest): Promise<Credential> {
     checkPassword(password, name);
     if ((await this.#credentials.fresh()).user(name)) throw taken(name);
@@ -58,7 +57,6 @@ export class UserService {
     return kept;
   }
 
-  /** Ends the sessions of that user. Null when there is no such user. */
   async remove(name: string): Promise<Credential | null> {
     const { identity, clock } = this.#platform;
     const cache = await this.#credentials.fresh();
@@ -68,8 +66,6 @@ export class UserService {
     await this.#credentials.put(users.map((user) => removed(user, identity.name, clock.now())));
     return users[0]!;
   }
-
-  // ------------------------------------------------ sessions
 
   /** Null when name or password are wrong; which of the two takes as long to find out. */
   async login(

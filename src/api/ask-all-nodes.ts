@@ -117,7 +117,6 @@ export function badCursor(): BatonError {
   return new BatonError("BAD_REQUEST", message, { field: "cursor" });
 }
 
-/** Of the list of one node, newest first. */
 interface NodePage<Item> {
   readonly items: readonly Item[];
   readonly cursor: string | null;
@@ -142,9 +141,7 @@ const LIMIT_MAX = 1_000;
 const Place = z.object({
   /** Of the node's own list; null for its beginning. */
   cursor: z.string().nullable(),
-  /** The last item taken from that page; null if none was. */
   last: z.string().nullable(),
-  /** How many were taken from that page. */
   taken: z.int().min(0),
 });
 type Place = z.output<typeof Place>;

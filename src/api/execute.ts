@@ -68,7 +68,6 @@ export class OperationExecutor {
     });
   }
 
-  /** What every answer says of the node that gives it. */
   nodeHeaders(): Record<"x-baton-node" | "x-baton-role" | "x-baton-epoch", string> {
     const { role, leader_epoch } = standing(this.services);
     return {
@@ -78,7 +77,6 @@ export class OperationExecutor {
     };
   }
 
-  /** Rejects with the refusal. */
   async execute(operation: Operation, input: OperationInput): Promise<Executed> {
     const { inbound } = input;
     this.#router.admit(operation, inbound);

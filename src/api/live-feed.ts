@@ -15,7 +15,6 @@ import type { NodeServices } from "./node-services.ts";
 
 export type LiveApi = Pick<LiveFeed, "overview" | "follow">;
 
-/** One look serves all who ask within it. */
 const FRESH_MS = 1_000;
 /** Entries of the journal that one look may bring; a reader that wants more asks for the list. */
 const ENTRIES_MAX = 50;
@@ -28,7 +27,6 @@ export class LiveFeed {
   readonly #overview: Overview;
   readonly #feed = new Feed<ServerEvent>({ max: UNREAD_MAX, kept: () => [] });
   readonly #cached: Cached<OverviewBody>;
-  /** Entries that were told, or were there before anybody read. */
   #seen: ReadonlySet<string> | null = null;
   #sent = "";
   #callOff: (() => void) | null = null;

@@ -58,7 +58,6 @@ function snakeCase(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** `"GET /jobs/{id}"` and so on. */
 export type Route = Row["route"];
 export type RowAt<R extends Route> = Extract<Row, { readonly route: R }>;
 

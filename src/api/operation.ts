@@ -47,7 +47,6 @@ export interface Input<Params, Query, Body> {
   readonly inbound: Inbound;
   /** Who asks; null only where `permission` is `public`. */
   readonly principal: Principal | null;
-  /** With `waits` only. */
   readonly caller?: Caller;
   /** With the tag `access` only, from a caller: how a cookie for it is to be. */
   readonly cookie?: CookieScope;
@@ -164,7 +163,6 @@ export function operation<
 /** One object for all: the serving side can tell by it that there is nothing to do. */
 export const NO_HEADERS: Readonly<Record<string, string>> = {};
 
-/** A reply with its literal types kept: `answer(200, { status: "ok" })`. */
 export function answer<const Status extends number, const Body>(
   status: Status,
   body: Body,

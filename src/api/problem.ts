@@ -20,7 +20,6 @@ export interface Problem {
   readonly status: number;
   /** A `ProblemBody`, but for those whose fields are a contract of their own. */
   readonly body: Readonly<Record<string, unknown>> & { readonly error: string };
-  /** Worth trying again in a moment, unchanged. */
   readonly retryAfter: boolean;
   /** Not a refusal but a fault of ours: belongs into the log. */
   readonly fault: boolean;

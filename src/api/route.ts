@@ -106,7 +106,6 @@ export class RequestRouter {
   }
 }
 
-/** The role of this node, and the leader as last seen. */
 export function standing({ leadership, health }: Pick<NodeServices, "leadership" | "health">) {
   const term = leadership.current();
   const role = roleOf(leadership.held(), health.draining);

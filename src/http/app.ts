@@ -38,7 +38,6 @@ export interface AppOptions {
   readonly access: AccessCheck;
   /** Requests in a second of each caller; 0 for as many as they like. */
   readonly rateLimit?: number;
-  /** Proxies whose word on the caller's address is believed. */
   readonly trustedProxies?: readonly string[];
   /** Callers reach this node by https alone: cookies are never sent over anything else. */
   readonly secure?: boolean;
@@ -250,7 +249,6 @@ function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
   socket.destroySoon();
 }
 
-/** `/baton/` as `/baton`, and `/` as the empty text. */
 function prefixOf(basePath: string): string {
   return basePath.replace(/\/+$/, "");
 }

@@ -25,7 +25,6 @@ declare module "fastify" {
     principal: Principal | null;
   }
   interface FastifyContextConfig {
-    /** What a caller must be allowed to do; `read` if it is left out. */
     access?: NeededPermission;
   }
 }
@@ -88,7 +87,6 @@ export class AuthenticationHook {
     };
   }
 
-  /** The slow way, for those who are not known at once. */
   async #admit(request: FastifyRequest, reply: FastifyReply, needs: NeededPermission): Promise<void> {
     const [access, limits] = [this.#access, this.#limits];
     const shown = shownIn(request);

@@ -32,7 +32,6 @@ interface Piping {
 export class EventStreams {
   readonly #platform: Pick<Platform, "clock" | "log">;
   readonly #open = new Map<AbortController, Promise<void>>();
-  /** Those whose readers came in by something that may be revoked. */
   readonly #watched = new Map<AbortController, () => boolean>();
   #callOff: (() => void) | null = null;
   #ending = false;

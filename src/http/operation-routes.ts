@@ -129,7 +129,6 @@ function audited(operation: Operation, { audit, executor }: RoutesOptions) {
 
 type DoneSending = (error: Error | null, payload: unknown) => void;
 
-/** What every answer under `/v1` says of who answers and who leads. */
 export function leaderHeaders(services: NodeServices): Record<string, string> {
   const { role, leader_epoch, leader_id } = standing(services);
   return {

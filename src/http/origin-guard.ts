@@ -13,10 +13,8 @@ interface Headers {
 export class OriginGuard {
   /** Null: any. Only on loopback is it known how a node is called; elsewhere names are the operator's business. */
   readonly #hosts: ReadonlySet<string> | null;
-  /** Hosts with their port, as they were sent and found good. */
   readonly #known = new Set<string>();
 
-  /** `host`: the address that is listened on. `name`: the node's own, accepted as a host too. */
   constructor(host: string, name: string) {
     this.#hosts = isLoopback(host)
       ? new Set(

@@ -27,7 +27,6 @@ const LOGINS_OF_ADDRESS = 20;
 const LOGINS_OF_USER = 10;
 /** The smallest share. Smaller, and in a large cluster whoever mistypes once has to wait. */
 const LOGINS_MIN = 3;
-/** Wrong tokens of one address that are still told to be wrong. */
 const FAILURES_OF_ADDRESS = 60;
 
 export class RateLimits {
@@ -60,7 +59,6 @@ export class RateLimits {
     return this.#requests !== null;
   }
 
-  /** Throws when the address or the user has tried too often, whether rightly or not. */
   async login(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const words = "too many logins; wait, and try again";
     await hold(this.#loginsOfAddress, request, reply, words);

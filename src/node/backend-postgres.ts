@@ -15,7 +15,6 @@ import type { NodePlatform } from "./platform.ts";
 
 export type Database = ReturnType<typeof databaseOf>;
 
-/** How store, coordination and channels reach it. */
 export function databaseOf({ settings, identity, clock, random, log }: NodePlatform) {
   const { store: url, postgres } = settings;
   const name = applicationName(identity);

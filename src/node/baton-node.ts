@@ -208,7 +208,6 @@ export class BatonNode extends Lifecycle {
     await this.#setStatus(status);
   }
 
-  /** What begins with the first work and ends after the last. */
   async #takeWork(): Promise<void> {
     const { w, list } = this.#built;
     if (w.push?.owner?.running) await w.push.owner.resume();

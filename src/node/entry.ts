@@ -67,7 +67,6 @@ export async function entry(p: NodePlatform, b: Backend, e: LeaderElections, w: 
   return { services, executor, backlog, records, http, joinServer };
 }
 
-/** How callers are authenticated. Nodes with their own stores exchange their credentials. */
 function accessOf(p: NodePlatform, b: Backend, { scheduler }: LeaderElections) {
   const { settings } = p;
   const { store, peers } = b;

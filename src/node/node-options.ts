@@ -22,7 +22,6 @@ export interface NodeOptions extends PlatformOptions {
 export interface GivenFabric {
   openStore(): Promise<Store>;
   readonly network?: {
-    /** Where other nodes reach this one. */
     readonly url: string;
     readonly transport: NodeTransport;
     readonly probe: BullyOptions["probe"];

@@ -14,7 +14,6 @@ export class ServiceList {
   readonly #platform: Pick<Platform, "clock" | "log">;
   readonly #stopping: AbortSignal;
   readonly #giveUpAt: number;
-  /** In the order of their first start. */
   readonly #started = new Set<Pick<Service, "stop">>();
 
   /** The first start of all services may wait for a database for `waitMs`, and until `stopping`. */
@@ -32,7 +31,6 @@ export class ServiceList {
     }
   }
 
-  /** Opens what is closed in its place among the services. */
   async open<Opened extends { close(): Promise<void> }>(open: () => Promise<Opened>): Promise<Opened> {
     const opened = await this.#whenAvailable(open);
     this.#started.add({ stop: () => opened.close() });
@@ -65,7 +63,6 @@ export class ServiceList {
   }
 }
 
-/** A step of the stop, in its place among the services. */
 export function atStop(step: () => void): Service {
   return new Steps(() => {}, step);
 }

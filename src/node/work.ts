@@ -41,7 +41,6 @@ const EMBEDDED_LEASE_MS = 100 * 365 * 24 * 3_600_000;
 
 export type Work = Awaited<ReturnType<typeof work>>;
 
-/** What only some fabrics use is loaded only there. */
 export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
   const { settings, identity, state, events, signal, tasks, budgets, spans, clock, random } = p;
   const { store, channels, membership } = b;

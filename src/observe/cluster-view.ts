@@ -28,7 +28,6 @@ export interface ClusterInfo {
   readonly formed: boolean;
   readonly fabric: ClusterFabric;
   readonly notes: readonly string[];
-  /** What is not promised because of the backends in use. */
   readonly limits?: readonly string[];
 }
 
@@ -42,7 +41,6 @@ export interface ClusterViewOptions {
   readonly dispatch: ClusterFabric["dispatch"];
   readonly leadership: Pick<Leadership, "current">;
   readonly store: Pick<Store, "samples">;
-  /** Of the configuration, to be said with the notes. */
   readonly warnings?: readonly string[];
 }
 

@@ -11,7 +11,6 @@ const SAMPLE_MS = 500;
 export interface LoadMeterOptions {
   readonly capacity: Pick<NodeLoad, "slots" | "serves">;
   readonly traffic: Pick<Traffic, "read">;
-  /** Twice a second, with how late the event loop was. */
   readonly onSample: (lagMs: number) => void;
   readonly supervised?: () => NodeLoad["supervised"] | null;
 }

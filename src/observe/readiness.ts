@@ -24,7 +24,6 @@ const ANSWER_MS = 1_000;
 
 const NO_LEADER =
   "no leader is known: an election is under way, or the candidates do not reach the server of the lock; `baton doctor` shows which";
-/** Where the lock is, by the kind of coordination. */
 const LOCK_SERVERS: Readonly<Record<string, string>> = {
   redis: "Redis",
   etcd: "etcd",

@@ -33,7 +33,6 @@ export interface StoreSnapshot {
   readonly trouble: string | null;
 }
 
-/** Queues and agents, for people, metrics, health and autoscalers. */
 export interface Backlog {
   readonly queues: readonly QueueInfo[];
   readonly agents: readonly Agent[];

@@ -41,7 +41,6 @@ interface WorkFactSources {
 
 /** Whoever probes gives up after a second or a few. */
 const LOOK_MS = 500;
-/** What is older says nothing of now. */
 const KNOWN_MS = 30_000;
 /** Looked through for one that this node should have taken: so many queues, so many jobs of each. */
 const QUEUES_MAX = 4;

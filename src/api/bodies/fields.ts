@@ -67,7 +67,6 @@ export const OPTIONAL_JOB_SCHEMAS = Object.fromEntries(
   ]),
 ) as Omit<Optional<Schemas>, "task">;
 
-/** Filters of lists: a name as it is, and one text of a list. */
 export const FILTER_SCHEMAS = Object.fromEntries(
   FILTER_FIELDS.map((row) => {
     const schema = row.kind === "texts" ? textItem(row.max ?? 0) : schemaOf(row);

@@ -22,7 +22,6 @@ export class RefusedWrites extends Lifecycle {
   #entries = 0;
   #rest = 0;
   #last: Refusal | null = null;
-  /** Ends the window; null while there is none. */
   #callOff: (() => void) | null = null;
 
   constructor(

@@ -17,7 +17,6 @@ const CHECK_ENTRIES = 50;
 
 type TermDetail = Pick<Term, "role" | "epoch" | "leader" | "incarnation">;
 
-/** The start of a term, after which the end of those before it is checked. */
 interface Start {
   readonly term: Term;
   readonly before: Term | null;
@@ -27,13 +26,11 @@ interface Start {
   readonly checks: number;
 }
 
-/** Returns what is to be called with each change of a term. */
 export function termJournal(
   { clock, log }: Pick<Platform, "clock" | "log">,
   journal: Pick<Journal, "note" | "list">,
   membership: Pick<Membership, "nodes">,
 ): (change: TermChange) => void {
-  /** Call off the checks that are to come, by role. */
   const checks = new Map<string, () => void>();
 
   function ended(term: TermDetail, reason: string, agoMs = 0): void {

@@ -33,7 +33,6 @@ export class JobMetrics implements WorkerSink {
   #leasesLost = 0;
   #leaseLostJobs = 0;
   #quarantined = 0;
-  /** Results that the store refused because the job has moved on. */
   resultsRefused = 0;
 
   constructor(instruments: Instruments) {

@@ -64,7 +64,6 @@ export async function readSamples(store: Pick<Store, "samples">, limit: number):
   }));
 }
 
-/** The jobs of several queues, or of several nodes, by status. */
 export function total(
   parts: readonly { readonly counts: Readonly<Record<JobStatus, number>> }[],
 ): Record<JobStatus, number> {

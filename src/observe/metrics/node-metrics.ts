@@ -40,7 +40,6 @@ export class NodeMetrics {
     this.#handoffs.set(known, this.#handoffs.get(known)! + 1);
   }
 
-  /** Registers all of them, once everything that they are read from has been built. */
   describe(instruments: Instruments, options: NodeMetricsOptions): void {
     const { identity, about, startedAt, slots, watch, watchdog, worker, membership, http, owner } = options;
     instruments.register({

@@ -95,7 +95,6 @@ export function tokenBody(token: Credential, now: number): TokenBody {
   return { ...tokenWire(token), expired: !isAlive(token, now) };
 }
 
-/** A hundred years: longer is a mistake. */
 const EXPIRES_MS_MAX = 100 * 365 * 86_400_000;
 
 export const listTokens = operation("GET /tokens", {

@@ -66,7 +66,6 @@ export const NodeBody = z.object({
 export type NodeBody = z.output<typeof NodeBody>;
 
 const ofNode = toWire(NodeBody.omit({ drain: true, reach: true, supervised: true }), {
-  // Before the first sign of life.
   last_seen: ({ lastSeenAt }: NodeInfo) => (lastSeenAt === 0 ? null : isoOf(lastSeenAt)),
 });
 const ofLoad = toWire(NodeBody.pick({ drain: true, reach: true, supervised: true }), {

@@ -51,7 +51,6 @@ const ScalingBody = z.object({
   unreachable: z.array(z.string()),
 });
 
-/** Of one queue, so many of those that ended last are looked at. */
 const RUNS_LOOKED_AT = 100;
 
 export const getScaling = operation("GET /scaling", {

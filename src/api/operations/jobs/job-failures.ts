@@ -10,7 +10,6 @@ import { fromWire, toWire } from "../../schema/to-wire.ts";
 import { answer, operation } from "../../operation.ts";
 import type { Jobs } from "../../../jobs/job-service.ts";
 
-/** Failed jobs that are looked at; of more, the groups are told of the newest. */
 const LOOKED_AT_MAX = 5_000;
 const PAGE = 1_000;
 

@@ -16,7 +16,6 @@ import { answer, operation } from "../../operation.ts";
 import type { JournalService } from "../../../observe/journal/journal.ts";
 import { findJob, ownerOf } from "./jobs.ts";
 
-/** Of one job and of one assignment; more would be no story. */
 const ENTRIES_MAX = 100;
 const ASSIGNMENTS_MAX = 20;
 

@@ -84,7 +84,6 @@ async function store(
     return { ...each, id: jobId(identity.name, uuidAt(firstUuid, index)) };
   });
   const submitted = await jobs.submit(named, { trace });
-  // Taken back while it was being stored.
   if (retracted?.has(firstUuid)) {
     await retracted.takeBack(firstUuid, requests.length);
     throw takenBack();
