@@ -247,6 +247,12 @@ export class StoreWorld {
     return this.recover({ by: "incarnations", incarnations: ["1", "2"] }, budgets);
   }
 
+  /** Removes jobs that have ended so long ago. */
+  async purgeJobs(limit = 10, ageMs = 1): Promise<number> {
+    const retention = { completedMs: ageMs, failedMs: ageMs, cancelledMs: ageMs };
+    return this.store.purge({ of: "jobs", retention, limit }, await this.term());
+  }
+
   definition(fields: Partial<ScheduleDefinition> = {}): ScheduleDefinition {
     return {
       name: "nightly",

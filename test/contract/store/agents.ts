@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import type { Term } from "../../../src/core/leadership/term.ts";
 import type { Agent, AgentSeen } from "../../../src/store/agents.ts";
 import { HOUR_MS, type Promises, type StoreWorld } from "../../support/store-world.ts";
 
@@ -124,29 +123,6 @@ export const agentPromises: Promises = {
     await world.clock.advance(HOUR_MS);
     assert.equal(await world.store.purge({ of: "agents", ageMs: HOUR_MS }, term), 1);
     assert.deepEqual(await names(world, true), []);
-  },
-
-  "an old leader neither sees, removes nor forgets an agent": async (world) => {
-    const old = await world.term();
-    await world.store.agents.seen([agent("a")], old);
-    await world.clock.advance(HOUR_MS);
-    const before = await only(world);
-    const newest = await world.nextTerm();
-    const strangers: Term[] = [
-      old,
-      { ...newest, incarnation: "another" },
-      { ...newest, epoch: newest.epoch + 1 },
-      { ...newest, role: "log_compactor" },
-    ];
-    for (const stranger of strangers) {
-      const { agents } = world.store;
-      const refused = { code: "STALE_EPOCH" };
-      await assert.rejects(agents.seen([agent("a", { running: 9 }), agent("b")], stranger), refused);
-      await assert.rejects(agents.seen([], stranger), refused);
-      await assert.rejects(agents.remove("a", stranger), refused);
-      await assert.rejects(world.store.purge({ of: "agents", ageMs: 0 }, stranger), refused);
-    }
-    assert.deepEqual(await only(world), before);
   },
 
   "batches about the same agents at the same time are all written": async (world) => {

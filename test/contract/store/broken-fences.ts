@@ -65,11 +65,10 @@ export const BROKEN_FENCES: BrokenStores = {
     })),
   ],
   "writes about agents for an old leader": [
-    "an old leader neither sees, removes nor forgets an agent",
+    "for another leader there is no removal of an agent",
     unfenced("agents", "remove"),
   ],
   "forgets a removed agent at once": [TOMBSTONE, inAgents((agents) => ({ list: () => agents.list(false) }))],
-  "shows removed agents to everybody": [TOMBSTONE, inAgents((agents) => ({ list: () => agents.list(true) }))],
   "leaves a removed agent removed when it is seen": [
     "an agent that was removed is back when it is seen",
     inAgents((agents) => {

@@ -1,4 +1,4 @@
-import { type BrokenStores, inJobs, recovers, shows } from "./broken-row.ts";
+import { type BrokenStores, inJobs, recovers } from "./broken-row.ts";
 
 const AT_ONCE = "what an agent held that was switched off returns to its place at once, as an interruption";
 const THOSE = "only the leases of those holders end: of an agent all of them, of a request its own";
@@ -7,14 +7,6 @@ const UNHEARD =
 
 /** About runs that were interrupted and not killed. */
 export const BROKEN_INTERRUPTIONS: BrokenStores = {
-  "waits until the leases of an agent that was switched off run out": [
-    AT_ONCE,
-    recovers((which) => (which.by === "holders" ? { by: "expiry", unheard: true } : which)),
-  ],
-  "lets a run that was interrupted speak while its job waits": [
-    AT_ONCE,
-    shows((job) => (job.interruptions > 0 ? { ...job, jobEpoch: job.jobEpoch - 1 } : job)),
-  ],
   "charges an interruption as a crash": [
     AT_ONCE,
     inJobs(({ jobs }) => ({
@@ -30,14 +22,6 @@ export const BROKEN_INTERRUPTIONS: BrokenStores = {
       which.by === "holders" ? { by: "holders", names: [...which.names, "agent:ada-2"] } : which,
     ),
   ],
-  "ends all leases of the agent of a request": [
-    THOSE,
-    recovers((which) =>
-      which.by === "holders"
-        ? { by: "holders", names: which.names.map((name) => name.split("/")[0]!) }
-        : which,
-    ),
-  ],
   "interrupts for ever": [
     "a job that was interrupted too often fails",
     recovers(
@@ -48,9 +32,5 @@ export const BROKEN_INTERRUPTIONS: BrokenStores = {
   "blames agents for the silence of their leader": [
     UNHEARD,
     recovers((which) => (which.by === "expiry" ? { by: "expiry" } : which)),
-  ],
-  "spares agents that are silent under their leader's eyes": [
-    UNHEARD,
-    recovers((which) => (which.by === "expiry" ? { by: "expiry", unheard: true } : which)),
   ],
 };

@@ -1,24 +1,23 @@
 import { type BrokenStores, inJobs, newest, recovers, unfenced } from "./broken-row.ts";
 
+const RECOVERY = "for another leader there is no recovery of expired leases";
+
 /** About terms and what only a leader may do. */
 export const BROKEN_LEADERS: BrokenStores = {
-  "recovers for an old leader": ["an old leader recovers nothing", unfenced("jobs", "recover")],
+  "recovers for an old leader": [RECOVERY, unfenced("jobs", "recover")],
   "purges for an old leader": [
-    "an old leader purges nothing",
+    "for another leader there is no purge of jobs",
     (whole) => ({ purge: async (what, fence) => whole.purge(what, await newest(whole, fence)) }),
   ],
   "fires for an old leader": ["an old leader fires nothing", unfenced("schedules", "fire")],
-  "notes samples for an old leader": [
-    "a sample of a superseded term is refused, and so is its purge",
-    unfenced("samples", "note"),
-  ],
+  "notes samples for an old leader": ["for another leader there is no sample", unfenced("samples", "note")],
   "keeps samples for ever": ["samples older than their time are removed", () => ({ purge: async () => 0 })],
   "tells samples oldest first": [
     "samples are told newest first, with their instant and the epoch that wrote them",
     ({ samples }) => ({ samples: { list: async (limit) => [...(await samples.list(limit))].reverse() } }),
   ],
   "compares only whether a fence is lower": [
-    "a term that the store has never seen recovers nothing",
+    RECOVERY,
     inJobs((whole) => ({
       async recover(which, budgets, fence) {
         const current = await newest(whole, fence);

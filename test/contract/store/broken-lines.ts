@@ -91,21 +91,6 @@ export const BROKEN_LINES: BrokenStores = {
     EXCEPTED,
     claims((request) => ({ ...request, exceptQueues: new Set() })),
   ],
-  "lets a queue that was asked for be excepted in vain": [
-    EXCEPTED,
-    claims((request) => (request.queues ? { ...request, exceptQueues: new Set() } : request)),
-  ],
-  "lets jobs of unknown tasks block the others": [
-    UNKNOWN_TASK,
-    inJobs(({ jobs }) => ({
-      async claim(request) {
-        const claimed = await jobs.claim({ ...request, tasks: new Anything() });
-        const foreign = claimed.jobs.filter((job) => !request.tasks.has(job.task));
-        await jobs.settle(foreign.map((run) => ({ run, outcome: { kind: "released" } })));
-        return { ...claimed, jobs: claimed.jobs.filter((job) => request.tasks.has(job.task)) };
-      },
-    })),
-  ],
   "gives out several suspects at once": [
     "a job that one more crash would quarantine is given out only to who asks for a suspect, one at a time",
     inJobs(({ jobs }) => ({

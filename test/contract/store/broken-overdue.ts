@@ -1,5 +1,4 @@
 import type { JobId, LeaseId } from "../../../src/core/ids.ts";
-import type { Job } from "../../../src/core/jobs/job.ts";
 import type { Abandoned, Run } from "../../../src/store/store.ts";
 import { type BrokenStores, inJobs, recovers, type Replace, settlesLate, submits } from "./broken-row.ts";
 
@@ -11,43 +10,12 @@ function instead(of: (graceMs: number) => Abandoned): Replace {
   return recovers((which) => (which.by === "overdue" ? of(which.graceMs) : which));
 }
 
-/** Shows jobs that were overdue in another way. */
-function shown(as: (job: Job) => Job): Replace {
-  return inJobs(({ jobs }) => {
-    const overdue = new Set<JobId>();
-    return {
-      async recover(which, budgets, fence) {
-        const found = await jobs.recover(which, budgets, fence);
-        if (which.by === "overdue") for (const { id } of found) overdue.add(id);
-        return found;
-      },
-      async get(id) {
-        const job = await jobs.get(id);
-        return job && overdue.has(id) ? as(job) : job;
-      },
-    };
-  });
-}
-
 /** About runs that go on for too long. */
 export const BROKEN_OVERDUE: BrokenStores = {
   "takes no run from a lease that is renewed": [TAKEN_AWAY, instead(() => ({ by: "expiry" }))],
   "gives an overdue run no grace": [TAKEN_AWAY, instead(() => ({ by: "overdue", graceMs: 0 }))],
-  "gives an overdue run twice the grace": [
-    TAKEN_AWAY,
-    instead((graceMs) => ({ by: "overdue", graceMs: 2 * graceMs })),
-  ],
-  "charges an overdue run as a crash": [
-    TAKEN_AWAY,
-    shown((job) => ({ ...job, failures: job.failures - 1, crashes: job.crashes + 1 })),
-  ],
-  "lets an overdue job wait for the place that it had": [
-    TAKEN_AWAY,
-    shown((job) => ({ ...job, runAt: job.createdAt })),
-  ],
-  "says nothing of the timeout of an overdue job": [TAKEN_AWAY, shown((job) => ({ ...job, error: null }))],
   "does not raise the epoch of an overdue job": [
-    "whatever an overdue run still says is stale, even while its job waits",
+    "whatever a run says that was taken away is stale, even while its job waits",
     settlesLate(({ error }) => error?.code === "TIMEOUT"),
   ],
   "ends the lease of an overdue run": [
@@ -100,7 +68,7 @@ export const BROKEN_OVERDUE: BrokenStores = {
     submits((job) => ({ ...job, maxAttempts: job.maxAttempts + 1 })),
   ],
   "tries an overdue job again that was to be cancelled": [
-    "an overdue job that was to be cancelled is cancelled",
+    "a job that was to be cancelled is cancelled when its run is taken away",
     inJobs(() => ({ cancel: async () => ({ outcome: "requested" }) })),
   ],
 };

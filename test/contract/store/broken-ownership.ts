@@ -33,12 +33,6 @@ export const BROKEN_OWNERSHIP: BrokenStores = {
       },
     })),
   ],
-  "makes assignments of any size": [
-    ALONE,
-    instead((whole) => ({
-      dispatch: (request, fence) => whole.dispatch({ ...request, size: Infinity }, fence),
-    })),
-  ],
   "takes marks off that are young": [
     "marks that nobody accepts in time are taken off, and only those",
     instead((whole) => ({ undispatch: (_olderThanMs, fence) => whole.undispatch(0, fence) })),
@@ -134,12 +128,6 @@ export const BROKEN_OWNERSHIP: BrokenStores = {
     "orphans are found at once, the unowned after a while, and each again only later",
     instead((whole) => ({
       orphans: (look, fence) => whole.orphans({ ...look, offeredBeforeMs: 0 }, fence),
-    })),
-  ],
-  "takes what was dispatched a moment ago for an orphan": [
-    "orphans are found at once, the unowned after a while, and each again only later",
-    instead((whole) => ({
-      orphans: (look, fence) => whole.orphans({ ...look, unownedForMs: 0 }, fence),
     })),
   ],
 };

@@ -100,16 +100,6 @@ export function recovers(
   }));
 }
 
-/** Shows jobs in another way. */
-export function shows(as: (job: Job) => Job): Replace {
-  return inJobs(({ jobs }) => ({
-    async get(id) {
-      const job = await jobs.get(id);
-      return job && as(job);
-    },
-  }));
-}
-
 type LastRun = (run: Run) => Run;
 
 /** Writes other ends of runs, or reports, than it was told. It knows the last run of every job. */

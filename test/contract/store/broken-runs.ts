@@ -41,7 +41,7 @@ export const BROKEN_RUNS: BrokenStores = {
     writes({ report: (one, last) => (one.progress ? { ...one, run: last(one.run) } : one) }),
   ],
   "does not raise the epoch when it recovers a job": [
-    "a dead worker's late result is stale, even while the job waits",
+    "whatever a run says that was taken away is stale, even while its job waits",
     settlesLate(({ crashes }) => crashes > 0),
   ],
   "lets the last of several results win": [

@@ -102,15 +102,6 @@ export const cancelAndRetryPromises: Promises = {
     const waiting = await world.submit();
     await world.store.jobs.cancel(waiting, null);
     assert.equal((await world.job(waiting)).error!.message, "cancelled before it started");
-    for (const [which, message] of [
-      [{ by: "incarnations", incarnations: ["1"] }, "cancelled while its node died"],
-      [{ by: "holders", names: ["node-a/1"] }, "cancelled"],
-    ] as const) {
-      const run = await world.running();
-      await world.store.jobs.cancel(run.id, null);
-      await world.recover(which);
-      assert.deepEqual((await world.job(run.id)).error, { code: "CANCELLED", message });
-    }
   },
 
   "the reason of the first request to cancel is kept": async (world) => {

@@ -14,6 +14,7 @@ import { fencedWritePromises } from "./fenced-writes.ts";
 import { firingPromises } from "./firing.ts";
 import { journalPromises } from "./journal.ts";
 import { interruptionPromises } from "./interruptions.ts";
+import { leaderWritePromises } from "./leader-writes.ts";
 import { leasePromises } from "./leases.ts";
 import { lifePromises } from "./life.ts";
 import { listingPromises } from "./listing.ts";
@@ -53,6 +54,7 @@ export const SUBJECTS: Readonly<Record<string, Promises>> = {
   journal: journalPromises,
   access: accessPromises,
   "fenced writes": fencedWritePromises,
+  "leader writes": leaderWritePromises,
   traces: tracePromises,
   life: lifePromises,
   model: modelPromises,

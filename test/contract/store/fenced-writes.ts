@@ -48,7 +48,7 @@ async function running(
 }
 
 /** Terms that are not the newest, whatever the epoch says. */
-async function strangers(world: StoreWorld): Promise<Term[]> {
+export async function strangers(world: StoreWorld): Promise<Term[]> {
   const old = await world.term();
   const newest = await world.nextTerm();
   return [
@@ -151,6 +151,7 @@ export const fencedWritePromises: Promises = {
       await assert.rejects(jobs.submit([], AUTHOR, false, fence), refused);
       await assert.rejects(settleRuns({ jobs }, [], fence), refused);
       await assert.rejects(reportRuns({ jobs }, [], fence), refused);
+      await assert.rejects(world.store.agents.seen([], fence), refused);
     }
     const fence = await world.term();
     assert.deepEqual(await jobs.submit([], AUTHOR, false, fence), []);

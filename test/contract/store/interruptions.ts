@@ -78,16 +78,6 @@ export const interruptionPromises: Promises = {
     assert.deepEqual(await world.counts(), { failed: 1 });
   },
 
-  "a job that was to be cancelled when its agent was switched off is cancelled": async (world) => {
-    const run = await leased(world, "ada", "1");
-    await world.store.jobs.cancel(run.id, "no longer");
-    const [recovered] = await world.recover({ by: "holders", names: [leasesOf("ada")] });
-    assert.equal(recovered!.status, "cancelled");
-    const job = await world.job(run.id);
-    assert.deepEqual([job.status, job.error?.message, job.crashes], ["cancelled", "no longer", 0]);
-    assert.deepEqual(await world.counts(), { cancelled: 1 });
-  },
-
   "a suspect that is interrupted stays one": async (world) => {
     const id = await world.submit();
     for (const uuid of ["1", "2"]) {

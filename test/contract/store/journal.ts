@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { JournalEntry, JournalQuery, NewEntry } from "../../../src/store/journal.ts";
-import { HOUR_MS, node, type Promises, type StoreWorld } from "../../support/store-world.ts";
+import { HOUR_MS, type Promises, type StoreWorld } from "../../support/store-world.ts";
 import { column } from "../../support/columns.ts";
 
 function entry(fields: Partial<NewEntry> = {}): NewEntry {
@@ -123,16 +123,5 @@ export const journalPromises: Promises = {
     await written(world, {});
     const [next] = await world.store.journal.list({ limit: 1 });
     assert.ok(Number(next!.id) > Number(last!.id));
-  },
-
-  "an old leader removes nothing": async (world) => {
-    const old = await world.store.terms.grant("log_compactor", { name: node("node-a"), incarnation: "1" });
-    await written(world, {});
-    await world.clock.advance(HOUR_MS);
-    await world.store.terms.grant("log_compactor", { name: node("node-b"), incarnation: "2" });
-    await assert.rejects(world.store.purge({ of: "journal", ageMs: 0, limit: 100 }, old), {
-      code: "STALE_EPOCH",
-    });
-    assert.equal((await subjects(world)).length, 1);
   },
 };

@@ -231,11 +231,10 @@ export const listingPromises: Promises = {
     const firing = { schedule: "nightly", nextAt: 2, expectedNextAt: 1, overlap: "allow" } as const;
     const term = await world.term();
     await world.store.schedules.fire({ ...firing, occurrences: [skipped] }, AUTHOR, term);
-    const retention = { completedMs: HOUR_MS, failedMs: HOUR_MS, cancelledMs: HOUR_MS };
-    const kept = async (): Promise<number[]> => {
-      const removed = await world.store.purge({ of: "jobs", retention, limit: 100 }, term);
-      return [removed, (await world.store.schedules.history("nightly", 10)).length];
-    };
+    const kept = async (): Promise<number[]> => [
+      await world.purgeJobs(100, HOUR_MS),
+      (await world.store.schedules.history("nightly", 10)).length,
+    ];
     await world.clock.advance(HOUR_MS - 1);
     assert.deepEqual(await kept(), [0, 1]);
     await world.clock.advance(1);
@@ -287,11 +286,10 @@ export const listingPromises: Promises = {
     await world.fail(run);
     await world.clock.advance(HOUR_MS);
     await world.store.jobs.retry(run.id);
-    const retention = { completedMs: 1, failedMs: 1, cancelledMs: 1 };
-    assert.equal(await world.store.purge({ of: "jobs", retention, limit: 10 }, await world.term()), 0);
+    assert.equal(await world.purgeJobs(), 0);
     const again = await world.again(run.id);
     await world.fail(again);
-    assert.equal(await world.store.purge({ of: "jobs", retention, limit: 10 }, await world.term()), 0);
+    assert.equal(await world.purgeJobs(), 0);
     assert.equal(await world.status(run.id), "failed");
   },
 
@@ -299,10 +297,8 @@ export const listingPromises: Promises = {
     await world.submitMany(7);
     for (const run of await world.claim()) await world.finish(run);
     await world.clock.advance(HOUR_MS);
-    const retention = { completedMs: 1, failedMs: 1, cancelledMs: 1 };
     const removed: number[] = [];
-    for (let i = 0; i < 4; i++)
-      removed.push(await world.store.purge({ of: "jobs", retention, limit: 3 }, await world.term()));
+    for (let i = 0; i < 4; i++) removed.push(await world.purgeJobs(3));
     assert.deepEqual(removed, [3, 3, 1, 0]);
     assert.deepEqual(await world.counts(), {});
   },

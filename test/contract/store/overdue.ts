@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { ClaimedJob, Recovered } from "../../../src/store/store.ts";
-import { ERROR, HOUR_MS, type Promises, type StoreWorld } from "../../support/store-world.ts";
+import { HOUR_MS, type Promises, type StoreWorld } from "../../support/store-world.ts";
 import { column } from "../../support/columns.ts";
 
 const GRACE_MS = 30_000;
@@ -44,27 +44,6 @@ export const overduePromises: Promises = {
     assert.deepEqual(await overdue(world), [], "it is found once");
     assert.deepEqual(new Set(await world.claimIds({ limit: 2 })), new Set([run.id, behind]));
     assert.deepEqual(await world.claimIds(), [waits]);
-  },
-
-  "whatever an overdue run still says is stale, even while its job waits": async (world) => {
-    const run = await world.running({ timeoutMs: TIMEOUT_MS });
-    await alive(world, run, TIMEOUT_MS + GRACE_MS);
-    await overdue(world);
-    const waiting = await world.job(run.id);
-    assert.ok(waiting.jobEpoch > run.jobEpoch);
-    const { id, jobEpoch, lease } = run;
-    for (const late of [run, { id, jobEpoch, lease }]) {
-      assert.equal(await world.settle(late, { kind: "completed", result: "1" }), "stale");
-      assert.equal(await world.settle(late, { kind: "retry", error: ERROR, delayMs: 0 }), "stale");
-      assert.equal(await world.log(late, "still here"), "stale");
-    }
-    assert.deepEqual(await world.job(run.id), waiting);
-    const next = await world.again(run.id);
-    assert.ok(next.jobEpoch > waiting.jobEpoch);
-    assert.equal(await world.settle(run, { kind: "completed", result: "1" }), "stale");
-    await world.finish(next, "2");
-    assert.equal(await world.settle(run, { kind: "completed", result: "1" }), "stale");
-    assert.equal(await world.store.jobs.result(run.id), "2");
   },
 
   "only the overdue job is taken from its lease, which goes on with the others": async (world) => {
@@ -112,18 +91,5 @@ export const overduePromises: Promises = {
     assert.equal(job.finishedAt, world.clock.now());
     assert.deepEqual(await world.claimIds({ suspect: true }), []);
     assert.deepEqual(await world.counts(), { failed: 1 });
-  },
-
-  "an overdue job that was to be cancelled is cancelled": async (world) => {
-    const run = await world.running({ timeoutMs: TIMEOUT_MS });
-    await world.store.jobs.cancel(run.id, "no longer");
-    await alive(world, run, TIMEOUT_MS + GRACE_MS);
-    assert.deepEqual(column(await overdue(world), "status"), ["cancelled"]);
-    const job = await world.job(run.id);
-    assert.deepEqual([job.status, job.error?.message], ["cancelled", "no longer"]);
-    assert.equal(job.finishedAt, world.clock.now());
-    assert.deepEqual((await world.store.jobs.renew(run.lease, HOUR_MS)).cancelled, []);
-    assert.equal(await world.settle(run, { kind: "completed", result: "1" }), "stale");
-    assert.deepEqual(await world.counts(), { cancelled: 1 });
   },
 };

@@ -117,8 +117,7 @@ export const pastRunPromises: Promises = {
     await world.settle(purged, { kind: "interrupted" });
     await world.finish(await world.again(purged.id));
     await world.clock.advance(HOUR_MS);
-    const retention = { completedMs: 1, failedMs: 1, cancelledMs: 1 };
-    assert.equal(await world.store.purge({ of: "jobs", retention, limit: 10 }, await world.term()), 1);
+    assert.equal(await world.purgeJobs(), 1);
     assert.deepEqual(await past(world, purged.id), []);
   },
 };

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { crashError, DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
-import { HOUR_MS, lease, LEASE_MS, node, type Promises } from "../../support/store-world.ts";
+import type { Outcome } from "../../../src/store/store.ts";
+import { ERROR, lease, LEASE_MS, type Promises } from "../../support/store-world.ts";
+
+const COMPLETED: Outcome = { kind: "completed", result: "1" };
 
 export const recoverPromises: Promises = {
   "a job whose lease has run out returns to its place in line": async (world) => {
@@ -24,21 +27,53 @@ export const recoverPromises: Promises = {
     assert.deepEqual(await world.claimIds({ suspect: true }), [run.id, behind]);
   },
 
-  "a dead worker's late result is stale, even while the job waits": async (world) => {
-    const run = await world.running();
-    await world.clock.advance(LEASE_MS + 1);
-    await world.recover();
-    const waiting = await world.job(run.id);
-    assert.ok(waiting.jobEpoch > run.jobEpoch);
-    assert.equal(await world.settle(run, { kind: "completed", result: "1" }), "stale");
-    assert.equal(await world.settle(run, { kind: "released" }), "stale");
-    assert.deepEqual(await world.job(run.id), waiting);
-    const next = await world.again(run.id);
-    assert.ok(next.jobEpoch > waiting.jobEpoch);
-    assert.equal(await world.settle(run, { kind: "completed", result: "1" }), "stale");
-    await world.finish(next, "2");
-    assert.equal(await world.settle(run, { kind: "completed", result: "1" }), "stale");
-    assert.equal(await world.store.jobs.result(run.id), "2");
+  "whatever a run says that was taken away is stale, even while its job waits": async (world) => {
+    for (const which of [{ by: "expiry" }, { by: "overdue", graceMs: 0 }] as const) {
+      const run = await world.running({ timeoutMs: 5_000 });
+      await world.clock.advance(which.by === "expiry" ? LEASE_MS + 1 : 5_000);
+      await world.recover(which);
+      const { id, jobEpoch, lease: held } = run;
+      const waiting = await world.job(id);
+      assert.ok(waiting.jobEpoch > jobEpoch);
+      for (const late of [run, { id, jobEpoch, lease: held }]) {
+        assert.equal(await world.settle(late, COMPLETED), "stale");
+        assert.equal(await world.settle(late, { kind: "retry", error: ERROR, delayMs: 0 }), "stale");
+        assert.equal(await world.settle(late, { kind: "released" }), "stale");
+        assert.equal(await world.log(late, "still here"), "stale");
+      }
+      assert.deepEqual(await world.job(id), waiting);
+      const next = await world.again(id);
+      assert.ok(next.jobEpoch > waiting.jobEpoch);
+      assert.equal(await world.settle(run, COMPLETED), "stale");
+      await world.finish(next, "2");
+      assert.equal(await world.settle(run, COMPLETED), "stale");
+      assert.equal(await world.store.jobs.result(id), "2");
+    }
+  },
+
+  "a job that was to be cancelled is cancelled when its run is taken away": async (world) => {
+    for (const [which, message] of [
+      [{ by: "incarnations", incarnations: ["1"] }, "cancelled while its node died"],
+      [{ by: "holders", names: ["node-a/1"] }, "cancelled"],
+      [{ by: "overdue", graceMs: 0 }, "cancelled"],
+    ] as const) {
+      for (const reason of ["no longer", null]) {
+        const run = await world.running({ timeoutMs: 1 });
+        await world.store.jobs.cancel(run.id, reason);
+        await world.clock.advance(1);
+        const [recovered] = await world.recover(which);
+        const { status, error, finishedAt, jobEpoch } = await world.job(run.id);
+        assert.deepEqual(
+          [recovered!.status, status, finishedAt],
+          ["cancelled", "cancelled", world.clock.now()],
+        );
+        assert.deepEqual(error, { code: "CANCELLED", message: reason ?? message });
+        assert.ok(jobEpoch > run.jobEpoch);
+        assert.equal(await world.settle(run, COMPLETED), "stale");
+      }
+    }
+    assert.deepEqual(await world.claimIds({ suspect: true }), []);
+    assert.deepEqual(await world.counts(), { cancelled: 6 });
   },
 
   "what ended lives held is recovered before their leases run out, and nothing of others": async (world) => {
@@ -112,69 +147,5 @@ export const recoverPromises: Promises = {
     assert.equal(await world.settle(last, { kind: "completed", result: "1" }), "stale");
     assert.deepEqual(await world.claimIds({ suspect: true }), []);
     assert.deepEqual(await world.counts(), { failed: 1 });
-  },
-
-  "a job that was to be cancelled when its node died is cancelled": async (world) => {
-    const run = await world.running();
-    await world.store.jobs.cancel(run.id, "no longer");
-    const [recovered] = await world.crash();
-    assert.equal(recovered!.status, "cancelled");
-    const job = await world.job(run.id);
-    assert.equal(job.status, "cancelled");
-    assert.equal(job.finishedAt, world.clock.now());
-    assert.ok(job.jobEpoch > run.jobEpoch);
-    assert.equal(await world.settle(run, { kind: "completed", result: "1" }), "stale");
-    assert.deepEqual(await world.claimIds({ suspect: true }), []);
-    assert.deepEqual(await world.counts(), { cancelled: 1 });
-  },
-
-  "an old leader recovers nothing": async (world) => {
-    const old = await world.term();
-    const run = await world.running({ timeoutMs: 1 });
-    await world.clock.advance(LEASE_MS + 1);
-    const current = await world.nextTerm();
-    const before = await world.job(run.id);
-    for (const which of [
-      { by: "expiry" },
-      { by: "incarnations", incarnations: ["1"] },
-      { by: "everybody", except: "2" },
-      { by: "holders", names: ["node-a"] },
-      { by: "expiry", unheard: true },
-      { by: "overdue", graceMs: 1 },
-    ] as const) {
-      await assert.rejects(world.store.jobs.recover(which, DEFAULT_BUDGETS, old), { code: "STALE_EPOCH" });
-    }
-    assert.deepEqual(await world.job(run.id), before);
-    assert.equal((await world.store.jobs.recover({ by: "expiry" }, DEFAULT_BUDGETS, current)).length, 1);
-  },
-
-  "a term that the store has never seen recovers nothing": async (world) => {
-    const run = await world.running();
-    const term = await world.term();
-    for (const forged of [
-      { ...term, epoch: term.epoch + 1 },
-      { ...term, incarnation: "other" },
-      { ...term, leader: node("node-b") },
-      { ...term, role: "log_compactor" as const },
-    ]) {
-      await assert.rejects(
-        world.store.jobs.recover({ by: "incarnations", incarnations: ["1"] }, DEFAULT_BUDGETS, forged),
-        { code: "STALE_EPOCH" },
-      );
-    }
-    assert.equal(await world.status(run.id), "processing");
-  },
-
-  "an old leader purges nothing": async (world) => {
-    const old = await world.term();
-    const run = await world.running();
-    await world.finish(run);
-    await world.clock.advance(HOUR_MS);
-    await world.nextTerm();
-    const retention = { completedMs: 1, failedMs: 1, cancelledMs: 1 };
-    await assert.rejects(world.store.purge({ of: "jobs", retention, limit: 10 }, old), {
-      code: "STALE_EPOCH",
-    });
-    assert.equal(await world.status(run.id), "completed");
   },
 };

@@ -170,10 +170,7 @@ export const reopenPromises: Promises = {
     await world.log(purged, "a line");
     await world.finish(purged);
     await world.clock.advance(HOUR_MS);
-    await world.store.purge(
-      { of: "jobs", retention: { completedMs: 1, failedMs: 1, cancelledMs: 1 }, limit: 10 },
-      await world.term(),
-    );
+    await world.purgeJobs();
     await world.reopen();
     for (const id of [removed, purged.id]) {
       assert.equal(await world.store.jobs.get(id), null);

@@ -24,17 +24,6 @@ export const samplePromises: Promises = {
     assert.equal((await samples.list(100)).length, 3);
   },
 
-  "a sample of a superseded term is refused, and so is its purge": async (world) => {
-    const { samples, terms, purge } = world.store;
-    const old = await terms.grant("metrics_aggregator", A);
-    await samples.note("{}", old);
-    await world.clock.advance(5_000);
-    await terms.grant("metrics_aggregator", A);
-    await assert.rejects(samples.note("{}", old), { code: "STALE_EPOCH" });
-    await assert.rejects(purge({ of: "samples", ageMs: 0 }, old), { code: "STALE_EPOCH" });
-    assert.equal((await samples.list(10)).length, 1);
-  },
-
   "samples older than their time are removed": async (world) => {
     const { samples, terms, purge } = world.store;
     const term = await terms.grant("metrics_aggregator", A);

@@ -75,15 +75,4 @@ export const termPromises: Promises = {
     assert.equal(await world.store.terms.admit(elsewhere(5, { incarnation: "10" })), false);
     assert.deepEqual(await world.store.terms.read("scheduler"), elsewhere(5));
   },
-
-  "an admitted term fences the one before it": async (world) => {
-    const old = await world.term();
-    const term = elsewhere(old.epoch + 1);
-    await world.store.terms.admit(term);
-    const retention = { completedMs: 1, failedMs: 1, cancelledMs: 1 };
-    await assert.rejects(world.store.purge({ of: "jobs", retention, limit: 1 }, old), {
-      code: "STALE_EPOCH",
-    });
-    assert.equal(await world.store.purge({ of: "jobs", retention, limit: 1 }, term), 0);
-  },
 };
