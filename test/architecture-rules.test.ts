@@ -56,20 +56,17 @@ describe("the checker", () => {
   it("finds backends that know each other, of one interface or of two", () => {
     const sources = planted({
       "src/store/sqlite/jobs.ts": 'import "../memory/jobs.ts"; import "./claim.ts"; import "../store.ts";',
-      "src/coordination/standalone/lock.ts": 'import "../../store/sqlite/terms.ts";',
-      "src/transport/http.ts": 'import "./http-call.ts"; import "./memory.ts"; import "./outcome.ts";',
+      "src/leadership/standalone/lock.ts": 'import "../../store/sqlite/terms.ts";',
     });
     assert.deepEqual(sources.backendsImportNoOtherBackend(), [
       "src/store/sqlite/jobs.ts:1 imports ../memory/jobs.ts",
-      "src/coordination/standalone/lock.ts:1 imports ../../store/sqlite/terms.ts",
-      "src/transport/http.ts:1 imports ./memory.ts",
+      "src/leadership/standalone/lock.ts:1 imports ../../store/sqlite/terms.ts",
     ]);
   });
 
   it("knows a backend by its path", () => {
     assert.equal(backendOf("src/store/sqlite/claim.ts"), "store/sqlite");
-    assert.equal(backendOf("src/transport/http-call.ts"), "transport/http");
-    assert.equal(backendOf("src/transport/outcome.ts"), null);
+    assert.equal(backendOf("src/transport/mesh/mesh-server.ts"), "transport/mesh");
     assert.equal(backendOf("src/transport/signing/signing.ts"), null);
     assert.equal(backendOf("src/peers/bully/election/voter.ts"), "peers/bully");
     assert.equal(backendOf("src/store/store.ts"), null);

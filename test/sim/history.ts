@@ -13,52 +13,32 @@ import type { Clock } from "../../src/platform/clock.ts";
 import type { NoteBatch, Placing } from "../../src/store/schedule-notes.ts";
 import type { Recorded, RunBatch, Settlement, Store, Verdict } from "../../src/store/store.ts";
 
-export interface Counts {
-  kills: number;
-  stepKills: number;
-  forgottenVotes: number;
-  lateMessages: number;
-  restarts: number;
-  pauses: number;
-  partitions: number;
-  slowLinks: number;
-  diskLosses: number;
-  drains: number;
-  joins: number;
-  removals: number;
-  acknowledged: number;
-  cancels: number;
-  changes: number;
-  retries: number;
-  runs: number;
-  results: number;
-  terms: number;
-  occurrences: number;
-}
+const COUNTS = {
+  kills: 0,
+  stepKills: 0,
+  forgottenVotes: 0,
+  lateMessages: 0,
+  restarts: 0,
+  pauses: 0,
+  partitions: 0,
+  slowLinks: 0,
+  diskLosses: 0,
+  drains: 0,
+  joins: 0,
+  removals: 0,
+  acknowledged: 0,
+  cancels: 0,
+  changes: 0,
+  retries: 0,
+  runs: 0,
+  results: 0,
+  terms: 0,
+  occurrences: 0,
+};
+export type Counts = typeof COUNTS;
 
 export class History {
-  readonly counts: Counts = {
-    kills: 0,
-    stepKills: 0,
-    forgottenVotes: 0,
-    lateMessages: 0,
-    restarts: 0,
-    pauses: 0,
-    partitions: 0,
-    slowLinks: 0,
-    diskLosses: 0,
-    drains: 0,
-    joins: 0,
-    removals: 0,
-    acknowledged: 0,
-    cancels: 0,
-    changes: 0,
-    retries: 0,
-    runs: 0,
-    results: 0,
-    terms: 0,
-    occurrences: 0,
-  };
+  readonly counts: Counts = { ...COUNTS };
   readonly violations: string[] = [];
   readonly lines: string[] = [];
   readonly #clock: Clock;

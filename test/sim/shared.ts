@@ -197,20 +197,24 @@ export function sharedFabric(
     });
   return {
     openStore: async () => {
-      const { jobs, queues, schedules, terms, samples, agents, journal, access, purge } = database.store;
+      const ports = [
+        "jobs",
+        "queues",
+        "schedules",
+        "terms",
+        "samples",
+        "agents",
+        "journal",
+        "access",
+      ] as const;
       const close = async (): Promise<void> => {};
       return {
+        ...(Object.fromEntries(
+          ports.map((port) => [port, remotely(database.store[port])]),
+        ) as unknown as Store),
         guarantees: { name: "sim", durability: "power loss", shared: true, keepsTokenFile: false },
         problem: null,
-        jobs: remotely(jobs),
-        queues: remotely(queues),
-        schedules: remotely(schedules),
-        terms: remotely(terms),
-        samples: remotely(samples),
-        agents: remotely(agents),
-        journal: remotely(journal),
-        access: remotely(access),
-        purge: remote(purge),
+        purge: remote(database.store.purge),
         close,
         [Symbol.asyncDispose]: close,
       };

@@ -17,7 +17,7 @@ interface Parsed extends SourceFile {
 }
 
 /** Folders of an interface; their sub-folders are its backends. */
-const PORTS = ["store", "coordination", "leadership", "channels", "transport"] as const;
+const PORTS = ["store", "leadership", "channels", "transport"] as const;
 const NOT_BACKENDS = new Set(["transport/signing"]);
 /** The peers are a backend of leadership that lies with what else they do. */
 const PEERS = "peers/bully";
@@ -61,9 +61,7 @@ export class Sources {
   /** Code above an interface asks for a named value (`guarantees.shared`), never for the name of the backend in use. */
   nobodyAsksForABackend(exceptions: Exceptions): string[] {
     const above = new Sources(
-      this.files.filter(
-        ({ path }) => !/^src\/(?:store|channels|coordination|transport|platform|config)\//.test(path),
-      ),
+      this.files.filter(({ path }) => !/^src\/(?:store|channels|transport|platform|config)\//.test(path)),
     );
     return above.#forbid("asks for a backend's name", BACKEND_QUESTIONS, null, null, exceptions);
   }
@@ -226,13 +224,11 @@ export function backendOf(path: string): string | null {
   if (root !== "src") return null;
   if (path.startsWith(`src/${PEERS}/`)) return PEERS;
   if (!PORTS.some((each) => each === port)) return null;
-  if (rest.length > 1) return NOT_BACKENDS.has(`${port}/${rest[0]}`) ? null : `${port}/${rest[0]}`;
-  // A backend of the transport is so small that it is a file, or two: http.ts and http-call.ts.
-  const [name] = /^[a-z]+/.exec(rest[0] ?? "") ?? [];
-  return port === "transport" && (name === "http" || name === "memory") ? `${port}/${name}` : null;
+  const folder = `${port}/${rest[0]}`;
+  return rest.length < 2 || NOT_BACKENDS.has(folder) ? null : folder;
 }
 
-/** `src/store/open-store.ts` and `src/store/open-store.ts` for the store. Peers are opened with the locks of a node's own. */
+/** `src/store/open-store.ts` for the store. Peers are opened with the locks of a node's own. */
 function opens(path: string, port: string): boolean {
   return /^src\/(\w+)\/open(?:-[\w-]+)?\.ts$/.exec(path)?.[1] === port || path === "src/peers/open-peers.ts";
 }

@@ -2,8 +2,9 @@
 
 import assert from "node:assert/strict";
 import { systemClock } from "../../src/platform/clock.ts";
+import { Asking } from "./asking.ts";
 import { ControllerCalls } from "./controller-calls.ts";
-import { atEnd, type Scope } from "./node-cleanup.ts";
+import type { Scope } from "./node-cleanup.ts";
 
 interface Accepted {
   readonly name: string;
@@ -19,21 +20,14 @@ const DEADLINE_MS = 30_000;
 export class ConformanceWriters {
   readonly accepted: Accepted[] = [];
   refusals = 0;
-  readonly #nodes: () => ReadonlyMap<string, { readonly url: string }>;
-  readonly #over = new AbortController();
-  readonly #writing = new Map<string, Promise<void>>();
-  readonly #loop: Promise<void>;
+  readonly #asking: Asking;
 
   constructor(t: Scope, nodes: () => ReadonlyMap<string, { readonly url: string }>) {
-    this.#nodes = nodes;
-    this.#loop = this.#run();
-    atEnd(t, () => this.stop());
+    this.#asking = new Asking(t, PAUSE_MS, nodes, (name, node, over) => this.#write(name, node, over));
   }
 
-  async stop(): Promise<void> {
-    this.#over.abort();
-    await this.#loop;
-    await Promise.all(this.#writing.values());
+  stop(): Promise<void> {
+    return this.#asking.stop();
   }
 
   /** Under one epoch one controller writes and no other. */
@@ -58,26 +52,10 @@ export class ConformanceWriters {
     }
   }
 
-  async #run(): Promise<void> {
-    const { signal } = this.#over;
-    while (!signal.aborted) {
-      for (const [name, node] of this.#nodes()) {
-        // A node that was started again has another address, and its dead self may still be asked.
-        const key = `${name} ${node.url}`;
-        if (this.#writing.has(key)) continue;
-        this.#writing.set(
-          key,
-          this.#write(name, node).finally(() => this.#writing.delete(key)),
-        );
-      }
-      await systemClock.sleep(PAUSE_MS, signal);
-    }
-  }
-
   /** No answer is no acceptance that anybody knows of, and neither is one of a node that starts or has no store. */
-  async #write(name: string, node: { readonly url: string }): Promise<void> {
+  async #write(name: string, node: { readonly url: string }, over: AbortSignal): Promise<void> {
     const sentAt = systemClock.monotonic();
-    const deadline = AbortSignal.any([AbortSignal.timeout(DEADLINE_MS), this.#over.signal]);
+    const deadline = AbortSignal.any([AbortSignal.timeout(DEADLINE_MS), over]);
     const told = await new ControllerCalls(node)
       .call("POST", "/v1/jobs", { task: "nobody-does-this" }, deadline)
       .catch(() => null);

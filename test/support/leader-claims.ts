@@ -2,8 +2,9 @@
 
 import assert from "node:assert/strict";
 import { systemClock } from "../../src/platform/clock.ts";
+import { Asking } from "./asking.ts";
 import { roleOf } from "./cluster.ts";
-import { atEnd, type Scope } from "./node-cleanup.ts";
+import type { Scope } from "./node-cleanup.ts";
 
 /** A node said of itself that it leads, at some time between these two. */
 interface Sighting {
@@ -16,16 +17,15 @@ interface Sighting {
 const LOOK_MS = 15;
 
 export class LeaderClaims {
-  readonly #nodes: () => ReadonlyMap<string, { readonly url: string }>;
   readonly #sightings: Sighting[] = [];
-  readonly #over = new AbortController();
-  readonly #looking = new Map<string, Promise<void>>();
-  readonly #loop: Promise<void>;
 
   constructor(t: Scope, nodes: () => ReadonlyMap<string, { readonly url: string }>) {
-    this.#nodes = nodes;
-    this.#loop = this.#run();
-    atEnd(t, () => this.#end());
+    new Asking(t, LOOK_MS, nodes, async (name, node) => {
+      const asked = systemClock.monotonic();
+      const role = await roleOf(node);
+      if (role?.role !== "LEADER") return;
+      this.#sightings.push({ name, epoch: role.leader_epoch!, asked, told: systemClock.monotonic() });
+    });
   }
 
   /** Who led under which epoch, as far as it was seen. */
@@ -57,32 +57,5 @@ export class LeaderClaims {
         );
       }
     }
-  }
-
-  async #run(): Promise<void> {
-    const { signal } = this.#over;
-    while (!signal.aborted) {
-      for (const [name, node] of this.#nodes()) {
-        if (this.#looking.has(name)) continue;
-        this.#looking.set(
-          name,
-          this.#look(name, node).finally(() => this.#looking.delete(name)),
-        );
-      }
-      await systemClock.sleep(LOOK_MS, signal);
-    }
-  }
-
-  async #look(name: string, node: { readonly url: string }): Promise<void> {
-    const asked = systemClock.monotonic();
-    const role = await roleOf(node);
-    if (role?.role !== "LEADER") return;
-    this.#sightings.push({ name, epoch: role.leader_epoch!, asked, told: systemClock.monotonic() });
-  }
-
-  async #end(): Promise<void> {
-    this.#over.abort();
-    await this.#loop;
-    await Promise.all(this.#looking.values());
   }
 }

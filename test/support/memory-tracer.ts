@@ -64,7 +64,7 @@ export class MemoryTracer implements TracerProvider {
       this.#onEnd(span);
     };
     const startSpan = (name: string, options: SpanOptions = {}, within: Context = context.active()): Span =>
-      new MemorySpan(name, options, trace.getSpanContext(within), ended);
+      memorySpan(name, options, trace.getSpanContext(within), ended);
     return {
       startSpan,
       startActiveSpan: () => {
@@ -74,91 +74,53 @@ export class MemoryTracer implements TracerProvider {
   }
 }
 
-class MemorySpan implements Span {
-  readonly #name: string;
-  readonly #kind: SpanKind;
-  readonly #parent: SpanContext | undefined;
-  readonly #own: SpanContext;
-  readonly #attributes: Attributes;
-  readonly #startedAt: number;
-  readonly #onEnd: (span: MadeSpan) => void;
-  #status: SpanStatus | null = null;
-
-  constructor(
-    name: string,
-    options: SpanOptions,
-    parent: SpanContext | undefined,
-    onEnd: (span: MadeSpan) => void,
-  ) {
-    this.#name = name;
-    this.#kind = options.kind ?? SpanKind.INTERNAL;
-    this.#parent = parent;
-    this.#own = {
-      traceId: parent?.traceId ?? randomBytes(16).toString("hex"),
-      spanId: randomBytes(8).toString("hex"),
-      traceFlags: 1,
-      ...(parent?.traceState && { traceState: parent.traceState }),
-    };
-    this.#attributes = { ...options.attributes };
-    this.#startedAt = typeof options.startTime === "number" ? options.startTime : Date.now();
-    this.#onEnd = onEnd;
-  }
-
-  spanContext(): SpanContext {
-    return this.#own;
-  }
-
-  setAttribute(key: string, value: Attributes[string]): this {
-    this.#attributes[key] = value;
-    return this;
-  }
-
-  setAttributes(attributes: Attributes): this {
-    Object.assign(this.#attributes, attributes);
-    return this;
-  }
-
-  setStatus(status: SpanStatus): this {
-    this.#status = status;
-    return this;
-  }
-
-  addEvent(): this {
-    return this;
-  }
-
-  addLink(): this {
-    return this;
-  }
-
-  addLinks(): this {
-    return this;
-  }
-
-  updateName(): this {
-    return this;
-  }
-
-  isRecording(): boolean {
-    return true;
-  }
-
-  recordException(): void {}
-
-  end(): void {
-    this.#onEnd({
-      name: this.#name,
-      kind: SpanKind[this.#kind].toLowerCase(),
-      traceId: this.#own.traceId,
-      spanId: this.#own.spanId,
-      parentSpanId: this.#parent?.spanId ?? null,
-      parentIsRemote: this.#parent?.isRemote === true,
-      attributes: this.#attributes,
-      status: this.#status,
-      startedAt: this.#startedAt,
-      endedAt: Date.now(),
-    });
-  }
+function memorySpan(
+  name: string,
+  { kind = SpanKind.INTERNAL, attributes: given, startTime }: SpanOptions,
+  parent: SpanContext | undefined,
+  onEnd: (span: MadeSpan) => void,
+): Span {
+  const own: SpanContext = {
+    traceId: parent?.traceId ?? randomBytes(16).toString("hex"),
+    spanId: randomBytes(8).toString("hex"),
+    traceFlags: 1,
+    ...(parent?.traceState && { traceState: parent.traceState }),
+  };
+  const attributes = { ...given };
+  const startedAt = typeof startTime === "number" ? startTime : Date.now();
+  let status: SpanStatus | null = null;
+  const span: Span = {
+    spanContext: () => own,
+    setAttribute: (key, value) => span.setAttributes({ [key]: value }),
+    setAttributes: (more) => {
+      Object.assign(attributes, more);
+      return span;
+    },
+    setStatus: (told) => {
+      status = told;
+      return span;
+    },
+    addEvent: () => span,
+    addLink: () => span,
+    addLinks: () => span,
+    updateName: () => span,
+    isRecording: () => true,
+    recordException: () => {},
+    end: () =>
+      onEnd({
+        name,
+        kind: SpanKind[kind].toLowerCase(),
+        traceId: own.traceId,
+        spanId: own.spanId,
+        parentSpanId: parent?.spanId ?? null,
+        parentIsRemote: parent?.isRemote === true,
+        attributes,
+        status,
+        startedAt,
+        endedAt: Date.now(),
+      }),
+  };
+  return span;
 }
 
 class LocalContexts implements ContextManager {

@@ -7,6 +7,7 @@ import { Client } from "pg";
 import { systemClock } from "../../src/platform/clock.ts";
 import { openPostgresStore, type PostgresStore } from "../../src/store/postgres/store.ts";
 import type { ClaimedJob } from "../../src/store/store.ts";
+import { claimRequest } from "./job-builders.ts";
 import { atEnd } from "./node-cleanup.ts";
 import { PostgresServer, type SharedPostgres } from "./postgres-server.ts";
 import { AUTHOR, lease, LEASE_MS, NODE } from "./store-world.ts";
@@ -80,18 +81,8 @@ export class SubmitWorld {
   }
 
   async claim(...tasks: string[]): Promise<readonly ClaimedJob[]> {
-    const { jobs } = await this.store.jobs.claim({
-      author: AUTHOR,
-      worker: NODE,
-      lease: lease("node-a/1/1"),
-      leaseMs: LEASE_MS,
-      limit: 2_000,
-      tasks: new Set(tasks),
-      queues: null,
-      exceptQueues: new Set(),
-      opens: true,
-      suspect: false,
-    });
-    return jobs;
+    const named = { author: AUTHOR, worker: NODE, lease: lease("node-a/1/1"), leaseMs: LEASE_MS };
+    const request = claimRequest({ ...named, limit: 2_000, tasks: new Set(tasks), suspect: false });
+    return (await this.store.jobs.claim(request)).jobs;
   }
 }

@@ -95,18 +95,6 @@ describe("queues in a table", () => {
     await until("all of them", () => readers.flatMap(({ deliveries }) => deliveries).length === 4);
   });
 
-  test("takes that meet skip what the other has locked, and no message is taken twice", async () => {
-    const nodes = await Promise.all([1, 2, 3].map(() => world.started({ pollMs: 20 })));
-    const bodies: unknown[] = [];
-    for (const node of [...nodes, ...nodes]) {
-      node.consume("q", async (batch) => void bodies.push(...batch.map(({ body }) => body)), { batchMax: 3 });
-    }
-    for (let round = 0; round < 20; round++) await nodes[round % 3]!.send("q", messages(30));
-    await until("all of them", () => bodies.length >= 600);
-    assert.equal(bodies.length, 600);
-    assert.equal(await rows(), 0);
-  });
-
   test("sends that come together are stored by one statement, each caller's in its order", async () => {
     const here = await world.started();
     const sent = messages(1_000, 3);

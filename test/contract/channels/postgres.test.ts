@@ -6,7 +6,7 @@ import { systemRandom } from "../../../src/platform/random.ts";
 import { channelsContract } from "./contract.ts";
 import { migrated, PostgresWorld } from "./postgres-world.ts";
 import { servedChannels } from "./served-world.ts";
-import { message, messages, reading, until } from "./world.ts";
+import { message } from "./world.ts";
 
 const world = await PostgresWorld.open();
 after(() => world.close());
@@ -35,25 +35,6 @@ describe("postgres channels", () => {
       return clusters;
     },
   );
-
-  test("without LISTEN topics reach our own subscribers only, and queues still work across nodes", async () => {
-    const here = await world.started({ listen: false, pollMs: 20 });
-    const there = await world.started({ listen: false, pollMs: 20 });
-    const own: unknown[] = [];
-    here.subscribe("t", ({ body }) => void own.push(body));
-    const others: unknown[] = [];
-    there.subscribe("t", ({ body }) => void others.push(body));
-    await here.publish("t", [message("hint")]);
-    await until("our own", () => own.length === 1);
-    const reader = reading(there);
-    await here.send("q", messages(3));
-    await until("the messages", () => reader.deliveries.length === 3);
-    assert.deepEqual([here.counters.notifies, others], [0, []]);
-    const [{ n }] = (await world.query(
-      "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'baton' AND query LIKE 'LISTEN%'",
-    )) as [{ n: number }];
-    assert.equal(n, 0);
-  });
 
   test("a node that uses no queues has two connections, one that does has three", async () => {
     const connections = async (): Promise<number> => {
