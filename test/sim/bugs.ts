@@ -9,7 +9,6 @@ import type { WorldOptions } from "./world.ts";
 
 export interface PlantedBug extends Bug {
   readonly fabric: NonNullable<WorldOptions["fabric"]>;
-  /** The violation by which it is found. */
   readonly found: RegExp;
   /** A seed that found it, to be tried first; a change of the nodes may make it another. */
   readonly seed?: number;

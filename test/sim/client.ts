@@ -29,7 +29,6 @@ export interface Served {
 
 const PATIENCE_MS = 5_000;
 
-/** Null: no answer came. */
 export async function callNode(
   { clock: node, executor }: Served,
   name: string,

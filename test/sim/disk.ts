@@ -30,7 +30,6 @@ export class SimDisk {
     this.lose();
   }
 
-  /** What is in a small file. */
   text(path: string): string | null {
     return this.#texts.get(path) ?? null;
   }

@@ -238,7 +238,6 @@ function usualDelay({ network: { usual } }: World): { delayMs: number; jitterMs:
   return { delayMs: usual.delayMs, jitterMs: usual.jitterMs };
 }
 
-/** What nodes have links to. */
 function endsOf({ database, nodes }: World): readonly string[] {
   return database ? [DATABASE_URL] : nodes.map(({ url }) => url);
 }

@@ -17,7 +17,6 @@ export async function runSeed(thread: WorldThread, options: ThreadOptions): Prom
   return report;
 }
 
-/** The counts of all runs together. */
 export function tally(reports: readonly SeedReport[]): SeedReport["counts"] {
   const sums: Record<string, number> = {};
   for (const { counts } of reports)

@@ -11,7 +11,6 @@ export class Timeline extends ManualClock {
     this.after(0, callback);
   }
 
-  /** Lets time pass until the promise has settled. */
   async during<T>(work: Promise<T>, atMostMs = 600_000): Promise<T> {
     let over = false;
     const end = (): void => void (over = true);

@@ -10,7 +10,6 @@ import type { Counts } from "./history.ts";
 import { World, type Report, type WorldOptions } from "./world.ts";
 
 export interface ThreadOptions extends Omit<WorldOptions, "bug"> {
-  /** The name of a planted one. */
   readonly bug?: string;
 }
 

@@ -65,7 +65,6 @@ export class NodeGroup {
     return [...this.nodes].filter(([name]) => !names.includes(name)).map(([, node]) => node);
   }
 
-  /** With kill -9. */
   async kill(name: string): Promise<void> {
     const node = this.node(name);
     this.nodes.delete(name);
@@ -215,7 +214,6 @@ export class TestCluster extends NodeGroup {
     this.nodes.delete(name);
   }
 
-  /** One row of the database, asked past the nodes. */
   sql(text: string): Promise<Record<string, unknown>[]> {
     return this.#server.query(text, this.url);
   }
@@ -264,7 +262,6 @@ export class Callers {
     return callers;
   }
 
-  /** The load goes on, and is served. */
   async more(count = 40): Promise<void> {
     const before = this.acknowledged.size;
     await eventually("more work to be taken", () => this.acknowledged.size > before + count);

@@ -98,7 +98,6 @@ export class ConformanceCluster {
     return this.#cluster.leader(WAIT_MS);
   }
 
-  /** Somebody leads under a higher epoch than that. */
   async successor(epoch: number): Promise<Led> {
     return eventually(
       `a leader after epoch ${epoch}`,

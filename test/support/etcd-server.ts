@@ -37,7 +37,6 @@ export class EtcdServer extends ServerProcess {
     return server!;
   }
 
-  /** So many members, which are one etcd. */
   static async startCluster(members: number): Promise<EtcdServer[]> {
     const program = systemProgram("etcd", "BATON_TEST_ETCD", "etcd-server");
     return whilePortsAreTaken(async () => {
@@ -106,7 +105,6 @@ export class EtcdServer extends ServerProcess {
     await this.call("lease/revoke", { ID: lease });
   }
 
-  /** kill -9; the data stays. */
   halt(): Promise<void> {
     return this.end("SIGKILL");
   }

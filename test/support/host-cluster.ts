@@ -9,7 +9,6 @@ import { PeerCluster, type PeerClusterOptions, type WriteNodeFile } from "./peer
 /** Fit to be used beyond one machine, and known to everybody who reads this. */
 export const TEST_SECRET = "Qm7rX2vL9tZ4kP8wN3sB6yH1cF5jD0gA";
 
-/** Our own file, with all nodes listed. */
 export const listedFile: WriteNodeFile = ({ name, names, url }) => {
   const nodes = Object.fromEntries(names.map((each) => [each, url(each)]));
   return { file: "baton.yaml", text: stringify({ name, nodes }) };

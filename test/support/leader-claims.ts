@@ -28,7 +28,6 @@ export class LeaderClaims {
     });
   }
 
-  /** Who led under which epoch, as far as it was seen. */
   get terms(): ReadonlyMap<number, string> {
     return new Map(this.#sightings.map(({ epoch, name }) => [epoch, name]));
   }

@@ -45,7 +45,6 @@ export class AdmittedElection<Cluster extends LockCluster<LeaderLocks>> implemen
     return this.cluster.stander(name, settings, options);
   }
 
-  /** Whether the store takes a write under this term. */
   async takes(term: Term): Promise<boolean> {
     try {
       await this.store.samples.note("{}", term);

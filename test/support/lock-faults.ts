@@ -36,7 +36,6 @@ export class FaultyLock implements LeaseLock {
     this.#faults.clear();
   }
 
-  /** Lets the late ones go on. */
   answer(): void {
     for (const go of this.#waiting.splice(0)) go();
   }

@@ -6,7 +6,6 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 
 export interface PoolerOptions {
-  /** Sessions at the server. */
   readonly sessions: number;
   /** Which of the free ones comes next: the one used last, or the one used longest ago. */
   readonly order: "last used" | "round";

@@ -1,5 +1,3 @@
-/** Leader locks on a real Redis. */
-
 import { RedisLocks } from "../../src/leadership/redis/locks.ts";
 import { AdmittedElection } from "./lock-admitted-election.ts";
 import { openClusterLock, PrefixedCluster, type GivenOptions } from "./lock-cluster.ts";

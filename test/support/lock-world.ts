@@ -19,7 +19,6 @@ export interface LockWorld {
 
 export type OpenLock = () => Promise<LockWorld>;
 
-/** Opens a lock for one proof and closes it whatever happens. */
 export function withLock(open: OpenLock): (proof: (world: LockWorld) => Promise<void>) => Promise<void> {
   return async (proof) => {
     const world = await open();

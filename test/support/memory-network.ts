@@ -61,7 +61,6 @@ interface Listener {
 export class MemoryNetwork {
   /** Of all links that have none of their own. */
   usual: Link = OPEN;
-  /** What links have done so far. */
   readonly counts = { sent: 0, lost: 0, lostReplies: 0, duplicates: 0 };
   readonly #clock: Clock;
   readonly #random: Pick<Random, "chance">;

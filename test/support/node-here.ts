@@ -45,7 +45,6 @@ export async function submit(node: BatonNode, task: string, fields: object = {})
   return answer!.id;
 }
 
-/** The job as soon as the condition holds. */
 export async function jobWhen(node: BatonNode, id: JobId, holds: (job: Job) => boolean): Promise<Job> {
   const signal = AbortSignal.timeout(20_000);
   for await (const _ of node.services.jobs.changes(id, signal)) {

@@ -2,9 +2,7 @@ import type { Log, LogFields } from "../../src/platform/log.ts";
 
 export interface RecordingLog extends Log {
   readonly lines: { readonly level: string; readonly fields: LogFields; readonly message: string }[];
-  /** Lines whose message contains the text. */
   about(text: string): number;
-  /** The fields of lines with such a message. */
   matching(message: RegExp): LogFields[];
 }
 

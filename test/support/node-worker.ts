@@ -170,7 +170,6 @@ export class WorkerWorld {
     return answer!.id;
   }
 
-  /** Submits a job, and waits until it runs. */
   async running(task: string, fields: Partial<SubmitRequest> = {}): Promise<JobId> {
     const id = await this.submit(task, fields);
     await this.until(id, "processing");
@@ -228,7 +227,6 @@ export class WorkerWorld {
     return this.#recover({ by: "incarnations", incarnations: [this.#incarnation] });
   }
 
-  /** Takes away the leases that have run out. */
   reap(): Promise<readonly Recovered[]> {
     return this.#recover({ by: "expiry" });
   }

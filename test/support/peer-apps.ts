@@ -48,7 +48,6 @@ export interface PeerApp {
   readonly retractionFile: RetractionFile;
   readonly retractions: Retractions;
   readonly inFlight: InFlight;
-  /** What this node sent to others, in order. */
   readonly sent: { readonly to: string; readonly request: PeerRequest }[];
   /** Ends the listener as a death would. */
   kill(): Promise<void>;

@@ -195,7 +195,6 @@ export class PeerCluster extends NodeGroup {
     return join(this.directory, name);
   }
 
-  /** Where it listens, whether or not it runs. */
   url(name: string): string {
     return `http://127.0.0.1:${this.#port(name).api}`;
   }
@@ -207,7 +206,6 @@ export class PeerCluster extends NodeGroup {
     assert.equal(code, 0, node.stderr);
   }
 
-  /** Started again, and seen by the others. */
   async restart(name: string, launch: Launch = {}): Promise<NodeProcess> {
     const node = await this.start(name, launch);
     await this.gathered();
@@ -231,7 +229,6 @@ export class PeerCluster extends NodeGroup {
     }
   }
 
-  /** Until that node sees the other so. */
   async sees(viewer: string, name: string, status: string): Promise<void> {
     await eventually(
       `${viewer} to see ${name} ${status}`,

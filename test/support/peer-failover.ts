@@ -6,7 +6,6 @@ import type { NodeProcess } from "./process-node.ts";
 import { eventually } from "./wait.ts";
 
 export interface Failover {
-  /** Who led before. */
   readonly name: string;
   readonly node: NodeProcess;
   readonly next: string;

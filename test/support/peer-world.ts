@@ -22,7 +22,6 @@ export type Behaviour = PeerReply | "dies" | "breaks off" | "drips" | "is silent
 
 export interface Peer {
   readonly url: string;
-  /** What reached it, in order. */
   readonly received: readonly Received[];
   kill(): Promise<void>;
 }
@@ -31,7 +30,6 @@ export interface TransportWorld {
   readonly transport: Transport;
   /** At an url of its own, or at one that nobody uses. */
   readonly listen: (behave: (request: Received) => Behaviour, url?: string) => Promise<Peer>;
-  /** Where nobody listens. */
   readonly nowhere: () => Promise<string>;
   readonly close: () => Promise<void>;
 }
@@ -60,7 +58,6 @@ export function withTransport(
   };
 }
 
-/** What a handler makes of a behaviour. */
 export function replyOf(behaviour: Behaviour): Promise<PeerReply> | PeerReply {
   if (typeof behaviour === "object") return behaviour;
   switch (behaviour) {

@@ -52,7 +52,6 @@ export class PgBouncer extends ServerProcess implements AsyncDisposable {
     return new PgBouncer(started, port);
   }
 
-  /** The same URL through it. */
   through(target: string): string {
     const url = new URL(target);
     url.port = String(this.#port);

@@ -187,7 +187,6 @@ export class PostgresServer extends RunningPostgres {
     return this.#server.end(mode === "fast" ? "SIGINT" : "SIGQUIT");
   }
 
-  /** On the same port, with the same data. */
   relaunch(): Promise<void> {
     return this.#server.relaunch();
   }

@@ -101,7 +101,6 @@ export class NodeProcess extends TestProcess {
     return this.call(path, { method: "POST", headers, body: JSON.stringify(body) });
   }
 
-  /** The job once the condition holds. */
   async jobWhen(id: string, holds: (job: JobBody) => boolean): Promise<JobBody> {
     return eventually(`job ${id}`, async () => {
       const job = await this.client.job(id);
@@ -115,7 +114,6 @@ export class NodeProcess extends TestProcess {
     return this.jobWhen(job_id, ({ status }) => status === "completed");
   }
 
-  /** Submits a job and waits until it runs. */
   async begins(job: JobRequestBody): Promise<string> {
     const { job_id } = await this.client.submit(job);
     await this.processing(job_id);
@@ -126,7 +124,6 @@ export class NodeProcess extends TestProcess {
     return this.jobWhen(id, ({ status }) => status === "processing");
   }
 
-  /** What a job has logged. */
   async lines(id: string): Promise<string[]> {
     return (await this.client.logs(id)).logs.map(({ message }) => message);
   }
@@ -154,7 +151,6 @@ export class NodeProcess extends TestProcess {
     return jobs;
   }
 
-  /** Waits until nothing waits and nothing runs. */
   async idle(withinMs = 20_000): Promise<void> {
     await eventually(
       "all jobs to end",

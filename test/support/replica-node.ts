@@ -50,7 +50,6 @@ export class ReplicaNode {
   readonly transport: Transport;
   /** What this node believes to lead. */
   term: Term | null = null;
-  /** The leader that it follows. */
   leader: Term | null = null;
   #close: () => void = () => {};
   readonly #network: MemoryNetwork;

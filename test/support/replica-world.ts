@@ -131,7 +131,6 @@ export class ReplicaWorld {
     for (const other of this.members) if (other !== name) this.network.cut(urlOf(name), urlOf(other), how);
   }
 
-  /** Moves the clock on until the promise has settled. */
   async during<T>(promise: Promise<T>): Promise<T> {
     let settled = false;
     const watch = promise.then(

@@ -38,7 +38,6 @@ import type {
 /** Gives a started store. The same `dir` again must find what was there, for keepers that reopen. */
 export type OpenStore = (options: { clock: Clock; dir: string }) => Promise<Store>;
 
-/** Sentence to proof. */
 export type Promises = Readonly<Record<string, (world: StoreWorld) => Promise<void>>>;
 
 export const HOUR_MS = 3_600_000;

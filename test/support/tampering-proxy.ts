@@ -9,7 +9,6 @@ export type Tamper = (direction: "up" | "down", chunk: Buffer, count: number) =>
 
 export interface TamperingProxy {
   readonly url: string;
-  /** What came from clients, chunk by chunk. */
   readonly up: readonly Buffer[];
   close(): Promise<void>;
 }

@@ -50,7 +50,6 @@ export class TcpProxy {
     return this.#links.size;
   }
 
-  /** The same URL through the proxy. */
   through(target: string): string {
     const url = new URL(target);
     url.hostname = "127.0.0.1";

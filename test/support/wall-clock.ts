@@ -57,7 +57,6 @@ time_t time(time_t *at) {
 `;
 
 export interface WallClock {
-  /** Starts a node that reads this clock. */
   readonly command: NonNullable<ProcessOptions["command"]>;
   set(aheadSeconds: number): void;
 }

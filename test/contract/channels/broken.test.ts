@@ -15,7 +15,6 @@ type TopicHandler = (message: Message) => void | Promise<void>;
 type Messages = readonly Message[];
 const CLOSED: Subscription = { close: () => Promise.resolve() };
 
-/** Sends other messages than those it was given. */
 const sends = (as: (messages: Messages) => Messages) =>
   class extends MemoryChannels {
     override send(queue: string, messages: Messages): Promise<void> {
@@ -34,7 +33,6 @@ const consumes = (
     }
   };
 
-/** Subscribes another handler. */
 const hears = (as: (handler: TopicHandler) => TopicHandler) =>
   class extends MemoryChannels {
     override subscribe(topic: string, handler: TopicHandler): Subscription {

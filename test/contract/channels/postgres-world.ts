@@ -32,7 +32,6 @@ export class PostgresWorld extends ServedWorld<PostgresChannels, PostgresChannel
     return this.server.query(sql, this.url);
   }
 
-  /** Stops all channels and empties the tables. */
   async clear(): Promise<void> {
     await this.stopAll();
     await this.query("TRUNCATE baton.message, baton.hint");

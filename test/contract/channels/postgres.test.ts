@@ -11,7 +11,6 @@ import { message } from "./world.ts";
 const world = await PostgresWorld.open();
 after(() => world.close());
 
-/** Two nodes on one database. */
 channelsContract("postgres", async () => {
   await world.clear();
   const [here, there] = [world.channels(), world.channels()];

@@ -30,7 +30,6 @@ export class RedisWorld extends ServedWorld<RedisChannels, RedisChannelsOptions>
     return left.filter((_, i) => timesToLive[i] === -1);
   }
 
-  /** Stops all channels and empties the server. */
   async clear(): Promise<void> {
     await this.stopAll();
     await this.command("FLUSHALL");

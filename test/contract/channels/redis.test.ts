@@ -10,7 +10,6 @@ import { servedChannels } from "./served-world.ts";
 const world = await RedisWorld.open();
 after(() => world.close());
 
-/** Two nodes on one server. */
 channelsContract("redis", async () => {
   await world.clear();
   const [here, there] = [world.channels(), world.channels()];

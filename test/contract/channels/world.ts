@@ -70,7 +70,6 @@ export class Reader {
 
 type Reading = ConsumeOptions & { readonly queue?: string };
 
-/** Reads what a consumer of the queue is given. */
 export function reading(channels: Channels, { queue = "q", ...options }: Reading = {}): Reader {
   const reader = new Reader();
   channels.consume(queue, reader.handle, options);

@@ -23,7 +23,6 @@ before(async () => {
 });
 after(() => Promise.all([postgres.stop(), ...members.map((member) => member.stop())]));
 
-/** The defaults. */
 const ELECTION: ElectorSettings = { leaseMs: 5_000, renewMs: 1_000, marginMs: 1_500, retryMs: 500 };
 const TTL_MS = 60_000;
 

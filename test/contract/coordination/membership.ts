@@ -16,7 +16,6 @@ export interface MembershipWorld {
   readonly info: OwnInfo;
   /** A term of this node. */
   readonly fence: Term;
-  /** One more node, running. */
   readonly join: (name: string) => Promise<Membership>;
   readonly close: () => Promise<void>;
 }

@@ -142,7 +142,7 @@ describe("the standalone coordination", () => {
     assert.equal(other.epoch, 1);
   });
 
-  test("only we are a member, with the status that we gave ourselves last", async () => {
+  test("only we are a member, with the status that we gave ourselves last, and people need to know nothing", async () => {
     const clock = new ManualClock(1_000);
     await using coordination = open(clock);
     await coordination.start();
@@ -156,11 +156,6 @@ describe("the standalone coordination", () => {
       membership.nodes().map(({ status, lastSeenAt }) => ({ status, lastSeenAt })),
       [{ status: "active", lastSeenAt: 1_050 }],
     );
-  });
-
-  test("there is nothing that people should know of it", async () => {
-    await using coordination = open();
-    await coordination.start();
     assert.deepEqual(coordination.notes(), []);
   });
 

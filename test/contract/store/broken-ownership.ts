@@ -3,7 +3,6 @@ import { type BrokenStores, type Replace, unfenced } from "./broken-row.ts";
 
 const ALONE = "a dispatch marks every due job once, in assignments of the size that was asked for";
 
-/** With some methods of the ownership port replaced. */
 function instead(replace: (whole: OwnershipStore) => Partial<OwnershipStore>): Replace {
   return ({ ownership }) => ({ ownership: replace(ownership!) });
 }
@@ -17,7 +16,7 @@ async function asOwned(whole: OwnershipStore, held: Held) {
 /** About dispatch, and who owns what was dispatched. */
 export const BROKEN_OWNERSHIP: BrokenStores = {
   "dispatches for an old leader": [
-    "an old leader dispatches nothing and takes no mark off",
+    "for another leader there is no dispatch, and no mark is taken off",
     unfenced("ownership", "dispatch"),
   ],
   "disowns for an old leader": [

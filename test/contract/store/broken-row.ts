@@ -44,7 +44,6 @@ export interface Replaced {
   readonly purge?: Store["purge"];
 }
 
-/** What to put in the place of the whole store's methods. */
 export type Replace = (whole: WholeStore) => Replaced;
 
 /** By what they do wrong. */
@@ -75,17 +74,14 @@ export function unfenced<Port extends "jobs" | "schedules" | "samples" | "agents
   };
 }
 
-/** Claims something else. */
 export function claims(as: (request: ClaimRequest) => ClaimRequest): Replace {
   return inJobs(({ jobs }) => ({ claim: (request) => jobs.claim(as(request)) }));
 }
 
-/** Answers claims in another way. */
 export function gives(as: (claimed: Claimed, request: ClaimRequest) => Claimed): Replace {
   return inJobs(({ jobs }) => ({ claim: async (request) => as(await jobs.claim(request), request) }));
 }
 
-/** Stores other jobs than those it was given. */
 export function submits(as: (job: NewJob) => NewJob): Replace {
   return inJobs(({ jobs }) => ({ submit: async (batch, author) => jobs.submit(batch.map(as), author) }));
 }

@@ -6,7 +6,6 @@ import { SUBJECTS } from "./contract.ts";
 import { randomHistories } from "./model.ts";
 import { OWNERSHIP_SUBJECTS } from "./ownership.ts";
 
-/** The sentences that do not hold on a store. */
 async function brokenPromises(open: OpenStore, subjects: readonly Promises[]): Promise<string[]> {
   const broken: string[] = [];
   for (const promises of subjects) {

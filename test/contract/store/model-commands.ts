@@ -56,12 +56,15 @@ const outcome = fc.constantFrom<Outcome>(
   { kind: "interrupted" },
   { kind: "released" },
 );
+const often = (weight: number, arbitrary: fc.Arbitrary<unknown>) => ({ weight, arbitrary });
+const doing = (...names: readonly Command["do"][]) => ({ do: fc.constantFrom(...names) });
+
 export const COMMANDS = fc.array(
   fc.oneof(
-    {
-      weight: 5,
-      arbitrary: fc.record({
-        do: fc.constant("submit" as const),
+    often(
+      5,
+      fc.record({
+        ...doing("submit"),
         count: fc.constantFrom(1, 1, 2, 5),
         priority: fc.integer({ min: -1, max: 1 }),
         queue,
@@ -71,11 +74,11 @@ export const COMMANDS = fc.array(
         maxAttempts: fc.constantFrom(1, 3),
         key: fc.constantFrom(null, null, "k1", "k2"),
       }),
-    },
-    {
-      weight: 5,
-      arbitrary: fc.record({
-        do: fc.constant("claim" as const),
+    ),
+    often(
+      5,
+      fc.record({
+        ...doing("claim"),
         limit: fc.integer({ min: 0, max: 5 }),
         tasks: fc.constantFrom<string[]>([...TASKS], [...TASKS], ["x"], ["y"], []),
         queue: fc.option(queue),
@@ -85,11 +88,11 @@ export const COMMANDS = fc.array(
         opens: fc.constantFrom(true, true, true, false),
         lost: fc.constantFrom(false, false, false, false, false, true),
       }),
-    },
-    {
-      weight: 6,
-      arbitrary: fc.record({
-        do: fc.constant("settle" as const),
+    ),
+    often(
+      6,
+      fc.record({
+        ...doing("settle"),
         which,
         outcomes: fc.oneof(
           fc.array(outcome, { minLength: 1, maxLength: 4 }),
@@ -99,24 +102,15 @@ export const COMMANDS = fc.array(
         ),
         foreign: fc.constantFrom(false, false, false, true),
       }),
-    },
-    {
-      weight: 3,
-      arbitrary: fc.record({
-        do: fc.constantFrom("cancel" as const, "retry" as const, "report" as const),
-        which,
-      }),
-    },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant("remove" as const), which }) },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant("pause" as const), queue, paused: fc.boolean() }) },
-    { weight: 2, arbitrary: fc.record({ do: fc.constant("renew" as const), lease: leaseName }) },
-    { weight: 5, arbitrary: fc.record({ do: fc.constantFrom("recover" as const, "overdue" as const) }) },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant("off" as const) }) },
-    { weight: 3, arbitrary: fc.record({ do: fc.constant("crash" as const), lives }) },
-    {
-      weight: 3,
-      arbitrary: fc.record({ do: fc.constant("advance" as const), ms: fc.integer({ min: 1, max: 60 }) }),
-    },
+    ),
+    often(3, fc.record({ ...doing("cancel", "retry", "report"), which })),
+    often(1, fc.record({ ...doing("remove"), which })),
+    often(1, fc.record({ ...doing("pause"), queue, paused: fc.boolean() })),
+    often(2, fc.record({ ...doing("renew"), lease: leaseName })),
+    often(5, fc.record(doing("recover", "overdue"))),
+    often(1, fc.record(doing("off"))),
+    often(3, fc.record({ ...doing("crash"), lives })),
+    often(3, fc.record({ ...doing("advance"), ms: fc.integer({ min: 1, max: 60 }) })),
   ),
   { minLength: 1, maxLength: 80, size: "max" },
 ) as fc.Arbitrary<Command[]>;

@@ -19,7 +19,6 @@ import { column, columns } from "../../support/columns.ts";
 const line = (message: string) => ({ at: 7, level: "info" as const, message });
 const logged = (run: Run, message: string) => ({ run, logs: [line(message)], progress: null });
 
-/** What owners write about runs. */
 export const ownedWritePromises: Promises = {
   "an owner writes every kind of end, as a worker would by itself": async (world) => {
     const { held, runs } = await owned(world, 6);

@@ -8,7 +8,6 @@ import { AUTHOR, HOUR_MS, lease, LEASE_MS, StoreWorld } from "../../support/stor
 import { columns } from "../../support/columns.ts";
 import { server, withSession } from "./postgres-world.ts";
 
-/** Looks into the tables. */
 type Query = (sql: string) => Promise<Record<string, unknown>[]>;
 
 async function inWorld(

@@ -38,7 +38,6 @@ function brokenStream(tamper: (stream: Stream) => Stream): OpenTransport {
   return replaced((_, stream) => ({ stream: tamper(stream) }));
 }
 
-/** With another body. */
 function embodied(body: (inner: AsyncIterable<Buffer>) => AsyncIterable<Buffer>): OpenTransport {
   return brokenStream((stream) => async (url, request, options) => {
     const outcome = await stream(url, request, options);
@@ -72,7 +71,6 @@ function greedy(inner: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
   };
 }
 
-/** With another outcome. */
 function judged(judge: (outcome: Outcome) => Outcome): OpenTransport {
   return broken((call) => async (url, request, options) => judge(await call(url, request, options)));
 }
