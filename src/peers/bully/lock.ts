@@ -15,6 +15,7 @@ import {
   judgeRenewal,
   type Heard,
   type PollAnswer,
+  type PollVerdict,
   type PromiseAnswer,
   type RenewalAnswer,
   type Round,
@@ -107,10 +108,8 @@ export class BullyLock extends BaseLock {
       return renewalAnswer(answer.answer);
     };
     const verdict = await this.#round<RenewalAnswer, boolean>(voters, settings.heartbeatTimeoutMs, {
-      own: async () => answerOf(await this.vote(request)),
       ask: (peer, leftMs) => this.#askVote(peer, request, leftMs, answerOf),
       judge: judgeRenewal,
-      awaited: this.#reachable(voters),
     });
     if (verdict === null) {
       throw new BatonError("DEADLINE", `no majority of ${voters.length} peers confirmed term ${term.epoch}`);
@@ -188,9 +187,10 @@ export class BullyLock extends BaseLock {
     const awaited = this.#reachable(voters).filter(
       (peer) => settings.quorum === "none" || (own && above(peer)),
     );
-    const verdict = await this.#round(voters, settings.electionTimeoutMs, {
-      own: async () => ({ willing: voter.willing(candidate, peers.number), stands: false }),
+    const verdict = await this.#round<PollAnswer, PollVerdict>(voters, settings.electionTimeoutMs, {
       ask: async (peer, leftMs) => {
+        const own = { willing: voter.willing(candidate, peers.number), stands: false };
+        if (peer === identity.name) return { got: "answer", value: own, node: identity };
         const request = { ...this.#state.sender(), candidate };
         return mapAnswer(await this.#calls.ask(peer, "election", request, leftMs), answerOf(peer));
       },
@@ -206,10 +206,8 @@ export class BullyLock extends BaseLock {
     const request = { op: "promise", candidate: { name, incarnation }, epoch, ttlMs } as const;
     const answerOf = ({ answer }: VoteAnswer): PromiseAnswer => (answer === "granted" ? "granted" : "denied");
     const verdict = await this.#round<PromiseAnswer, "won" | "lost">(voters, settings.electionTimeoutMs, {
-      own: async () => answerOf(await this.vote(request)),
       ask: (peer, leftMs) => this.#askVote(peer, request, leftMs, answerOf),
       judge: judgePromises,
-      awaited: this.#reachable(voters),
     });
     return verdict === "won";
   }
@@ -259,12 +257,16 @@ export class BullyLock extends BaseLock {
     return answer;
   }
 
+  /** Asks a voter; our own directly. */
   async #askVote<Answer>(
     peer: NodeName,
     request: VoteRequest,
     deadlineMs: number,
     answerOf: (answer: VoteAnswer) => Answer,
   ): Promise<PeerAnswer<Answer>> {
+    const { identity } = this.#state;
+    if (peer === identity.name)
+      return { got: "answer", value: answerOf(await this.vote(request)), node: identity };
     const body = { ...this.#state.sender(), ...request };
     return mapAnswer(await this.#calls.ask(peer, "vote", body, deadlineMs), answerOf);
   }
@@ -273,30 +275,24 @@ export class BullyLock extends BaseLock {
     voters: readonly NodeName[],
     deadlineMs: number,
     how: {
-      own: () => Promise<Answer>;
       ask: (peer: NodeName, leftMs: number) => Promise<PeerAnswer<Answer>>;
       judge: (round: Round<Answer>) => Verdict | null;
-      awaited: readonly NodeName[];
+      awaited?: readonly NodeName[];
     },
   ): Promise<Verdict | null> {
     const { clock, identity, settings } = this.#state;
-    const { name: self } = identity;
-    const { own, ask, judge, awaited } = how;
+    const { ask, judge, awaited = this.#reachable(voters) } = how;
     const { quorum } = settings;
-    const askSelf = (): Promise<PeerAnswer<Answer>> =>
-      own().then(
-        (value) => ({ got: "answer", value, node: identity }),
-        (error: unknown) => ({ got: "refused", reason: String(error) }),
-      );
     return quorumRound<Answer, Verdict>({
       members: voters,
-      ask: (peer, leftMs) => (peer === self ? askSelf() : ask(peer, leftMs)),
+      // Only our own vote can fail: a promise that is not on disk.
+      ask: (peer, leftMs) => ask(peer, leftMs).catch((error) => ({ got: "refused", reason: String(error) })),
       judge: ({ answers, refused, over }) => {
         const heard = new Map<NodeName, Heard<Answer>>(answers);
         for (const peer of refused.keys()) heard.set(peer, "refused");
         return judge({ answers: heard, over, quorum, voters: voters.length, awaited });
       },
-      limit: { clock, self, deadlineMs, againMs: deadlineMs / ATTEMPTS },
+      limit: { clock, self: identity.name, deadlineMs, againMs: deadlineMs / ATTEMPTS },
     });
   }
 }
