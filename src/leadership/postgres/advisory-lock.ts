@@ -36,11 +36,11 @@ const TAKE = write("lock-take", "SELECT baton.take_lock($1::bigint[], $2::int)::
 const UNLOCK = write("lock-unlock", "SELECT pg_advisory_unlock($1::bigint)");
 const END_SESSION = write("lock-end-session", "SELECT pg_terminate_backend($1::int)");
 
-export class AdvisoryLocks {
+export class AdvisoryLocks implements Queryable {
   readonly #control: ControlSession;
   readonly #session: PostgresSession;
   readonly #locks: AdvisoryLock[] = [];
-  readonly clock: Clock;
+  readonly #clock: Clock;
   readonly #pause: Pause;
   /** Distinguishes a late answer of an earlier session. */
   #turn = 0;
@@ -51,7 +51,7 @@ export class AdvisoryLocks {
 
   constructor(control: ControlSession, clock: Clock) {
     this.#control = control;
-    this.clock = clock;
+    this.#clock = clock;
     this.#pause = new Pause(clock);
     this.#session = new PostgresSession({
       ...control.sessionOptions(),
@@ -69,7 +69,7 @@ export class AdvisoryLocks {
   }
 
   lock(key: bigint, events: LockEvents): AdvisoryLock {
-    const lock = new AdvisoryLock(this, key, events);
+    const lock = new AdvisoryLock(this, this.#clock, key, events);
     this.#locks.push(lock);
     return lock;
   }
@@ -153,7 +153,7 @@ export class AdvisoryLocks {
 
   #lost(): void {
     this.#end();
-    for (const lock of this.#locks) lock.lose();
+    for (const lock of this.#locks) lock.events.onLost();
   }
 
   #end(): void {
@@ -165,22 +165,19 @@ export class AdvisoryLocks {
   }
 }
 
-export class AdvisoryLock implements Queryable {
+export class AdvisoryLock {
   readonly key: bigint;
   wanted = false;
   held = false;
+  readonly events: LockEvents;
   readonly #locks: AdvisoryLocks;
-  readonly #events: LockEvents;
-  readonly #waiters = new Set<() => void>();
+  readonly #wait: Pause;
 
-  constructor(locks: AdvisoryLocks, key: bigint, events: LockEvents) {
+  constructor(locks: AdvisoryLocks, clock: Clock, key: bigint, events: LockEvents) {
     this.#locks = locks;
+    this.#wait = new Pause(clock);
     this.key = key;
-    this.#events = events;
-  }
-
-  get pid(): number {
-    return this.#locks.pid;
+    this.events = events;
   }
 
   /** Stands in line, also after the session broke, until `leave` or `unlock`. */
@@ -192,16 +189,9 @@ export class AdvisoryLock implements Queryable {
   /** True as soon as the lock is ours; false when it was not within that time. */
   async heldWithin(ms: number): Promise<boolean> {
     if (this.held) return true;
-    const over = new AbortController();
-    const wake = (): void => over.abort();
-    this.#waiters.add(wake);
-    await this.#locks.clock.sleep(ms, over.signal);
-    this.#waiters.delete(wake);
+    this.#wait.clear();
+    await this.#wait.sleep(ms);
     return this.held;
-  }
-
-  query<Row>(statement: Statement, values: readonly unknown[] = []): Promise<Row[]> {
-    return this.#locks.query(statement, values);
   }
 
   /** Gives the lock back; what was sent before has been done by then. Out of the line until the next `want`. */
@@ -221,12 +211,8 @@ export class AdvisoryLock implements Queryable {
 
   take(): void {
     this.held = true;
-    for (const wake of this.#waiters) wake();
-    this.#events.onHeld();
-  }
-
-  lose(): void {
-    this.#events.onLost();
+    this.#wait.wake();
+    this.events.onHeld();
   }
 }
 

@@ -12,6 +12,7 @@
 import type { NodeIdentity } from "../../core/node.ts";
 import { sameTerm, type LeaderRole, type Term } from "../../core/leadership/term.ts";
 import { isNotPermitted } from "../../platform/drivers/postgres/errors.ts";
+import type { Queryable } from "../../platform/drivers/postgres/postgres.ts";
 import { applicationPrefix } from "../../platform/drivers/postgres/session.ts";
 import type { Platform } from "../../platform/platform.ts";
 import { BaseLock } from "../base-lock.ts";
@@ -70,7 +71,7 @@ export class PostgresLock extends BaseLock {
     // A term that began without the lock stands on it from now on.
     const locked = advisory !== null && advisory.held && (stands || this.#standing === null);
     if (locked) this.#callOffUnused();
-    const renewed = await this.#rows.renew(locked ? advisory : this.#o.control, term, ttlMs, locked);
+    const renewed = await this.#rows.renew(this.#session(locked), term, ttlMs, locked);
     if (locked && renewed) this.#standOn(advisory, term);
     if (!renewed && this.#standing && sameTerm(this.#standing, term)) this.#standing = null;
     return renewed && !(this.#broken && sameTerm(this.#broken, term));
@@ -81,9 +82,9 @@ export class PostgresLock extends BaseLock {
     if (advisory && this.#standing && sameTerm(this.#standing, term)) {
       this.#standing = null;
       // In one go, and in this order: who is served next finds the lease ended.
-      await Promise.all([this.#rows.release(advisory, term), advisory.unlock()]);
+      await Promise.all([this.#rows.release(this.#session(true), term), advisory.unlock()]);
     } else {
-      await this.#rows.release(this.#o.control, term);
+      await this.#rows.release(this.#session(false), term);
     }
   }
 
@@ -128,10 +129,14 @@ export class PostgresLock extends BaseLock {
   async #grant(advisory: AdvisoryLock | null, candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
     const locked = advisory?.held ?? false;
     const evidence = locked && this.#standing === null;
-    const session = advisory && locked ? advisory : this.#o.control;
-    const term = await this.#rows.grant(session, { candidate, ttlMs, locked, evidence });
+    const term = await this.#rows.grant(this.#session(locked), { candidate, ttlMs, locked, evidence });
     if (term && advisory && locked) this.#standOn(advisory, term);
     return term;
+  }
+
+  /** Statements about a term that stands on the advisory lock go through its session. */
+  #session(locked: boolean): Queryable {
+    return locked ? this.#o.advisoryLocks : this.#o.control;
   }
 
   /** The session may have broken while the answer was on its way. */
@@ -156,16 +161,15 @@ export class PostgresLock extends BaseLock {
       // The leader's term does not stand on the lock; it is in line behind us, and better off with it.
       await advisory.unlock();
     } else if (seat.locked && seat.incarnation === identity.incarnation && this.#standing === null) {
-      const ours = [advisory.pid];
-      await this.#evict(() =>
-        this.#rows.evictOldSelf(this.#key, ours, applicationPrefix(identity.incarnation)),
-      );
+      const ours = [this.#o.advisoryLocks.pid];
+      const prefix = applicationPrefix(identity.incarnation);
+      await this.#evict(() => this.#rows.evictOldSelf(this.#key, ours, prefix));
     }
   }
 
   /** The seat may be taken: gets the advisory lock for it, by force if it must be. Returns in any case. */
   async #clear(seat: LeaseRecord, advisory: AdvisoryLock): Promise<void> {
-    const { identity, control, log, role } = this.#o;
+    const { identity, control, advisoryLocks, log, role } = this.#o;
     if (await advisory.heldWithin(FREE_MS)) return;
     if (!seat.free && seat.incarnation !== identity.incarnation) {
       const graceMs = EVICT_AFTER_MS + seat.leftMs;
@@ -181,7 +185,7 @@ export class PostgresLock extends BaseLock {
       }
     }
     if (await advisory.heldWithin(STUCK_MS)) return;
-    const ours = [control.pid, advisory.pid];
+    const ours = [control.pid, advisoryLocks.pid];
     const ended = await this.#evict(() => this.#rows.evictHolder(seat, this.#key, ours));
     if (ended > 0) await advisory.heldWithin(EVICTED_MS);
   }
