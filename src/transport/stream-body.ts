@@ -1,9 +1,4 @@
-/**
- * The body of a streamed reply, between the connection that fills it and its single reader.
- *
- * The connection is asked to `pause` when much is unread and to `resume` when it was read; `leave` means that the
- * reader has stopped.
- */
+/** The bodies of streamed replies. */
 
 import { Readable } from "node:stream";
 
@@ -13,9 +8,34 @@ interface Filler {
   leave(reason: string): void;
 }
 
+/** All of a body. Rejects for one that is too large for memory. */
+export async function wholeBody(chunks: AsyncIterable<Buffer>, bytesMax: number): Promise<string> {
+  const kept: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    bytes += chunk.length;
+    if (bytes > bytesMax) throw new Error(`the reply is larger than ${bytesMax} bytes`);
+    kept.push(chunk);
+  }
+  return Buffer.concat(kept).toString("utf8");
+}
+
+/** A source that is left with the signal, also while it waits for something that does not happen. */
+export function leftWith(signal: AbortSignal, stream: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
+  const source = stream[Symbol.asyncIterator]();
+  const leave = (): void => void source.return?.().catch(() => {});
+  signal.addEventListener("abort", leave, { once: true });
+  if (signal.aborted) leave();
+  return { [Symbol.asyncIterator]: () => source };
+}
+
 /** Smaller, and every chunk of a quick reply costs a pause; larger, and a hundred slow readers cost memory. */
 const UNREAD_BYTES_MAX = 256 * 1024;
 
+/**
+ * A body between the connection that fills it and its single reader. The connection is asked to `pause` when much is
+ * unread and to `resume` when it was read; `leave` means that the reader has stopped.
+ */
 export class StreamBody implements AsyncIterable<Buffer> {
   readonly #filler: Filler;
   readonly #unread: Readable;

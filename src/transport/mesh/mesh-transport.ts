@@ -36,6 +36,7 @@ import type {
   StreamOptions,
   StreamOutcome,
 } from "../transport.ts";
+import { wholeBody } from "../stream-body.ts";
 import { Acceptor, type Accepted } from "./acceptor.ts";
 import { ConnectionTable } from "./connection-table.ts";
 import { dial, type Dialled } from "./dial.ts";
@@ -340,25 +341,13 @@ export class MeshTransport extends Lifecycle implements NodeTransport {
   }
 
   async #callAlone(link: PeerLink, request: PeerRequest, options: CallOptions): Promise<Outcome> {
-    const { to, deadlineMs } = options;
-    using deadline = new Deadline(
-      this.#platform.clock,
-      deadlineMs,
-      ...(options.signal ? [options.signal] : []),
-    );
+    const { to, deadlineMs, signal } = options;
+    using deadline = new Deadline(this.#platform.clock, deadlineMs, ...(signal ? [signal] : []));
     try {
       const head = { headMs: deadlineMs, to, signal: deadline.signal };
       const reply = await this.#streamAlone(link, request, head, deadlineOf(request, options));
       if (reply.outcome !== "reply") return reply;
-      const { bodyBytesMax } = this.#limits;
-      const chunks: Buffer[] = [];
-      let bytes = 0;
-      for await (const chunk of reply.body) {
-        bytes += chunk.length;
-        if (bytes > bodyBytesMax) return unknown(`the reply is larger than ${bodyBytesMax} bytes`);
-        chunks.push(chunk);
-      }
-      return { ...reply, body: Buffer.concat(chunks).toString("utf8") };
+      return { ...reply, body: await wholeBody(reply.body, this.#limits.bodyBytesMax) };
     } catch (error) {
       return deadline.expired ? late(options) : unknown((error as Error).message);
     }

@@ -6,6 +6,7 @@
 import type { NodeName } from "../../core/ids.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { PeerHandler, PeerReply } from "../transport.ts";
+import { leftWith, wholeBody } from "../stream-body.ts";
 import { received, readRequest, replyHeaders, type RequestContent } from "./message-content.ts";
 import { isLarge, KIND, MeshFault, type Message } from "./frame.ts";
 import type { FrameSocket, Session } from "./frame-socket.ts";
@@ -65,12 +66,14 @@ export class RequestServer {
   }
 
   async #serve(id: number, content: RequestContent, left: AbortController): Promise<void> {
-    const { session, frames, handler, parked } = this.#o;
+    const { session, frames, handler, parked, limits } = this.#o;
     const { name: peer } = session.peer;
     try {
       const reply = await handler(received(content, peer, content.body!, left.signal));
       const { status, headers } = reply;
-      const body = reply.stream ? await this.#whole(reply.stream, left.signal) : (reply.body ?? "");
+      const body = reply.stream
+        ? await wholeBody(leftWith(left.signal, reply.stream), limits.bodyBytesMax)
+        : (reply.body ?? "");
       if (this.#calls.get(id) !== left) return;
       if (!isLarge(body)) frames.write().reply(id, status, replyHeaders(headers), body);
       else frames.write().text(KIND.parked, id, parked.put(peer, { status, headers, body }));
@@ -81,26 +84,6 @@ export class RequestServer {
     }
     this.#calls.delete(id);
     this.#o.onDone();
-  }
-
-  /** A stream that answers a call for a whole reply. */
-  async #whole(stream: NonNullable<PeerReply["stream"]>, left: AbortSignal): Promise<string> {
-    const { bodyBytesMax } = this.#o.limits;
-    const source = stream[Symbol.asyncIterator]();
-    const leave = (): void => void source.return?.().catch(() => {});
-    if (left.aborted) leave();
-    left.addEventListener("abort", leave, { once: true });
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    for (let next = await source.next(); !next.done && !left.aborted; next = await source.next()) {
-      bytes += next.value.length;
-      if (bytes > bodyBytesMax) {
-        leave();
-        throw new Error(`the reply is larger than ${bodyBytesMax} bytes`);
-      }
-      chunks.push(next.value);
-    }
-    return Buffer.concat(chunks).toString("utf8");
   }
 }
 

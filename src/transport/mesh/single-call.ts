@@ -5,7 +5,7 @@
  */
 
 import { CALLED_OFF, late, refused, unknown } from "../call-outcome.ts";
-import { StreamBody } from "../stream-body.ts";
+import { leftWith, StreamBody } from "../stream-body.ts";
 import type {
   Failure,
   PeerHandler,
@@ -98,7 +98,7 @@ export class SingleCall {
     this.#body = new StreamBody({
       pause: () => this.#frames.pause(),
       resume: () => this.#frames.resume(),
-      leave: (reason) => this.#leave(reason),
+      leave: (reason) => this.#fail(unknown(reason)),
     });
     this.#resolve({ outcome: "reply", status, headers, body: this.#body });
     if (bodyAt === null) return;
@@ -120,12 +120,8 @@ export class SingleCall {
 
   readonly #abort = (): void => {
     if (this.#body) this.#body.callOff(CALLED_OFF);
-    else this.#leave(CALLED_OFF);
+    else this.#fail(unknown(CALLED_OFF));
   };
-
-  #leave(reason: string): void {
-    this.#fail(unknown(reason));
-  }
 
   /** True once. */
   #finish(): boolean {
@@ -204,16 +200,13 @@ export class SingleServer {
   }
 
   async #send({ status, headers, body = "", stream }: PeerReply): Promise<void> {
-    const source = stream?.[Symbol.asyncIterator]();
     const { signal } = this.#left;
-    // Also a source that waits for something that does not happen.
-    const leave = (): void => void source?.return?.().catch(() => {});
-    signal.addEventListener("abort", leave, { once: true });
-    if (signal.aborted) return leave();
+    const source = stream && leftWith(signal, stream);
+    if (signal.aborted) return;
     const whole = !source && body.length <= PART_BYTES;
     this.#frames.write().reply(CALL, status, replyHeaders(headers), whole ? body : null);
     if (whole) return this.#frames.drain();
-    await sendBody(this.#frames, source ? { [Symbol.asyncIterator]: () => source } : [Buffer.from(body)]);
+    await sendBody(this.#frames, source ?? [Buffer.from(body)]);
   }
 }
 
