@@ -16,10 +16,8 @@ export interface ClientCall<Options = unknown> {
 }
 
 export interface ClientCommand<Answer, Options> {
-  /** With its arguments: `pause <queue>`. */
   readonly usage: string;
   readonly about: string;
-  /** The group without a subcommand means this one. */
   readonly isDefault?: true;
   readonly watch?: true;
   /** Adds options, arguments and aliases. */
@@ -42,7 +40,6 @@ export function addClientCommand<Answer, Options = unknown>(
   if (row.question) withYes(command);
   if (row.watch) withWatch(command);
   command.action(async (...given: readonly unknown[]) => {
-    // Commander passes the arguments, the options and the command.
     const options = given.at(-2) as ClientCall<Options>["options"];
     const args = given.slice(0, -2) as ClientCall["args"];
     const call = { options, args, name: args[0] ?? "" };

@@ -84,7 +84,6 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
     await program.parseAsync([...args], { from: "user" });
     return EXIT.ok;
   } catch (error) {
-    // Commander has printed its message.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
     return report(terminal, error);
   }

@@ -78,7 +78,6 @@ export function loadForStart(terminal: Terminal, options: Readonly<Record<string
   return loaded;
 }
 
-/** For a command that prints the warnings in another way. */
 export function loadQuietly(terminal: Terminal, options: Readonly<Record<string, unknown>>): Loaded {
   const flags = givenFlags(options).map(({ path, value }) => [path, value === true ? "true" : value]);
   return loadSettings({

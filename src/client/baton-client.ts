@@ -97,7 +97,6 @@ export class BatonClient implements AsyncDisposable {
     return this.#connection.nodes.list.known;
   }
 
-  /** The node that answered last, and is asked first. */
   get node(): string | null {
     return this.#connection.nodes.list.current;
   }

@@ -29,7 +29,6 @@ interface Details extends ErrorOptions {
 
 export class BatonClientError extends Error {
   readonly code: ClientErrorCode;
-  /** Of the answer; null when there was none. */
   readonly status: number | null;
   /** The whole answer: a refusal may say more than its message. */
   readonly body: unknown;

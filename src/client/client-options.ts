@@ -9,7 +9,6 @@ import type { Connection } from "./connection/connection.ts";
 export interface BatonClientOptions {
   /** Some nodes, also as one text with commas; one that is up is enough. `BATON_URL`, or this machine, unless told otherwise. */
   readonly urls?: string | readonly string[];
-  /** The same, for one. */
   readonly url?: string;
   /** Sent as `Authorization: Bearer`; `BATON_TOKEN` unless told otherwise. */
   readonly token?: string;
@@ -28,7 +27,6 @@ export interface BatonClientOptions {
 /** Of every stream that is resumed after a broken connection. */
 export interface StreamOptions {
   readonly signal?: AbortSignal;
-  /** How long to go on trying while no node can be reached. */
   readonly giveUpAfterMs?: number;
   /** The stream broke and is tried again; once for each reason. */
   readonly onTrouble?: (error: BatonClientError) => void;

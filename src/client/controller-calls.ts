@@ -9,7 +9,6 @@ type Jobs = Extract<BodyOf<"POST /v1/jobs">, readonly unknown[]>;
 const POLL_MS = 25_000;
 const POLL_SLACK_MS = 5_000;
 
-/** `keyed` answers the same jobs, each with an idempotency key. */
 export function controllerCalls(call: Call, keyed: (jobs: Jobs) => Jobs) {
   return {
     submit: (jobs: BodyOf<"POST /v1/jobs">) =>

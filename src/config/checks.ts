@@ -15,7 +15,6 @@ type Values = ReadonlyMap<string, Value>;
 type Sources = ReadonlyMap<string, Source>;
 type Report = (path: SettingPath, mistake: string) => void;
 
-/** Every mistake, each with the place where one of its values was written. */
 export function checkSettings(values: Values, sources: Sources): string[] {
   const mistakes: string[] = [];
   const report: Report = (path, text) => void mistakes.push(describeMistake(sources.get(path)!, path, text));
@@ -26,7 +25,6 @@ export function checkSettings(values: Values, sources: Sources): string[] {
   return mistakes;
 }
 
-/** Whether callers are asked who they are. */
 export function asksCallers({ access, http }: Pick<Settings, "access" | "http">): boolean {
   return access.required === "always" || isEverywhere(http.host) || !isLoopback(http.host);
 }

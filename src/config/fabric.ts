@@ -17,14 +17,12 @@ export function fabricOf(
   return peers ? "peers" : "alone";
 }
 
-/** Whether the leader dispatches jobs, and not each worker takes its own. */
 export function isPushed(settings: Pick<Settings, "store" | "redis" | "dispatch">): boolean {
   if (!isPostgresUrl(settings.store)) return false;
   const { mode } = settings.dispatch;
   return mode === "push" || (mode === "auto" && settings.redis.url !== "");
 }
 
-/** `connection` is for one that is reached over the network. */
 export function storeOptions(
   { store, data, postgres: { schema } }: Pick<Settings, "store" | "data" | "postgres">,
   connection: Omit<PostgresOptions, "url" | "schema">,

@@ -37,7 +37,6 @@ export interface LoadOptions {
   readonly cwd?: string;
   readonly environment?: Environment;
   readonly configFile?: string;
-  /** Values of flags as they were typed, by the setting's path. */
   readonly flags?: Readonly<Partial<Record<SettingPath, string | readonly string[] | undefined>>>;
   readonly hostname?: string;
 }
@@ -46,7 +45,6 @@ export interface Loaded {
   readonly settings: Settings;
   readonly values: ReadonlyMap<string, Value>;
   readonly sources: ReadonlyMap<string, Source>;
-  /** The file that was read, as it is shown; null if there was none. */
   readonly file: string | null;
   readonly warnings: readonly Advice[];
 }
@@ -65,30 +63,28 @@ export function loadSettings(options: LoadOptions = {}): Loaded {
   const mistakes = [...file.mistakes, ...environment.mistakes];
   const values = new Map<string, Value>();
   const sources = new Map<string, Source>();
-  const take = (setting: Setting, { value, source }: Found): void => {
+  const take = ({ path, value, source }: Found): void => {
+    const setting = SETTING_BY_PATH.get(path)!;
     // Paths in a file are meant from where the file lies, wherever the node is started.
     const directory = source.from === "file" ? file.directory : cwd;
-    sources.set(setting.path, source);
+    sources.set(path, source);
     try {
       const text = source.from === "environment" || source.from === "flag";
-      values.set(setting.path, readValue(setting, value, text, directory));
+      values.set(path, readValue(setting, value, text, directory));
     } catch (error) {
       if (!(error instanceof Mistake)) throw error;
-      values.delete(setting.path);
-      mistakes.push(describeMistake(source, setting.path, error.message));
+      values.delete(path);
+      mistakes.push(describeMistake(source, path, error.message));
     }
   };
 
-  for (const setting of SETTINGS) {
-    const value = setting.path === "name" ? nodeNameFrom(options.hostname ?? hostname()) : setting.default;
-    take(setting, { path: setting.path, value, source: { from: "default" } });
-  }
+  const name = nodeNameFrom(options.hostname ?? hostname());
+  for (const { path, default: value } of SETTINGS)
+    take({ path, value: path === "name" ? name : value, source: { from: "default" } });
   // A value that is overruled is read all the same: a mistake in it would come back with the next start.
-  for (const found of [...file.found, ...environment.found, ...flags])
-    take(SETTING_BY_PATH.get(found.path)!, found);
+  for (const found of [...file.found, ...environment.found, ...flags]) take(found);
   const takeDefaults = (defaults: readonly Found[]): void => {
-    for (const found of defaults)
-      if (sources.get(found.path)?.from === "default") take(SETTING_BY_PATH.get(found.path)!, found);
+    for (const found of defaults) if (sources.get(found.path)?.from === "default") take(found);
   };
   takeDefaults(profileDefaults(values.get("profile") as ProfileName | undefined));
   takeDefaults(ownListener(values, sources));
@@ -101,12 +97,8 @@ export function loadSettings(options: LoadOptions = {}): Loaded {
   return loaded;
 }
 
+/** Where these very settings come from; nothing for those that a program has made or changed. */
 const origins = new WeakMap<Settings, Loaded>();
-
-/** Where these very settings come from; undefined for those that a program has made or changed. */
-export function loadedFrom(settings: Settings): Loaded | undefined {
-  return origins.get(settings);
-}
 
 /** With another port than was asked for, found at the start; everything else still tells where it comes from. */
 export function withPort(settings: Settings, port: number, why: string): Settings {
@@ -194,7 +186,7 @@ const HIDDEN = "(hidden)";
 
 /** Values as a person would write them. The source is null when the settings were made by a program. */
 export function shownSettings(settings: Settings) {
-  const sources = loadedFrom(settings)?.sources;
+  const sources = origins.get(settings)?.sources;
   return SETTINGS.map((row: Setting) => {
     const value = valueOf(settings, row);
     const source = sources?.get(row.path);

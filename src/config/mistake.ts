@@ -5,7 +5,6 @@ export class Mistake extends Error {
   override readonly name = "Mistake";
 }
 
-/** What is wrong, and what to do about it where that is known. */
 export interface Advice {
   readonly message: string;
   readonly remedy: string | null;
@@ -27,7 +26,6 @@ export type Source =
   | { readonly from: "file"; readonly file: string; readonly line: number; readonly column: number }
   | { readonly from: "environment"; readonly variable: string }
   | { readonly from: "flag"; readonly flag: string }
-  /** Found out when the node was started. */
   | { readonly from: "start"; readonly why: string };
 
 /** A value as it was found, not checked yet. */

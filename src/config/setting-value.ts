@@ -144,7 +144,6 @@ function readChoice(choices: readonly string[], found: unknown): string {
   throw new Mistake(`must be ${all}, not ${shown(found)}${guess ? `; did you mean ${guess}?` : ""}`);
 }
 
-/** Each once, in the order in which they are known. */
 function readChoices(choices: readonly string[], found: readonly string[]): string[] {
   const all = choices.join(", ");
   if (found.length === 0) throw new Mistake(`must name at least one of ${all}`);

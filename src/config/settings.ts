@@ -25,7 +25,6 @@ export function environmentName(path: string): string {
   return `BATON_${path.toUpperCase().replaceAll(".", "__")}`;
 }
 
-/** The place of a setting in `Settings`: camelCase, with its unit at the end. */
 export function settingKey({ path, kind }: Setting): {
   readonly section: string | null;
   readonly key: string;

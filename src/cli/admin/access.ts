@@ -71,7 +71,6 @@ function tokenColumns(now: number): readonly Column<Tokens["tokens"][number]>[] 
   ];
 }
 
-/** A name is enough where one token has it. */
 function idOf(which: string, { tokens }: Tokens): string {
   const found = tokens.filter(({ id, name }) => id === which || name === which);
   const exact = found.find(({ id }) => id === which) ?? (found.length === 1 ? found[0] : undefined);
@@ -126,7 +125,6 @@ async function createInStore(terminal: Terminal, options: CreateOptions) {
     const message = `there is no store in ${settings.data}`;
     throw new CliFailure(EXIT.notFound, message, "name the data directory of a node with --data");
   }
-  // Loaded here: no other command needs a store.
   const [{ tokenBody }, { newToken, tokenOf }, { openStore }] = await Promise.all([
     import("../../api/operations/access/access.ts"),
     import("../../access/token-service.ts"),

@@ -6,17 +6,13 @@ import { whyUnreadable } from "../../config/mistake.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { isAttended, questionStreams, say, type Terminal } from "../terminal/terminal.ts";
 
-export interface TokenOption {
-  readonly token?: string;
-}
-
 export const TOKEN_OPTION = [
   "--token <token>",
   "token to show to the node (BATON_TOKEN, or BATON_TOKEN_FILE with the path of a file)",
 ] as const;
 
 /** Undefined if there is none: a node that listens to its own machine only asks for none. */
-export function tokenFrom(terminal: Terminal, options: TokenOption): string | undefined {
+export function tokenFrom(terminal: Terminal, options: { readonly token?: string }): string | undefined {
   const { environment, cwd } = terminal;
   const [who, found] =
     options.token !== undefined

@@ -111,7 +111,6 @@ function dataText(data: Extract<ClusterEvent, { id: string | null; data: { ts: s
 }
 
 const PAGE = 500;
-/** Enough to know again what a page brings a second time. */
 const SEEN_MAX = 5_000;
 
 /** The journal as one stream that resumes after each loss: oldest first, each entry once. Rejects with what will not pass. */

@@ -106,7 +106,6 @@ export function nodeText(terminal: Terminal, node: NodeBody): string {
   return [facts(terminal, [...nodeFacts(node, now), ...reachFacts(node)]), ...children].join("\n\n");
 }
 
-/** What a drain has done with the jobs that the node owned. */
 export function drainText(drain: NonNullable<NodeBody["drain"]>): string {
   const { owned, handed_over: handedOver, finished, waiting, orphaned, released } = drain;
   return [

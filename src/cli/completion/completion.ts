@@ -94,7 +94,6 @@ function optionsOf(command: Command): readonly Option[] {
   return all.filter((option, at) => all.findIndex(({ long }) => long === option.long) === at);
 }
 
-/** Whether it is this flag and takes a value. */
 function isValued({ required, optional, short, long }: Option, flag: string): boolean {
   return (required || optional) && (flag === short || flag === long);
 }

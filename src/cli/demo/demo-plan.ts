@@ -35,7 +35,7 @@ export async function demoPorts(first: number, explicit: boolean): Promise<numbe
   const ports: number[] = [];
   for (const _ of DEMO_NODES) {
     const from = ports.length === 0 ? first : ports.at(-1)! + 1;
-    ports.push(await choosePort({ host: DEMO_HOST, port: from, explicit: explicit && ports.length === 0 }));
+    ports.push(await choosePort(DEMO_HOST, from, explicit && ports.length === 0));
   }
   return ports;
 }
@@ -137,7 +137,6 @@ const SHOP: DemoSeed = {
     { task: "import-orders", payload: { shop: "berlin", pages: 45 } },
     { task: "import-orders", payload: { shop: "oslo", pages: 180 } },
     { task: "hello", payload: { name: "tomorrow" }, delay_ms: 24 * 3_600_000 },
-    // No node knows this task: it waits and says why.
     { task: "print-invoice", payload: { order: 4711 } },
   ],
   schedules: [

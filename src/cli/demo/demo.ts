@@ -158,7 +158,6 @@ async function watch(
   }
 }
 
-/** A demonstration without example jobs is one all the same. */
 async function begin(terminal: Terminal, client: BatonClient, seed: DemoSeed): Promise<void> {
   try {
     // One by one: each is placed on the next node.

@@ -50,7 +50,6 @@ export interface Check {
   readonly run: (context: DoctorContext) => Judgements;
 }
 
-/** A check of the configuration, which is skipped where there is none. */
 function ofSettings(judge: (loaded: Loaded, context: DoctorContext) => Judgements): Check["run"] {
   return (context) => {
     if (context.loaded) return judge(context.loaded, context);

@@ -58,7 +58,6 @@ function median(values: readonly number[]): number {
 /** The first call opens a connection and is slow; of some more, one is quick. */
 const SAMPLES = 3;
 
-/** Their clock, by the fastest of a few answers. */
 export async function readClock(
   name: string,
   clock: Pick<Clock, "now" | "monotonic">,

@@ -87,7 +87,6 @@ async function doctor(terminal: Terminal, options: DoctorOptions): Promise<void>
     throw new CliFailure(EXIT.failure, `${counts.failed} failed; see the lines with → for what to do`);
 }
 
-/** Each part is asked once, however many checks need it. */
 function contextOf(
   terminal: Terminal,
   options: DoctorOptions,

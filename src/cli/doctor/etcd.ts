@@ -7,7 +7,6 @@ import { failed, isAtLeast, judged, type Judgement, type Question, warning } fro
 
 export interface EtcdMember {
   readonly endpoint: string;
-  /** Null if it did not answer. */
   readonly version: string | null;
   readonly healthy: boolean;
   readonly reason: string | null;

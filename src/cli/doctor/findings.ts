@@ -6,9 +6,8 @@ import type { ClockReading } from "./clocks.ts";
 import { wrapped } from "../terminal/plain-text.ts";
 import { type Style, styled, type Terminal } from "../terminal/terminal.ts";
 
-export const VERDICTS = ["ok", "warning", "failed", "skipped"] as const;
 /** `skipped`: it could not or need not be looked at, and the message says why. */
-export type Verdict = (typeof VERDICTS)[number];
+export type Verdict = "ok" | "warning" | "failed" | "skipped";
 
 export interface Judgement {
   readonly verdict: Verdict;
@@ -81,7 +80,6 @@ export function reportText(terminal: Terminal, all: readonly Finding[]): string 
   return lines.join("\n");
 }
 
-/** Checks that were skipped for one reason need one line. */
 function joined(all: readonly Finding[]): Finding[] {
   const skips = all.filter(({ verdict }) => verdict === "skipped");
   const groups = Map.groupBy(skips, ({ message }) => message);

@@ -88,7 +88,6 @@ export function openFilesLimit(): number | "unlimited" | null {
   return soft === undefined || Number.isNaN(Number(soft)) ? null : Number(soft);
 }
 
-/** The numbers by which Linux knows file systems that are somewhere else. */
 const NETWORK: ReadonlyMap<number, string> = new Map([
   [0x6969, "NFS"],
   [0x517b, "SMB"],
@@ -175,7 +174,7 @@ export async function judgePort({ host, port, name, ownUrl }: PortQuestion): Pro
   if (port === 0) return [ok("any free port will do (http.port is 0)")];
   if (ownUrl !== null) return [ok(`${name} listens at ${ownUrl}`)];
   try {
-    await choosePort({ host, port, explicit: true });
+    await choosePort(host, port, true);
     return [ok(`port ${port} on ${host} is free`)];
   } catch (error) {
     if (!(error instanceof CliFailure)) throw error;

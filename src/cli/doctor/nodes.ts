@@ -214,7 +214,6 @@ async function letsIn(anybody: BatonClient): Promise<boolean> {
   return (await unlessRefused(client.status())) !== null;
 }
 
-/** Null for a caller who may not ask. */
 async function unlessRefused<T>(call: Promise<T>): Promise<T | null> {
   try {
     return await call;

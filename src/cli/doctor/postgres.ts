@@ -20,9 +20,7 @@ export interface PostgresFacts {
   readonly inRecovery: boolean;
   /** Settings as this user's sessions have them, in their base units. */
   readonly settings: Readonly<Record<string, string>>;
-  /** Sessions of others than Baton. */
   readonly otherSessions: number;
-  /** Null: no limit. */
   readonly roleLimit: number | null;
   readonly databaseLimit: number | null;
   readonly pooled: boolean;

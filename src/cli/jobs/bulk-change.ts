@@ -25,7 +25,6 @@ export interface BulkOptions extends NodeOptions, ConfirmOptions {
   readonly dryRun?: boolean;
 }
 
-/** As many as a node changes in one go. */
 const PAGE = 500;
 const COUNT_PAGE = 1_000;
 /** Counting further takes longer than whoever is asked wants to wait; "more than" says enough. */
@@ -74,7 +73,6 @@ export function questionOf(action: BulkAction, what: string): string {
   return `${action[0]!.toUpperCase()}${action.slice(1)} ${what}?`;
 }
 
-/** All pages of all filters, changed or only counted. */
 async function walked(
   terminal: Terminal,
   client: BatonClient,

@@ -22,7 +22,6 @@ export type Timeline = AnswerOf<"GET /jobs/{id}/timeline">;
 const JOB_ID_WIDTH = 20;
 const LIVE_WIDE = 116;
 
-/** Of a list; a live screen has `runningColumns`. */
 export function jobColumns(now: number, jobs: readonly JobSummaryBody[]): readonly Column<JobSummaryBody>[] {
   const columns: readonly Column<JobSummaryBody>[] = [
     ["job", ({ job_id: id }) => id],

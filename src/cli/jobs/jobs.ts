@@ -95,7 +95,14 @@ async function wait(terminal: Terminal, ids: readonly string[], options: NodeOpt
     await waitForResult(terminal, client, id, options, `${id} is ${status}`);
     return;
   }
-  const ended = await Promise.all(ids.map((id) => endOf(client, id, options.timeout)));
+  const limit = options.timeout === undefined ? {} : { timeoutMs: options.timeout };
+  const ended = await Promise.all(
+    ids.map(async (id) => {
+      await client.job(id);
+      const { job } = await client.wait(id, limit);
+      return { job_id: id, status: job.status, error: job.error };
+    }),
+  );
   const columns: readonly Column<(typeof ended)[number]>[] = [
     ["job", ({ job_id: id }) => id],
     ["status", ({ status }) => statusPiece(status)],
@@ -104,12 +111,6 @@ async function wait(terminal: Terminal, ids: readonly string[], options: NodeOpt
   print(terminal, options.output, ended, () => table(terminal, columns, ended));
   const bad = ended.filter(({ status }) => status !== "completed").length;
   if (bad > 0) throw new CliFailure(EXIT.failure, `${bad} of ${ids.length} jobs did not succeed`);
-}
-
-async function endOf(client: BatonClient, id: string, timeoutMs: number | undefined) {
-  await client.job(id);
-  const { job } = await client.wait(id, timeoutMs === undefined ? {} : { timeoutMs });
-  return { job_id: id, status: job.status, error: job.error };
 }
 
 const LOGS_PAGE = 5_000;

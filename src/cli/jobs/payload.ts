@@ -72,7 +72,6 @@ function mayGoOn(beginning: string): boolean {
   }
 }
 
-/** The line at fault, cut to a readable length, with a mark below. */
 function excerpt(text: string, at: number): string {
   const start = text.lastIndexOf("\n", at - 1) + 1;
   const end = text.indexOf("\n", at);

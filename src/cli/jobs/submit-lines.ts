@@ -89,7 +89,6 @@ async function linesIn(path: string, shown: string): Promise<number> {
   return lines;
 }
 
-/** Where it stopped, and that what came before is in. */
 function explained(error: unknown, batch: readonly Numbered[], done: number): unknown {
   if (!(error instanceof BatonClientError)) return error;
   const { exitCode, message } = asFailure(error);

@@ -43,7 +43,6 @@ const PARSERS: Readonly<Record<string, (text: string) => unknown>> = {
   "<time>": instant,
 };
 
-/** An option for each field that has a flag: of a job, or of a schedule's job. */
 export function withJobOptions(command: Command, of: "job" | "schedule"): Command {
   for (const { flag, kind, scheduled } of FLAG_FIELDS) {
     if (of === "schedule" && !scheduled) continue;
@@ -173,7 +172,6 @@ const EXPLAIN_AFTER_MS = 1_500;
 
 type EndEvent = Extract<FollowEvent, { event: "end" }>;
 
-/** The result goes to stdout, the way there to stderr. */
 export async function waitForResult(
   terminal: Terminal,
   client: BatonClient,

@@ -65,7 +65,6 @@ async function runAgent(terminal: Terminal, options: AgentCommandOptions): Promi
   const { concurrency } = settings.worker;
   if (concurrency < 1) throw new CliFailure(EXIT.usage, "--concurrency must be at least 1 for an agent");
   const name = options.name ?? `${settings.name}-worker`;
-  // Loaded when it is needed, as the HTTP client is.
   const { openAgent } = await import("../../agent/open-agent.ts");
   const token = tokenFrom(terminal, options);
   const { agent, log, tasks } = await openAgent({

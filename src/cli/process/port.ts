@@ -6,14 +6,8 @@ import { CliFailure, EXIT } from "../failure.ts";
 /** How many ports above the default are tried: more nodes than that on one machine are set up on purpose. */
 const PORTS_TRIED = 100;
 
-export interface PortRequest {
-  readonly host: string;
-  readonly port: number;
-  readonly explicit: boolean;
-}
-
 /** There is a moment between this look and the listening; whoever takes the port in it makes the start fail. */
-export async function choosePort({ host, port, explicit }: PortRequest): Promise<number> {
+export async function choosePort(host: string, port: number, explicit: boolean): Promise<number> {
   if (port === 0) return port;
   const last = explicit ? port : Math.min(port + PORTS_TRIED, 65_535);
   for (let candidate = port; candidate <= last; candidate++) {
@@ -34,13 +28,8 @@ function isFree(host: string, port: number): Promise<boolean> {
     probe.once("error", (error: NodeJS.ErrnoException) => {
       if (error.code === "EADDRINUSE") resolve(false);
       else if (error.code === "EACCES") {
-        reject(
-          new CliFailure(
-            EXIT.config,
-            `http.port: this user may not listen on port ${port}`,
-            "choose one above 1023",
-          ),
-        );
+        const message = `http.port: this user may not listen on port ${port}`;
+        reject(new CliFailure(EXIT.config, message, "choose one above 1023"));
       } else if (error.code === "EADDRNOTAVAIL" || error.code === "ENOTFOUND") {
         const hint = "use 127.0.0.1 for this machine alone, 0.0.0.0 for all of its addresses";
         reject(new CliFailure(EXIT.config, `http.host: ${host} is not an address of this machine`, hint));

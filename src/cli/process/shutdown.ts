@@ -30,9 +30,7 @@ const HURRY_MS = 5_000;
 interface ShutdownOptions {
   readonly stop: (options: { hurry: boolean }) => Promise<void>;
   readonly released?: () => boolean;
-  /** How far the drain is, in words; null if there is nothing to tell. */
   readonly progress?: () => string | null;
-  /** What would be left behind now, in words; null if nothing. */
   readonly leftovers: () => string | null;
   readonly drainTimeoutMs: number;
 }

@@ -92,7 +92,7 @@ async function withFreePort(
 ): Promise<{ settings: Settings; explicitPort: boolean }> {
   const { host, port } = settings.http;
   const explicitPort = sources.get("http.port")?.from !== "default";
-  const chosen = await choosePort({ host, port, explicit: explicitPort });
+  const chosen = await choosePort(host, port, explicitPort);
   if (chosen === port) return { settings, explicitPort };
   say(terminal, `port ${port} is in use, taking ${chosen} instead (choose one with --port)`);
   return { settings: withPort(settings, chosen, `free, while ${port} was in use`), explicitPort };

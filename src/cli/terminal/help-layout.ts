@@ -4,7 +4,6 @@ import type { Command, Help } from "commander";
 import { wrapped } from "./plain-text.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** Where help goes that no terminal shows. */
 export const HELP_WIDTH = 80;
 const NAMES_MAX = 26;
 const [INDENT, GAP] = [2, 2];
@@ -35,7 +34,6 @@ export function below({ out }: Terminal, ...paragraphs: readonly string[]): () =
   return () => paragraphs.map((text) => `\n${wrapped(text, width).join("\n")}`).join("\n");
 }
 
-/** Without "[options]", which all of them have. */
 function subcommandTerm(command: Command): string {
   const places = command.registeredArguments.map((argument) => {
     const name = argument.name() + (argument.variadic ? "..." : "");

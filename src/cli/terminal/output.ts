@@ -40,7 +40,6 @@ function written(out: Output, line: Line): string {
   return pieces.join("");
 }
 
-/** What is known about one thing. A value of null is left out. */
 export type Facts = readonly (readonly [name: string, value: Shown])[];
 
 export function facts({ out }: Pick<Terminal, "out">, pairs: Facts): string {

@@ -34,7 +34,6 @@ function keepLayout(control: string): string {
 /** ASCII, Latin letters and the signs that we draw with. For anything else a library is loaded, which takes its time. */
 const NARROW = /^[ -~¡-¬®-ɏ–…←-↓▁-█░✓]*$/;
 
-/** How many columns it takes, without its colours. */
 export function columnsOf(text: string): number {
   if (NARROW.test(text)) return text.length;
   return loadPackage<{ default: typeof stringWidth }>("fast-string-width").default(text);
@@ -65,7 +64,6 @@ export function shorten(text: string, width: number): string {
   return `${columnsOf(first) < width ? first : ""}…`;
 }
 
-/** Lines of at most so many columns, broken at spaces where there are any. */
 export function wrapped(text: string, width: number): string[] {
   const line = text.trim().replaceAll(/\s+/g, " ");
   if (columnsOf(line) <= width) return line === "" ? [] : [line];

@@ -5,10 +5,8 @@ import { plain, shorten } from "./plain-text.ts";
 import { say, type Terminal } from "./terminal.ts";
 
 export interface Progress {
-  /** What is done, as "retrying". */
   readonly label: string;
   readonly done: number;
-  /** Null while it is not known how many there are. */
   readonly total: number | null;
   readonly elapsedMs: number;
   readonly note?: string;

@@ -33,7 +33,6 @@ export function systemTerminal(): Terminal {
   };
 }
 
-/** For a library that asks questions on the terminal. */
 export function questionStreams({ input, err }: Pick<Terminal, "input" | "err">): {
   input: Readable;
   output: Writable;

@@ -24,7 +24,6 @@ export function withWatch(command: Command): Command {
   );
 }
 
-/** What one look has found; the note is for stderr. */
 interface Look {
   readonly text: string;
   readonly note?: () => void;

@@ -6,7 +6,6 @@ import { edges, type Line, piece, textOf } from "../terminal/output.ts";
 import { fit } from "../terminal/plain-text.ts";
 import { type Model, type Pane, PANES } from "./top-model.ts";
 
-/** Smaller, and there is nothing to be seen. */
 const WIDTH_MIN = 40;
 const HEIGHT_MIN = 10;
 
@@ -60,7 +59,6 @@ function paneLines(
   ];
 }
 
-/** Where a list goes on, at the end of its head. */
 function moreIn(head: Line, from: number, shown: number, all: number): Line[number] {
   const last = head.at(-1)!;
   const note = ` ${from + 1}-${from + shown} of ${all}`;

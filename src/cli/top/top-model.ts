@@ -38,7 +38,6 @@ export interface Model extends Lists {
     | { readonly kind: "browse" | "help" | "alerts" | "detail" }
     | { readonly kind: "confirm"; readonly question: string; readonly action: Action };
   readonly message: { readonly text: string; readonly bad: boolean } | null;
-  /** Why no data arrives; null while it does. */
   readonly trouble: string | null;
 }
 

@@ -104,7 +104,6 @@ export class Frame {
     this.#width = -1;
   }
 
-  /** Empty when nothing has changed. */
   next(lines: readonly string[], width: number): string {
     const anew = width !== this.#width || lines.length !== this.#shown.length;
     let out = "";

@@ -16,9 +16,7 @@ export interface Verdict {
   readonly maybeDone: boolean;
   /** Whether it is worth another round after a while, when no node was better. */
   readonly passes: boolean;
-  /** What the node asked us to wait. */
   readonly afterMs: number;
-  /** Nodes that it named in its place. */
   readonly hints: readonly string[];
   /** It works, but does not lead. */
   readonly standby: boolean;

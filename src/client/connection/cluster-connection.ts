@@ -44,7 +44,6 @@ export interface ClusterCall extends Call {
 }
 
 export interface ClusterAnswer extends Answer {
-  /** The body; null for an answer without one. */
   readonly json: unknown;
   readonly url: string;
 }
@@ -275,7 +274,6 @@ export class ClusterConnection {
     trying.maybeDone = true;
   }
 
-  /** Null when all were asked in this round, or it is too late. */
   async #nextFor(trying: Trying): Promise<string | null> {
     const { call, asked, verdict } = trying;
     if (verdict?.do === "pause") return null;

@@ -42,7 +42,6 @@ const CONNECT_MS = 3_000;
 const ANSWER_BYTES_MAX = 256 * 1_048_576;
 const CONNECTIONS_MAX = 32;
 
-/** Why a request was given up by us. */
 type GivenUp = "late" | "called_off" | "no_connection" | "silent" | "too_large";
 
 export class HttpConnection implements Connection {
@@ -173,7 +172,6 @@ export class HttpConnection implements Connection {
 class Exchange {
   readonly response: Promise<Http.IncomingMessage>;
   givenUp: GivenUp | null = null;
-  /** Whether its first byte may have left. */
   sent = false;
   readonly #request: Http.ClientRequest;
   readonly #clock: Clock;

@@ -111,9 +111,7 @@ export class KnownNodes {
         const call = { method: "GET", path: "/cluster/nodes" } as const;
         const { status, body } = await this.connection(url).call(call, LEARN_TIMEOUT_MS);
         if (status === 200) return this.#remember((JSON.parse(body) as NodesBody).nodes);
-      } catch {
-        // The next one is asked.
-      }
+      } catch {}
       url = url === leader ? null : (this.next({ asked }) ?? leader);
     }
     this.#learnedAt = this.#clock.monotonic() - LEARN_EVERY_MS + LEARN_AGAIN_MS;

@@ -12,7 +12,6 @@ export interface NodeList {
   readonly known: readonly string[];
   /** Whoever answered last; it is asked again as long as it works. */
   readonly current: string | null;
-  /** Whoever answered as leader last. */
   readonly leader: string | null;
 }
 
@@ -30,7 +29,6 @@ export interface NodeChoice {
   readonly hints?: readonly string[];
 }
 
-/** Null when all of them were asked. */
 export function nextNode(list: NodeList, { asked, leader = false, hints = [] }: NodeChoice): string | null {
   const order = [...hints.map(normal), leader ? list.leader : list.current, ...list.known];
   return order.find((url) => url !== null && list.known.includes(url) && !asked.has(url)) ?? null;
@@ -57,7 +55,6 @@ export function failed(list: NodeList, url: string): NodeList {
   };
 }
 
-/** The cluster has told who belongs to it. */
 export function learned(list: NodeList, listed: readonly string[]): NodeList {
   const wanted = new Set([...list.seeds, ...usableOf(listed, list.seeds)]);
   let room = NODES_MAX - wanted.size;

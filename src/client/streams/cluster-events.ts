@@ -23,7 +23,6 @@ interface HelloEvent {
     readonly node_id: string;
     readonly role: Role;
     readonly leader_epoch: number | null;
-    /** The newest event that this node knows of. */
     readonly last_event_id: string | null;
     readonly ts: string;
   };

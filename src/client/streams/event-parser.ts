@@ -16,7 +16,6 @@ export class EventParser {
   #id: string | undefined;
   #data: string[] = [];
 
-  /** The messages that are complete with this piece. */
   feed(piece: string): EventSourceMessage[] {
     let text = this.#rest + piece;
     if (this.#isFirst && text !== "") {

@@ -20,7 +20,6 @@ export type FollowEvent = { readonly event: "log"; readonly line: LogLineBody } 
 
 type Open = (after: number, signal: AbortSignal) => Promise<AsyncIterable<string>>;
 
-/** Each log line once and in order; ends with `end`. */
 export function jobStream(open: Open, after: number): Resumable<FollowEvent> {
   let seen = after;
   let progress = "";

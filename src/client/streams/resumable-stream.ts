@@ -14,7 +14,6 @@ export interface Resumable<Event> {
   /** What a message says, and none if it was read before. It is for the reader to remember how far it is. */
   readonly read: (message: EventSourceMessage) => readonly Event[];
   readonly isEnd?: (event: Event) => boolean;
-  /** In words, for a stream that ended and should not have. */
   readonly endedEarly: string;
 }
 

@@ -15,7 +15,6 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 
-/** The name of the file in the data directory that has the first admin token. */
 export const ADMIN_TOKEN_FILE = "admin-token";
 
 /** Why a file is not trusted, after its name. */

@@ -15,7 +15,6 @@ export interface Entry {
   readonly value: unknown;
   /** As it was written, of a value that is neither a list nor a map: `0123` stays that. */
   readonly text: string | null;
-  /** What is inside, if the value is a map. */
   readonly entries: readonly Entry[] | null;
 }
 

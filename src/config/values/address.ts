@@ -34,7 +34,6 @@ export function readAddress(text: string, listens: boolean): string {
   return text;
 }
 
-/** An address, or a range such as `10.0.0.0/8`; not all there are. */
 export function isAddressRange(text: string): boolean {
   const [address, bits, ...rest] = text.split("/");
   const family = isIP(address!);

@@ -15,14 +15,12 @@ const MASKED = `has ${MASK} in place of its password, as \`baton config print\` 
 
 const EXAMPLE = "postgres://user:password@host:5432/database";
 const STORES = `${EMBEDDED_STORES.join(", ")} or a URL such as ${EXAMPLE}`;
-/** Parameters that the driver takes for secrets. */
 const SECRETS: ReadonlySet<string> = new Set(["password", "sslpassword"]);
 
 export function isPostgresUrl(store: string): store is PostgresUrl {
   return /^postgres(?:ql)?:\/\//.test(store);
 }
 
-/** The name of an embedded store, or the URL of a database. */
 export function readStore(found: unknown): StoreSetting {
   if (typeof found !== "string") throw new Mistake(`must be ${STORES}`);
   if (found === "sqlite" || found === "memory") return found;
@@ -52,7 +50,6 @@ const SERVERS = {
   },
 } as const;
 
-/** The URL of a server; empty for none. */
 export function readServerUrl(kind: keyof typeof SERVERS, found: unknown): string {
   if (typeof found !== "string") throw new Mistake(`must be ${SERVERS[kind].example}`);
   if (found === "") return "";

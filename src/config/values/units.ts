@@ -18,7 +18,6 @@ export function parseDuration(text: string): number {
   );
 }
 
-/** In bytes. */
 export function parseSize(text: string): number {
   const shown = /^\d+$/.test(text.trim()) ? text.trim() : JSON.stringify(text);
   return amount(

@@ -74,7 +74,6 @@ function readRotation(document: YamlDocument, of: Of): void {
   if (stateFile) document.take("placement.state_file", stateFile.value, stateFile.valueAt);
 }
 
-/** What was taken; null where there is nothing, or nothing that will do. */
 function takeMilliseconds(document: YamlDocument, entry: Entry | undefined, path: string): number | null {
   if (!entry) return null;
   const { value: seconds, valueAt } = entry;
