@@ -60,8 +60,7 @@ export class EventFeed extends Lifecycle {
   #sending = false;
   #flushedAt = -Infinity;
   #cancelFlush: (() => void) | null = null;
-  #cancelRemind: (() => void) | null = null;
-  #cancelForget: (() => void) | null = null;
+  #cancelCheck: (() => void) | null = null;
   #subscription: Subscription | null = null;
 
   constructor(platform: Pick<Platform, "clock" | "identity">, options: EventFeedOptions) {
@@ -101,9 +100,8 @@ export class EventFeed extends Lifecycle {
   protected async onStop(): Promise<void> {
     this.#on = false;
     this.#cancelFlush?.();
-    this.#cancelRemind?.();
-    this.#cancelForget?.();
-    this.#cancelFlush = this.#cancelRemind = this.#cancelForget = null;
+    this.#cancelCheck?.();
+    this.#cancelFlush = null;
     this.#wanted = false;
     await this.#subscription?.close();
   }
@@ -111,20 +109,17 @@ export class EventFeed extends Lifecycle {
   // ---------------------------------------------------------------- who reads
 
   #read(readers: number): void {
-    const before = this.#readers;
+    const isFirst = this.#readers === 0 && readers > 0;
     this.#readers = readers;
     this.#want();
-    if (before === 0 && readers > 0) this.#remind();
-    if (readers === 0) this.#cancelRemind?.();
+    if (isFirst) this.#remind();
   }
 
   #remind(): void {
-    const { clock } = this.#platform;
     if (!this.#on) return;
     this.#want();
     void this.#send([{ say: "wanted" }]);
     this.#tellPosition();
-    this.#cancelRemind = clock.after(REMIND_MS, () => this.#remind());
   }
 
   #want(): void {
@@ -133,14 +128,15 @@ export class EventFeed extends Lifecycle {
     if (this.#wanted || !this.#on) return;
     this.#wanted = true;
     this.#begin();
-    this.#cancelForget = clock.after(FORGET_MS, () => this.#forget());
+    this.#cancelCheck = clock.after(REMIND_MS, () => this.#check());
   }
 
-  #forget(): void {
+  /** Whether events are still wanted, here or elsewhere. */
+  #check(): void {
     const { clock } = this.#platform;
-    const leftMs = this.#wantedUntil - clock.monotonic();
-    this.#wanted = this.#readers > 0 || leftMs > 0;
-    if (this.#wanted) this.#cancelForget = clock.after(Math.max(leftMs, REMIND_MS), () => this.#forget());
+    if (this.#readers > 0) this.#remind();
+    this.#wanted = clock.monotonic() < this.#wantedUntil;
+    if (this.#wanted) this.#cancelCheck = clock.after(REMIND_MS, () => this.#check());
   }
 
   /** What happened while nobody read is not known. */
