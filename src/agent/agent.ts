@@ -79,7 +79,6 @@ export class Agent extends Lifecycle {
     });
   }
 
-  /** Jobs that run here now. */
   list(): readonly { readonly id: string; readonly task: string }[] {
     return this.#worker.list();
   }

@@ -1,7 +1,6 @@
 /**
- * An agent's link to the controllers: leases, renewals, reports, results, heartbeats. It runs on its own thread
- * (controller-link-main.ts), because handlers may block the event loop of the main thread, and a lease that is not
- * renewed is lost.
+ * An agent's link to the controllers. It runs on its own thread (controller-link-main.ts), because handlers may block the event loop
+ * of the main thread, and a lease that is not renewed is lost.
  */
 
 import { ClusterConnection } from "../client/connection/cluster-connection.ts";

@@ -1,8 +1,7 @@
 /**
- * Reports to the leader that this agent is alive and how many jobs it runs, also while a handler blocks the event loop.
- * An agent that runs no jobs sends no heartbeats, because the leader knows it by its waiting poll. Instead it asks
- * another node whether that leader still leads. Either call that finds another leader moves the waiting poll to it (see
- * ClusterConnection).
+ * Reports to the leader how many jobs this agent runs. One that runs none sends no heartbeats, because the leader knows it by its
+ * waiting poll. Instead it asks another node whether that leader still leads. Either call that finds another leader moves the
+ * waiting poll to it (see ClusterConnection).
  */
 
 import type { HeartbeatRequest } from "../client/controller-calls.ts";

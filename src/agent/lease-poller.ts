@@ -15,7 +15,6 @@ import { decide, type LinkContext, newClaim } from "./link-messages.ts";
 type Sign = Pick<LeaseRequest, "agent" | "capabilities" | "queues" | "version">;
 
 export interface LeasePollerOptions {
-  /** Who asks, and for what. */
   readonly sign: Sign;
   /** Whether results pile up: to run more jobs would only add to them. */
   readonly blocked: () => boolean;
@@ -24,7 +23,6 @@ export interface LeasePollerOptions {
   readonly giveBack: (jobs: readonly ClaimedJob[]) => void;
 }
 
-/** The most that the API gives in one lease. */
 const BATCH_MAX = 64;
 /** Shorter, and idle agents cost the leader more requests; longer, and what stands between us and it ends the wait, often after 60 s. */
 const POLL_MS = 50_000;
@@ -36,7 +34,6 @@ const EMPTY_MS_MIN = 250;
 const OFFER_MS = 2_000;
 /** Requests that are remembered as unanswered. Fewer, and an agent of many nodes forgets one of a long search for the leader. */
 const UNANSWERED_MAX = 32;
-/** How often the log repeats that there is still no leader. */
 const WARN_EVERY_MS = 30_000;
 
 export class LeasePoller {
@@ -62,12 +59,10 @@ export class LeasePoller {
     this.#loop.start();
   }
 
-  /** Requests whose answers were lost on the way. */
   get unanswered(): readonly string[] {
     return this.#unanswered;
   }
 
-  /** Ends the poll that is under way. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await this.#loop.stop();
@@ -86,7 +81,6 @@ export class LeasePoller {
     this.#loop.wake();
   }
 
-  /** Returns how long to wait before the next one. */
   async #step(signal: AbortSignal): Promise<number> {
     if (this.#limit === 0 || this.#o.blocked()) return Infinity;
     const { clock } = this.#link.platform;

@@ -79,7 +79,6 @@ export class LeaseRenewer {
     return this.#leases.get(id);
   }
 
-  /** There is nothing more to say of this job. */
   settled({ lease: id, id: job }: Run): void {
     const lease = this.#leases.get(id);
     if (!lease) return;

@@ -40,7 +40,6 @@ export type FromLink =
   | { readonly say: "lost"; readonly lease: LeaseId; readonly why: string }
   | { readonly say: "finished"; readonly undelivered: number };
 
-/** The main thread's end of a link. */
 export interface LinkPort {
   send(message: ToLink): void;
   close(): Promise<void>;
@@ -62,10 +61,8 @@ export function decide(claim: SharedArrayBuffer): boolean {
   return Atomics.compareExchange(new Int32Array(claim), 0, 0, 1) === 0;
 }
 
-/** What all parts of the link use. */
 export interface LinkContext {
   readonly platform: Pick<Platform, "clock" | "random" | "log">;
   readonly leader: ClusterConnection;
-  /** The agent's name. */
   readonly agent: string;
 }

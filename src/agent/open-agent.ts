@@ -21,7 +21,6 @@ export interface OpenAgentOptions extends Pick<AgentOptions, "concurrency" | "dr
   /** Shown to the controllers; undefined where none asks for one. */
   readonly token?: string;
   readonly name: string;
-  /** Folders of task modules. */
   readonly folders: readonly string[];
   /** Empty for all. */
   readonly queues: readonly string[];

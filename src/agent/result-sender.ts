@@ -35,7 +35,6 @@ export class ResultSender {
   readonly #deliveries = new Set<Promise<void>>();
   #dropped = 0;
 
-  /** `onRecovered`: results get through again. */
   constructor(link: LinkContext, leases: LeaseRenewer, onRecovered: () => void) {
     this.#link = link;
     this.#leases = leases;
@@ -49,7 +48,6 @@ export class ResultSender {
     });
   }
 
-  /** Results do not get through at the moment. */
   get failing(): boolean {
     return this.#backoff.failures > 0;
   }
@@ -168,7 +166,6 @@ export interface Posting {
 
 /** Half of what a node takes by default (`http.body_limit`), so that only a result that is too large by itself is refused. */
 const PARCEL_LENGTH_MAX = 512 * 1_024;
-/** The names around a result, and its ids. */
 const ENVELOPE_LENGTH = 512;
 
 /** In order, each small enough for one body; a result that is too large for any goes alone. */

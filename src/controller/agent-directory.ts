@@ -32,13 +32,11 @@ export interface AgentView extends Agent {
 export interface AgentDirectoryOptions {
   readonly store: Pick<Store, "agents" | "purge">;
   readonly forgetAfterMs: number;
-  /** One that was not there before. */
   readonly onNew: (agent: AgentSeen) => void;
 }
 
 interface Tenure {
   readonly term: Term;
-  /** Those that the store has, as it has them. */
   readonly known: Promise<Map<string, AgentSeen>>;
 }
 

@@ -41,7 +41,6 @@ import {
 } from "./result-service.ts";
 import type { TermGuard, UnderEpoch } from "./term-guard.ts";
 
-/** `leaseMs`: from now on. */
 export type Lease = Issued & { readonly leaseMs: number };
 
 /** Every write rejects with NOT_LEADER unless this node leads, and names the epoch that it was made under. */
@@ -72,13 +71,10 @@ export interface ControllerOptions {
   readonly sharedStore: boolean;
   readonly spans?: JobSpans;
   readonly sink?: AgentSink;
-  /** A job changed in the store, for those who follow it. */
   readonly onChange: (id: JobId) => void;
-  /** Jobs went back into the queue. */
   readonly onReady: () => void;
 }
 
-/** Whoever measures. */
 export interface AgentSink {
   leased(jobs: number): void;
   /** What was said of a run: the outcome, `repeated` or `refused`. */
@@ -89,10 +85,7 @@ export interface AgentSink {
 const REFRESH_MS = 5_000;
 const PURGE_MS = 60_000;
 const LESSEES_MS = 1_000;
-/**
- * How long a leader that drains waits for results of what it has leased. Longer, and nobody leads for longer; shorter, and more agents
- * have to take theirs to the next leader, which costs them a renewal.
- */
+/** How long a leader that drains waits for results. Longer, and nobody leads for longer; shorter, and more agents have to renew first. */
 const GRACE_MS = 1_000;
 
 export class Controller extends Lifecycle {
@@ -200,7 +193,6 @@ export class Controller extends Lifecycle {
     throw refused("has run out or was given away; what runs under it does not count any more");
   }
 
-  /** One answer a result, in their order. */
   results(results: readonly AgentResult[]): Promise<readonly ResultAnswer[]> {
     return this.#results.settle(results);
   }
@@ -235,10 +227,7 @@ export class Controller extends Lifecycle {
     return agents.map((agent) => ({ ...agent, state: agentState(agent, now, staleAfterMs) }));
   }
 
-  /**
-   * Those who could lease the jobs of our store: of one that others write to as well, all; of one of our own, only while we lead. Asked
-   * for with every look at a job that waits, so that a second old is good enough.
-   */
+  /** Those who could lease the jobs of our store, up to a second ago: asked for with every look at a job that waits. */
   async lessees(): Promise<readonly AgentView[]> {
     const { guard, sharedStore } = this.#o;
     return !sharedStore && guard.role !== "LEADER" ? [] : this.#lessees.read();
@@ -251,7 +240,6 @@ export class Controller extends Lifecycle {
 
   // ---------------------------------------------------------------- for the node
 
-  /** There may be work for agents: these jobs, or of any kind. */
   wake(jobs?: readonly { readonly task: string }[]): void {
     this.#leases.wake(jobs);
   }
@@ -265,7 +253,6 @@ export class Controller extends Lifecycle {
     });
   }
 
-  /** What the leader does for agents, until its term is over. */
   async duty(term: Term, signal: AbortSignal, clock = this.#platform.clock): Promise<void> {
     const { state, log } = this.#platform;
     const everyMs = Math.min(REFRESH_MS, this.#o.settings.staleAfterMs / 3);
@@ -298,7 +285,6 @@ export class Controller extends Lifecycle {
     this.#endTerm();
   }
 
-  /** Answers that the agent never got. */
   async #giveUp(agent: string, requests: readonly string[] = [], term: Term): Promise<void> {
     if (requests.length === 0) return;
     this.#leases.forsake(agent, requests);

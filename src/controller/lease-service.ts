@@ -26,7 +26,6 @@ export interface LeaseRequest extends Omit<Heartbeat, "running"> {
   readonly limit: number;
   readonly timeoutMs: number;
   readonly leaderEpoch?: number;
-  /** What the agent calls this request. */
   readonly requestId?: string;
 }
 
@@ -46,10 +45,7 @@ const CLAIMS_MAX = 8;
 /** With more interests than this, each is looked after less often: agents of equal capabilities cost less. */
 const INTERESTS_PER_LOOK = 16;
 
-/**
- * A wait ends sooner by up to this part of it, and not more than so much, when another ends anyway: their agents then also ask again
- * together, and twenty at a time cost a third of what they cost one by one.
- */
+/** A wait ends sooner by up to so much when another ends anyway: twenty agents that ask again together cost a third of one by one. */
 const EARLY_SHARE = 1 / 20;
 const EARLY_MS_MAX = 2_500;
 
@@ -76,7 +72,6 @@ export class LeaseService {
     this.#o = options;
   }
 
-  /** The agents that wait, some perhaps more than once. */
   *agents(): Generator<string> {
     for (const { line } of this.#interests.values()) for (const { request } of line) yield request.agent;
   }
@@ -122,7 +117,6 @@ export class LeaseService {
     }
   }
 
-  /** A job becomes due after so long. */
   due(inMs: number): void {
     if (this.#interests.size === 0) return;
     this.#dueAt = Math.min(this.#dueAt, this.#platform.clock.monotonic() + inMs);
@@ -140,7 +134,6 @@ export class LeaseService {
     }
   }
 
-  /** Sends everybody away: there is nothing to be had here any more. */
   close(): void {
     this.#cancelTimer?.();
     this.#wakesAt = this.#dueAt = Infinity;

@@ -38,7 +38,6 @@ export interface Waiter {
   /** Monotonic. */
   readonly until: number;
   readonly caller: Caller;
-  /** Its agent has said that it waits for this answer no more. */
   forsaken: boolean;
   readonly settle: (issued: Issued | null) => void;
   readonly fail: (error: unknown) => void;

@@ -1,4 +1,4 @@
-/** The runs that agents have leased from this leader, and the leases that no agent holds any more. */
+/** Runs that agents have leased from this leader, and leases that no agent holds any more. */
 
 import type { JobId, LeaseId } from "../core/ids.ts";
 import { isSuspect, type Budgets } from "../core/jobs/job.ts";
@@ -9,10 +9,7 @@ import { Batcher, byTerm, type UnderTerm } from "../platform/batcher.ts";
 import type { Platform } from "../platform/platform.ts";
 import type { LeaseReaper } from "../jobs/recover/lease-reaper.ts";
 
-/**
- * The runs that agents have leased from this leader and that have not ended yet. This is only a cache: a run that is
- * not in it is read from the store, so results of runs that an earlier leader leased are accepted as well.
- */
+/** A cache: a run that is not in it is read from the store, so results of runs that an earlier leader leased count as well. */
 export class LeasedRuns {
   readonly #budgets: Budgets;
   readonly #runs = new Map<JobId, { readonly agent: string; readonly job: ClaimedJob }>();
@@ -36,7 +33,6 @@ export class LeasedRuns {
     }
   }
 
-  /** This very run, or null. */
   find(id: JobId, jobEpoch: number, lease: LeaseId): ClaimedJob | null {
     const job = this.#runs.get(id)?.job;
     return job && job.jobEpoch === jobEpoch && job.lease === lease ? job : null;
@@ -62,7 +58,6 @@ export class LeasedRuns {
     this.#onEmpty?.();
   }
 
-  /** Resolves when nothing is leased any more. */
   emptied(): Promise<void> {
     if (this.#runs.size === 0) return Promise.resolve();
     return new Promise((resolve) => {

@@ -238,7 +238,6 @@ export function stale(
   return { code: "STALE_EPOCH", message, field, leaderEpoch };
 }
 
-/** For a caller who asked about one run alone. */
 export function staleEpoch(
   job: JobId | null,
   { code, message, field, leaderEpoch }: ResultRefusal,

@@ -1,7 +1,4 @@
-/**
- * Decides whether this node may write: asked before every write of the controller API, and after a write that the store
- * refused.
- */
+/** Decides whether this node may write: before every write of the controller API, and after one that the store refused. */
 
 import type { Leadership, Membership } from "../leadership/coordination.ts";
 import { BatonError, hasCode } from "../core/errors.ts";
@@ -13,23 +10,21 @@ import type { Platform } from "../platform/platform.ts";
 export type UnderEpoch<Body> = Body & { readonly leaderEpoch: number };
 
 export class NotLeader extends BatonError {
-  constructor(details: NotLeaderDetails) {
+  constructor(details: {
+    readonly leader_id: string | null;
+    readonly leader_url: string | null;
+    readonly leader_epoch: number | null;
+    readonly node_id: string;
+    readonly role: Role;
+  }) {
     const advice = details.leader_id === null ? "no leader is known" : `${details.leader_id} leads`;
-    super("NOT_LEADER", `${details.node_id} does not lead: ${advice}`, { ...details });
+    super("NOT_LEADER", `${details.node_id} does not lead: ${advice}`, details);
   }
 }
 
 export function clusterForming(why: string): BatonError {
   const message = `the cluster is still forming (${why}) and takes no changes yet; try again in a moment`;
   return new BatonError("CLUSTER_FORMING", message);
-}
-
-export interface NotLeaderDetails {
-  readonly leader_id: string | null;
-  readonly leader_url: string | null;
-  readonly leader_epoch: number | null;
-  readonly node_id: string;
-  readonly role: Role;
 }
 
 export class TermGuard {

@@ -17,7 +17,6 @@ import { repeat, within } from "../platform/loop.ts";
 import { AGENT_TOKEN_VARIABLE, messageOf, SUPERVISOR_VARIABLE, type FromController } from "./messages.ts";
 import type { SupervisorReport } from "./supervisor-report.ts";
 
-/** One end of a channel between two processes. */
 export interface SupervisorConnection {
   send(message: FromController): void;
   receive(listener: (message: unknown) => void): void;
@@ -58,7 +57,6 @@ export class ControlChannel {
     });
   }
 
-  /** The last report of the node-controller. */
   readonly supervised = (): Readonly<Record<string, unknown>> | null => this.#report && { ...this.#report };
 
   /** A node-controller that does not answer may have an agent running, so there is no leading without an answer. */

@@ -25,7 +25,6 @@ export type FromController =
 export type ToChild =
   /** With the names of agents that were ended on purpose, and could give nothing back while nobody led. */
   | { readonly baton: "agent_off"; readonly epoch: number; readonly ended: readonly string[] }
-  /** The report of the node-controller, after each change. */
   | { readonly baton: "report"; readonly report: SupervisorReport }
   | { readonly baton: "retire" }
   | { readonly baton: "stop" };

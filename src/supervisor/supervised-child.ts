@@ -39,7 +39,6 @@ export interface LastExit {
   readonly reason: string;
 }
 
-/** Why we ask a child to end. */
 const REQUESTS = { stop: "asked to stop", make_way: "asked to make way for a term" } as const;
 
 export function isRequested(exit: LastExit | null): boolean {
@@ -118,7 +117,6 @@ export class SupervisedChild {
     return isDegraded(this.#crashes, this.#o.restarts);
   }
 
-  /** As it is told to people and other nodes. */
   report(): ChildReport {
     const { state, pid, startedAt, lastExit } = this;
     return {
@@ -155,7 +153,6 @@ export class SupervisedChild {
     this.#end({ cause: "wedged", reason: `wedged: ${reason}` }, { hurryMs: 0, killMs: 0 });
   }
 
-  /** False if there is nobody to tell. */
   send(message: object): boolean {
     const child = this.#process;
     if (!child?.connected) return false;

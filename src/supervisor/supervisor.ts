@@ -71,7 +71,6 @@ export class Supervisor extends Lifecycle {
   #hurry = false;
   #cancelStartLimit: () => void = () => {};
   #retired: () => void = () => {};
-  /** What the controller said, one message after the other. */
   readonly #messages = new Mutex();
 
   constructor(platform: SupervisorPlatform, options: SupervisorOptions) {

@@ -7,8 +7,7 @@
  *     |                 ^  '──told──> log of every other node ──> readers there
  *     '──else──raised───'
  *
- * Lossy by design: events beyond a limit, or lost in transit, leave a hole in the numbers, and readers are informed of
- * a gap.
+ * Lossy by design: events that are lost leave a hole in the numbers, and readers are informed of a gap.
  */
 
 import type { ServerEvent } from "../../platform/feed.ts";
@@ -74,7 +73,6 @@ export class EventFeed extends Lifecycle {
     });
   }
 
-  /** Whether somebody reads events, here or elsewhere. */
   get wanted(): boolean {
     return this.#wanted;
   }
@@ -131,7 +129,6 @@ export class EventFeed extends Lifecycle {
     this.#cancelCheck = clock.after(REMIND_MS, () => this.#check());
   }
 
-  /** Whether events are still wanted, here or elsewhere. */
   #check(): void {
     const { clock } = this.#platform;
     if (this.#readers > 0) this.#remind();
@@ -239,7 +236,6 @@ export class EventFeed extends Lifecycle {
     if (this.#raised.length + this.#unsent.length > 0) this.#flushSoon();
   }
 
-  /** What cannot be sent is lost. */
   async #send(messages: readonly EventMessage[]): Promise<void> {
     if (!this.#on || messages.length === 0) return;
     try {
@@ -250,7 +246,6 @@ export class EventFeed extends Lifecycle {
   }
 }
 
-/** So small that each fits into a message. */
 function pieces(events: readonly Happened[]): Happened[][] {
   return bySize(events, MESSAGE_CHARS, (event) => JSON.stringify(event).length + 1);
 }

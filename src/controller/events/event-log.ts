@@ -35,7 +35,6 @@ export interface Happened {
 }
 
 export interface EventLogOptions {
-  /** As they are now. */
   readonly standing: () => {
     readonly role: Role;
     readonly epoch: number | null;
@@ -43,7 +42,6 @@ export interface EventLogOptions {
   };
   /** Whether the numbers are our own. */
   readonly leads: () => boolean;
-  /** Somebody came, or left. */
   readonly onReaders?: (readers: number) => void;
 }
 
@@ -77,7 +75,6 @@ export class EventLog {
     this.#seen = { role: "STANDBY", epoch: null, leader: null };
   }
 
-  /** The number that was given out last, as far as it is known here. */
   get last(): Position | null {
     return this.#last;
   }
@@ -209,7 +206,6 @@ function idOf({ epoch, n }: Position): string {
   return `${epoch}-${n}`;
 }
 
-/** Nothing can be missing between them. */
 function follows(next: Position, before: Position): boolean {
   return next.epoch === before.epoch && next.n === before.n + 1;
 }

@@ -27,7 +27,6 @@ export class PeerEventWire implements EventWire {
   readonly #peers: EventPeers;
   readonly #lines = new Map<NodeName, Line>();
   #handler: ((message: EventMessage) => void) | null = null;
-  /** A peer says something. */
   readonly handle: PeerHandler;
 
   constructor(platform: Pick<Platform, "identity" | "log">, peers: EventPeers) {
