@@ -12,10 +12,9 @@ import { Lifecycle } from "../platform/service.ts";
 import type { ControllerClient } from "./controller-client.ts";
 
 export interface HangDetectorOptions {
-  readonly calls: Pick<ControllerClient, "livez" | "agent" | "waiting" | "works">;
   readonly wedgedAfterMs: number;
-  /** The controller that runs, by its address; null while there is none to ask. */
-  readonly controller: () => string | null;
+  /** The controller that runs; null while there is none to ask. */
+  readonly controller: () => Pick<ControllerClient, "livez" | "agent" | "waiting" | "works"> | null;
   /** The agent that runs, since when, and which queues it leases from; null while there is none. */
   readonly agent: () => {
     readonly name: string;
@@ -77,23 +76,24 @@ export class HangDetector extends Lifecycle {
   }
 
   async #checkController(): Promise<Found> {
-    const url = this.#o.controller();
-    if (url === null) return null;
-    const wrong = await this.#o.calls.livez(url);
+    const controller = this.#o.controller();
+    if (controller === null) return null;
+    const wrong = await controller.livez();
     // Another one may have come in the meantime.
-    return this.#o.controller() === url ? wrong : null;
+    return this.#o.controller() === controller ? wrong : null;
   }
 
   /** Asked of the own controller, which knows what the leader has stored; silent if that cannot tell. */
   async #checkAgent(): Promise<Found> {
-    const { calls, wedgedAfterMs } = this.#o;
+    const { wedgedAfterMs } = this.#o;
     const clock = this.#clock;
-    const url = this.#o.controller();
+    const controller = this.#o.controller();
     const running = this.#o.agent();
-    if (url === null || running === null || clock.now() - running.startedAt < wedgedAfterMs) return null;
-    const waiting = await calls.waiting(url);
+    if (controller === null || running === null || clock.now() - running.startedAt < wedgedAfterMs)
+      return null;
+    const waiting = await controller.waiting();
     if (waiting === null || waiting.jobs.length === 0) return null;
-    const agent = await calls.agent(url, running.name);
+    const agent = await controller.agent(running.name);
     if (agent === null || (agent === undefined && !running.known)) return null;
     if (this.#o.agent()?.startedAt !== running.startedAt) return null;
     const reason = hangOf({
@@ -105,7 +105,7 @@ export class HangDetector extends Lifecycle {
       wedgedAfterMs,
     });
     // What it says of itself is a heartbeat old; short jobs fall between two of them.
-    if (reason === null || (await calls.works(url, running.name, clock.now() - wedgedAfterMs)) !== false)
+    if (reason === null || (await controller.works(running.name, clock.now() - wedgedAfterMs)) !== false)
       return null;
     return { reason, fatal: false };
   }

@@ -54,7 +54,6 @@ export class Supervisor extends Lifecycle {
   readonly #o: SupervisorOptions;
   readonly #incarnation: string;
   readonly #startedAt: number;
-  readonly #calls: ControllerClient;
   readonly #sentinel: Sentinel;
   readonly #controller: SupervisedChild;
   readonly #agent: SupervisedChild;
@@ -63,7 +62,8 @@ export class Supervisor extends Lifecycle {
   /** Null where the agent needs none, or has one of its own. */
   readonly #agentToken: string | null;
   #unlock: (() => void) | null = null;
-  #url: string | null = null;
+  /** Null while the controller has not said where it listens. */
+  #client: ControllerClient | null = null;
   #standing: ControllerState | null = null;
   #stopping = false;
   #stoppingAt = Infinity;
@@ -78,14 +78,11 @@ export class Supervisor extends Lifecycle {
     this.#platform = platform;
     this.#o = options;
     const { settings } = options;
-    const { clock } = platform;
     this.#incarnation = platform.random.uuid();
-    this.#startedAt = clock.now();
+    this.#startedAt = platform.clock.now();
     this.#noAgent = noAgentBecause(settings);
-    const callMs = Math.min(CALL_MS_MAX, settings.controller.wedgedAfterMs / 4);
     const agentToken = options.token === null && asksCallers(settings) ? newToken() : null;
     this.#agentToken = agentToken;
-    this.#calls = new ControllerClient(clock, callMs, options.token ?? agentToken);
     this.#sentinel = new Sentinel(platform);
     const { controller } = settings;
     const restarts = {
@@ -114,9 +111,8 @@ export class Supervisor extends Lifecycle {
     });
     const queues = settings.worker.queues.length > 0 ? new Set(settings.worker.queues) : null;
     this.#watch = new HangDetector(platform, {
-      calls: this.#calls,
       wedgedAfterMs: controller.wedgedAfterMs,
-      controller: () => (this.#controller.state === "running" ? this.#url : null),
+      controller: () => (this.#controller.state === "running" ? this.#client : null),
       agent: () => {
         const { state, startedAt } = this.#agent;
         // While nobody leads, no agent gets work, and none is heard of.
@@ -138,7 +134,7 @@ export class Supervisor extends Lifecycle {
       started_at: new Date(this.#startedAt).toISOString(),
       role: this.#standing?.role ?? null,
       leader_epoch: this.#standing?.epoch ?? null,
-      url: this.#url,
+      url: this.#client?.url ?? null,
       controller: this.#controller.report(),
       agent:
         this.#noAgent === null
@@ -179,7 +175,7 @@ export class Supervisor extends Lifecycle {
     this.#stoppingAt = this.#platform.clock.now();
     this.#cancelStartLimit();
     await this.#watch.stop();
-    await this.#calls.close();
+    await this.#client?.close();
     await this.#agent.turnOff(this.#gentle());
     await this.#messages.idle();
     await this.#retire();
@@ -212,7 +208,7 @@ export class Supervisor extends Lifecycle {
     switch (message.baton) {
       case "started":
         this.#cancelStartLimit();
-        this.#url = message.url;
+        this.#client = this.#clientOf(message.url);
         return this.#changed();
       case "standing": {
         const { role, epoch, leader } = message;
@@ -248,7 +244,8 @@ export class Supervisor extends Lifecycle {
 
   #controllerEnded(): void {
     this.#cancelStartLimit();
-    this.#url = null;
+    void this.#client?.close();
+    this.#client = null;
     this.#next(async () => {
       this.#standing = null;
       this.#changed();
@@ -271,8 +268,14 @@ export class Supervisor extends Lifecycle {
 
   async #knownUrls(): Promise<readonly string[]> {
     const listed = Object.values(this.#o.settings.nodes);
-    const seen = this.#url === null ? [] : await this.#calls.urls(this.#url);
+    const seen = (await this.#client?.urls()) ?? [];
     return [...new Set([...seen, ...listed])];
+  }
+
+  #clientOf(url: string): ControllerClient {
+    const { settings, token } = this.#o;
+    const timeoutMs = Math.min(CALL_MS_MAX, settings.controller.wedgedAfterMs / 4);
+    return new ControllerClient(this.#platform.clock, url, timeoutMs, token ?? this.#agentToken);
   }
 
   #changed(): void {

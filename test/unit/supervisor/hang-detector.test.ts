@@ -17,20 +17,20 @@ class World {
   works: boolean | null = false;
   readonly #startedAt = this.clock.now();
   readonly watch = new HangDetector(this, {
-    calls: {
-      livez: async () => this.wrong,
-      agent: async () => this.agent,
-      works: async () => this.works,
-      waiting: async () => {
-        const job = { task: "mail", queue: "default", readyAt: this.#startedAt };
-        return { jobs: Array.from({ length: this.jobs }, () => job), paused: new Set<string>() };
-      },
-    },
+    controller: () => this.controller,
     wedgedAfterMs: WEDGED_MS,
-    controller: () => "http://a",
     agent: () => ({ name: "ada-worker", startedAt: this.#startedAt, queues: null, known: this.known }),
     onWedged: (child, reason) => void this.found.push(`${child}: ${reason}`),
   });
+  readonly controller = {
+    livez: async () => this.wrong,
+    agent: async () => this.agent,
+    works: async () => this.works,
+    waiting: async () => {
+      const job = { task: "mail", queue: "default", readyAt: this.#startedAt };
+      return { jobs: Array.from({ length: this.jobs }, () => job), paused: new Set<string>() };
+    },
+  };
 
   static async with(body: (world: World) => Promise<void>): Promise<void> {
     const world = new World();
