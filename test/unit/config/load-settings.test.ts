@@ -9,90 +9,13 @@ import { NODE_NAME } from "../../../src/core/ids.ts";
 import { cwd, load, mistakes, write } from "./load.ts";
 
 describe("loading settings", () => {
-  it("gives every default, nested and with units, when nothing is set", () => {
+  it("gives the defaults, nested and in their units, when nothing is set", () => {
     const { settings, file, warnings } = load();
-    assert.deepEqual(settings, {
-      name: "host-1",
-      data: join(cwd, ".baton"),
-      store: "sqlite",
-      tasks: [],
-      profile: "lan",
-      roles: ["gateway", "function", "worker", "scheduler"],
-      dashboard: { enabled: true },
-      http: {
-        host: "127.0.0.1",
-        port: 8420,
-        url: "",
-        bodyLimitBytes: 1_048_576,
-        basePath: "/",
-        rateLimit: 0,
-        trustedProxies: [],
-      },
-      worker: { concurrency: 10, queues: [], leaseMs: 10_000, renewMs: 2_000, prefetchMax: 2_000 },
-      jobs: {
-        maxAttempts: 3,
-        timeoutMs: 3_600_000,
-        interruptionsMax: 50,
-        crashesMax: 3,
-        overdueGraceMs: 30_000,
-        unstoredMax: 20_000,
-      },
-      functions: { timeoutMs: 30_000 },
-      retry: { firstDelayMs: 1_000, factor: 2, maxDelayMs: 300_000, jitter: 0.25 },
-      postgres: { schema: "baton", connections: 10, waitMs: 30_000 },
-      nodes: {},
-      join: [],
-      discover: "",
-      manager: { addr: "", user: "", pass: "" },
-      cluster: {
-        name: "baton",
-        minimumNodes: 1,
-        secret: "",
-        insecure: false,
-        quorum: "majority",
-        order: "text",
-      },
-      placement: { strategy: "global", stateFile: "" },
-      peers: {
-        requestTimeoutMs: 5_000,
-        healthIntervalMs: 1_000,
-        heartbeatTimeoutMs: 1_200,
-        electionTimeoutMs: 500,
-        forgetAfterMs: 3_600_000,
-      },
-      node: { heartbeatMs: 1_000, deadAfterMs: 5_000, forgetAfterMs: 3_600_000 },
-      leader: { leaseMs: 5_000, renewMs: 1_000, marginMs: 1_500, retryMs: 500 },
-      redis: { url: "", prefix: "baton" },
-      etcd: { url: "", prefix: "baton" },
-      dispatch: { mode: "auto", timeoutMs: 5_000 },
-      handoff: {
-        ackTimeoutMs: 2_000,
-        tries: 3,
-        orphanWaitMs: 5_000,
-        hardTimeoutMs: 20_000,
-        orphanCheckMs: 1_000,
-      },
-      rebalance: { enabled: true, ratio: 2, intervalMs: 10_000 },
-      access: { required: "auto", token: "" },
-      agents: { leaseMs: 30_000, staleAfterMs: 15_000, forgetAfterMs: 3_600_000 },
-      controller: {
-        moonlight: true,
-        agentCommand: [],
-        agentOffMs: 1_000,
-        restartFirstMs: 1_000,
-        restartMaxMs: 30_000,
-        degradedAfter: 3,
-        wedgedAfterMs: 15_000,
-      },
-      drain: { timeoutMs: 25_000, cleanupMs: 5_000 },
-      retention: {
-        completedMs: 604_800_000,
-        failedMs: 2_592_000_000,
-        cancelledMs: 604_800_000,
-        journalMs: 2_592_000_000,
-      },
-      log: { level: "info", format: "auto" },
-    });
+    // All of them: docs/configuration.md, which settings.test.ts compares with the table.
+    assert.deepEqual([settings.name, settings.data, settings.tasks], ["host-1", join(cwd, ".baton"), []]);
+    assert.deepEqual(settings.drain, { timeoutMs: 25_000, cleanupMs: 5_000 });
+    assert.deepEqual(settings.retry, { firstDelayMs: 1_000, factor: 2, maxDelayMs: 300_000, jitter: 0.25 });
+    assert.equal(settings.http.bodyLimitBytes, 1_048_576);
     assert.equal(file, null);
     assert.deepEqual(warnings, []);
   });

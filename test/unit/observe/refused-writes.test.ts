@@ -39,6 +39,7 @@ import { JobEventWriter } from "../../../src/push/ownership/job-event-writer.ts"
 import { OrphanJobDetector } from "../../../src/push/ownership/orphan-job-detector.ts";
 import { StoreRetry, type HandoffContext } from "../../../src/push/ownership/owner-context.ts";
 import { fakePlatform } from "../../support/fake-platform.ts";
+import { definition } from "../../support/replica-world.ts";
 import { dispatchRequest } from "../../support/job-builders.ts";
 import { memoryStore, type MemoryStore } from "../../support/memory-store.ts";
 import type { ClaimedJob, Store } from "../../../src/store/store.ts";
@@ -231,29 +232,43 @@ const HEARTBEAT: WorkerHeartbeat = {
 
 const retention = { completedMs: 0, failedMs: 0, cancelledMs: 0, journalMs: 0 };
 
-/** What the real caller of each write does in a term that is over. */
-const LEADER_CASES: Readonly<Record<LeaderWrite, (world: World) => Promise<unknown>>> = {
-  "jobs.submit": async (world) => {
-    await world.supersede();
-    return world.controller.submit([world.request]);
+type Case = (world: World) => Promise<unknown>;
+
+/** What the real caller of each write does in a term that was over before. */
+const AFTER_THE_TERM = {
+  "jobs.submit": (world) => world.controller.submit([world.request]),
+  "jobs.recover": (world) => world.reaper.duty(world.term, never),
+  "jobs.purge": (world) => retentionDuty(world.platform, world.store, retention)(world.term, never),
+  "scheduleNotes.write": ({ scheduleHandlers: { note }, term }) =>
+    note({ term, notes: [], occurrences: [], complete: false, entry: "" }),
+  "scheduleNotes.read": ({ scheduleHandlers, term }) => scheduleHandlers.digest({ term, after: null }),
+  "scheduleNotes.place": ({ scheduleHandlers, term }) => scheduleHandlers.place({ term, runs: [] }),
+  "scheduleNotes.forget": ({ scheduleHandlers, term }) => scheduleHandlers.forget({ term, names: [] }),
+  "samples.note": (world) => metricsDuty(world, world.store, () => [])(world.term, never),
+  "agents.seen": (world) => world.controller.heartbeat(world.seen),
+  "agents.purge": async (world) => {
+    const ending = new AbortController();
+    const duty = world.controller.duty(world.term, ending.signal);
+    await world.clock.advance(10);
+    ending.abort();
+    return duty;
   },
+  "ownership.undispatch": (world) => dispatcher(world, world.store.ownership).duty(world.term, never),
+  "ownership.disown": (world) =>
+    world.orphans.disown([{ name: "node-c" as NodeName, incarnation: "3" }], world.term),
+  "ownership.orphans": (world) => world.orphans.duty(world.term, never),
+} satisfies Partial<Record<LeaderWrite, (world: World) => unknown>>;
+
+/** The same, where something has to happen while the term lasts. */
+const DURING_THE_TERM = {
   "jobs.claim": async (world) => {
     await world.controller.heartbeat(world.seen);
     await world.supersede();
     return world.controller.lease(world.asks, caller);
   },
-  "jobs.record": async (world) => {
-    return world.controller.results([{ ...(await world.leased()), status: "succeeded" }]);
-  },
+  "jobs.record": async (world) =>
+    world.controller.results([{ ...(await world.leased()), status: "succeeded" }]),
   "jobs.renew": async (world) => world.controller.renew("ada", (await world.leased()).lease),
-  "jobs.recover": async (world) => {
-    await world.supersede();
-    return world.reaper.duty(world.term, never);
-  },
-  "jobs.purge": async (world) => {
-    await world.supersede();
-    return retentionDuty(world.platform, world.store, retention)(world.term, never);
-  },
   "journal.purge": async (world) => {
     const { store, platform, term } = world;
     const purge: Store["purge"] = (what, fence) =>
@@ -263,39 +278,12 @@ const LEADER_CASES: Readonly<Record<LeaderWrite, (world: World) => Promise<unkno
   "schedules.fire": async (world) => {
     const { store, clock, term } = world;
     const timing = { kind: "every", everyMs: 60_000, anchor: 0 } as const;
-    const template = {
-      task: "work",
-      payload: "{}",
-      queue: "default",
-      priority: 0,
-      maxAttempts: 1,
-      timeoutMs: null,
-    };
-    const rules = { missed: "skip", missedMax: 1, overlap: "allow" } as const;
-    await store.schedules.put({ name: "often", timing, ...template, ...rules }, clock.now());
+    await store.schedules.put(
+      definition({ name: "often", timing, missed: "skip", missedMax: 1 }),
+      clock.now(),
+    );
     await world.supersede();
     return scheduleDuty(world.platform, { ...world.parts, author })(term, never);
-  },
-  "scheduleNotes.write": async (world) => {
-    await world.supersede();
-    const { term } = world;
-    await world.scheduleHandlers.note({ term, notes: [], occurrences: [], complete: false, entry: "" });
-  },
-  "scheduleNotes.read": async (world) => {
-    await world.supersede();
-    await world.scheduleHandlers.digest({ term: world.term, after: null });
-  },
-  "scheduleNotes.place": async (world) => {
-    await world.supersede();
-    await world.scheduleHandlers.place({ term: world.term, runs: [] });
-  },
-  "scheduleNotes.forget": async (world) => {
-    await world.supersede();
-    await world.scheduleHandlers.forget({ term: world.term, names: [] });
-  },
-  "samples.note": async (world) => {
-    await world.supersede();
-    return metricsDuty(world, world.store, () => [])(world.term, never);
   },
   "samples.purge": async (world) => {
     const { store, clock, events } = world;
@@ -306,26 +294,10 @@ const LEADER_CASES: Readonly<Record<LeaderWrite, (world: World) => Promise<unkno
     const written = { queues: store.queues, samples, purge: store.purge };
     return metricsDuty({ clock, events }, written, () => [])(world.term, never);
   },
-  "agents.seen": async (world) => {
-    await world.supersede();
-    return world.controller.heartbeat(world.seen);
-  },
   "agents.remove": async (world) => {
     await world.controller.heartbeat(world.seen);
     await world.supersede();
     return world.controller.removeAgent("ada");
-  },
-  "agents.purge": async (world) => {
-    await world.supersede();
-    const ending = new AbortController();
-    const duty = world.controller.duty(world.term, ending.signal);
-    await world.clock.advance(10);
-    ending.abort();
-    return duty;
-  },
-  "ownership.undispatch": async (world) => {
-    await world.supersede();
-    return dispatcher(world, world.store.ownership).duty(world.term, never);
   },
   "ownership.dispatch": async (world) => {
     const { ownership } = world.store;
@@ -339,14 +311,6 @@ const LEADER_CASES: Readonly<Record<LeaderWrite, (world: World) => Promise<unkno
     await world.clock.advance(10);
     return duty;
   },
-  "ownership.disown": async (world) => {
-    await world.supersede();
-    return world.orphans.disown([{ name: "node-c" as NodeName, incarnation: "3" }], world.term);
-  },
-  "ownership.orphans": async (world) => {
-    await world.supersede();
-    return world.orphans.duty(world.term, never);
-  },
   "nodes.dead": async (world) => {
     const findDead = async () => {
       throw new BatonError("STALE_EPOCH", "over", { epoch: 1, newest: 2 });
@@ -354,7 +318,20 @@ const LEADER_CASES: Readonly<Record<LeaderWrite, (world: World) => Promise<unkno
     const membership = { findDead } as unknown as Membership;
     return deadNodeRecovery(world.platform, membership, world.reaper)(world.term, never);
   },
-};
+} satisfies Partial<Record<LeaderWrite, Case>>;
+
+const afterTheTerm = Object.entries<(world: World) => unknown>(AFTER_THE_TERM).map(
+  ([write, run]): [string, Case] => [
+    write,
+    async (world) => {
+      await world.supersede();
+      return run(world);
+    },
+  ],
+);
+const LEADER_CASES = Object.fromEntries([...afterTheTerm, ...Object.entries(DURING_THE_TERM)]) as Readonly<
+  Record<LeaderWrite, Case>
+>;
 
 function dispatcher(world: World, ownership: Pick<MemoryStore["ownership"], "dispatch" | "undispatch">) {
   const { platform, channels, budgets } = world;
