@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, globSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, sep } from "node:path";
-import { after, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { OPERATIONS } from "../src/api/operation-table.ts";
 import { loadSettings } from "../src/config/load-settings.ts";
@@ -12,10 +11,10 @@ import { SETTINGS } from "../src/config/settings.ts";
 import { ERRORS } from "../src/core/errors.ts";
 import { batonCommands, blocksOf, brokenLinks, codeSpansOf, proseOf, type Page } from "./support/markdown.ts";
 import { runCli } from "./unit/cli/run-cli.ts";
+import { suiteDirectory } from "./support/node-cleanup.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const directory = mkdtempSync(join(tmpdir(), "baton-docs-"));
-after(() => rmSync(directory, { recursive: true, force: true }));
+const directory = suiteDirectory();
 
 const pages: Page[] = ["*.md", "docs/**/*.md", "examples/**/*.md"]
   .flatMap((pattern) => globSync(pattern, { cwd: root }))

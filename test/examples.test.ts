@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { globSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -8,11 +7,11 @@ import { BatonClient } from "../src/client/baton-client.ts";
 import { freePort } from "./support/free-port.ts";
 import { PostgresServer } from "./support/postgres-server.ts";
 import { script, type TestProcess } from "./support/process.ts";
+import { suiteDirectory } from "./support/node-cleanup.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const bin = join(root, "bin", "baton.mjs");
-const directory = mkdtempSync(join(tmpdir(), "baton-examples-"));
-after(() => rmSync(directory, { recursive: true, force: true }));
+const directory = suiteDirectory();
 
 /** What `npm start` runs, without the shell's part. */
 function startArguments(): string[] {

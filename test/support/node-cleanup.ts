@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, type TestContext } from "node:test";
 
 /** Whatever has an end at which to clean up: a test, or a suite. */
@@ -37,4 +40,11 @@ export function suiteScope(): Scope {
     for (const step of ending) await step();
   });
   return { after: (step) => void ending.push(step as () => unknown) };
+}
+
+/** A directory that is there until the tests of the file, or of the suite that calls this, are over. */
+export function suiteDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), "baton-test-"));
+  after(() => rmSync(directory, { recursive: true, force: true }));
+  return directory;
 }

@@ -1,4 +1,4 @@
-/** What passes through a hop: names that contain each other, large bodies, cut replies, many followers, a node that drains. */
+/** What passes through a hop: large bodies, cut replies, many followers. */
 
 import assert from "node:assert/strict";
 import { get, type IncomingMessage } from "node:http";

@@ -64,7 +64,6 @@ async function nodeOf(
   return { name: platform.identity.name, access, credentials, replicas, who };
 }
 
-/** A node among others that use the same store. */
 export function sharing(name: string, clock: ManualClock, store: AccessStore): Promise<AccessNode> {
   const platform = platformOf(name, clock);
   return nodeOf(platform, new Credentials(platform, store, true), null);

@@ -110,9 +110,7 @@ describe("an agent", { concurrency: true }, () => {
     const { task, reasons, end } = held();
     await startAgent(t, controllers, { tasks: [task] });
     const job = await controllers.until(controllers.submit("held"), "processing");
-    await eventually("renewals", async () =>
-      controllers.calls("/v1/leases/renew").length >= 6 ? true : null,
-    );
+    await eventually("renewals", () => controllers.calls("/v1/leases/renew").length >= 6);
     assert.deepEqual([job.status, job.epoch, reasons], ["processing", 1, []]);
     end();
     await controllers.until(job, "completed");
@@ -156,7 +154,7 @@ describe("an agent", { concurrency: true }, () => {
     job.cancelled = null;
     controllers.takeAway(job.lease!);
     job.status = "completed"; // somebody else did it
-    await eventually("the loss", async () => (reasons.length > 0 ? true : null));
+    await eventually("the loss", () => reasons.length > 0);
     assert.deepEqual(reasons, ["lease_lost"]);
     assert.equal(log.about("the lease on running jobs is lost: it was taken away"), 1);
     await controllers.until(controllers.submit("held"), "processing");
@@ -169,7 +167,7 @@ describe("an agent", { concurrency: true }, () => {
     const { log } = await startAgent(t, controllers, { tasks: [task] });
     await controllers.until(controllers.submit("held"), "processing");
     await controllers.nodes[0]!.close();
-    await eventually("the loss", async () => (reasons.length > 0 ? true : null), 3_000);
+    await eventually("the loss", () => reasons.length > 0, 3_000);
     assert.deepEqual(reasons, ["lease_lost"]);
     assert.equal(log.about("it ran out before it could be renewed"), 1);
   });
@@ -179,10 +177,10 @@ describe("an agent", { concurrency: true }, () => {
     const { task, end, running } = held();
     const { log } = await startAgent(t, controllers, { tasks: [task], concurrency: 1 });
     const job = await controllers.until(controllers.submit("held"), "processing");
-    await eventually("the handler", async () => (running() > 0 ? true : null));
+    await eventually("the handler", () => running() > 0);
     job.epoch++; // another run of it is under way
     end();
-    await eventually("the refusal", async () => (log.about("STALE_EPOCH") > 0 ? true : null));
+    await eventually("the refusal", () => log.about("STALE_EPOCH") > 0);
     assert.deepEqual(job.accepted, []);
     await systemClock.sleep(300);
     assert.equal(controllers.calls("/v1/results").length, 1, "it is not posted again and again");

@@ -33,11 +33,11 @@ describe("an agent that is stopped", { concurrency: true }, () => {
       drain: { timeoutMs: 900, cleanupMs: 300 },
     });
     const [short, long, deaf] = ["short", "long", "deaf"].map((task) => controllers.submit(task));
-    await eventually("all to run", async () => (agent.list().length === 3 ? true : null));
+    await eventually("all to run", () => agent.list().length === 3);
     // One that is on its way could be answered after the stop.
-    await eventually("its next poll", async () => (controllers.polls > 0 ? true : null));
+    await eventually("its next poll", () => controllers.polls > 0);
     const stopping = agent.stop();
-    await eventually("the poll to be called off", async () => (controllers.polls === 0 ? true : null));
+    await eventually("the poll to be called off", () => controllers.polls === 0);
     const late = controllers.submit("short");
     await stopping;
     assert.deepEqual([short!.status, short!.accepted], ["completed", ["succeeded 1/1"]]);
@@ -57,7 +57,7 @@ describe("an agent that is stopped", { concurrency: true }, () => {
       drain: { timeoutMs: 60_000, cleanupMs: 5_000 },
     });
     const job = await controllers.until(controllers.submit("long"), "processing");
-    await eventually("its start", async () => (agent.list().length === 1 ? true : null));
+    await eventually("its start", () => agent.list().length === 1);
     const before = systemClock.monotonic();
     const stopping = agent.stop();
     agent.hurry();
@@ -69,7 +69,7 @@ describe("an agent that is stopped", { concurrency: true }, () => {
   it("says as its last word which answer it does not wait for any more", async (t) => {
     const controllers = await FakeControllers.open(t);
     const { agent } = await startAgent(t, controllers, { tasks: [sleeper("short", 1, false)] });
-    await eventually("its poll", async () => (controllers.polls > 0 ? true : null));
+    await eventually("its poll", () => controllers.polls > 0);
     const { request_id } = controllers.calls("/v1/leases").at(-1)!.body;
     await agent.stop();
     const last = controllers.calls("/v1/agents/heartbeat").at(-1)!.body;
@@ -84,7 +84,7 @@ describe("an agent that is stopped", { concurrency: true }, () => {
       drain: { timeoutMs: 8_000, cleanupMs: 300 },
     });
     const job = await controllers.until(controllers.submit("short"), "processing");
-    await eventually("its start", async () => (agent.list().length === 1 ? true : null));
+    await eventually("its start", () => agent.list().length === 1);
     controllers.lead(null);
     const stopping = agent.stop();
     await systemClock.sleep(2_500);
@@ -101,7 +101,7 @@ describe("an agent that is stopped", { concurrency: true }, () => {
       drain: { timeoutMs: 1_000, cleanupMs: 300 },
     });
     await controllers.until(controllers.submit("short"), "processing");
-    await eventually("its start", async () => (agent.list().length === 1 ? true : null));
+    await eventually("its start", () => agent.list().length === 1);
     await controllers.nodes[0]!.close();
     const before = systemClock.monotonic();
     await agent.stop();

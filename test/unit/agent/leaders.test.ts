@@ -44,7 +44,6 @@ function beat(leader: ClusterConnection, timeoutMs = 1_000): Promise<ClusterAnsw
   return leader.postToLeader(BEAT, () => "{}", { timeoutMs, signal });
 }
 
-/** A call that waits for work. */
 function poll(leader: ClusterConnection): Promise<ClusterAnswer> {
   const body = JSON.stringify({ agent: "a", capabilities: ["quick"], max_tasks: 1, timeout_ms: 20_000 });
   return leader.postToLeader("/v1/leases", () => body, { timeoutMs: 25_000, signal, moves: true });
@@ -131,7 +130,7 @@ describe("a way to the leader", { concurrency: true }, () => {
     await leader.nodes.learn();
     controllers.instead = ({ node }) => (node === first!.name ? "silence" : null); // it hangs
     const waiting = poll(leader);
-    await eventually("the poll", async () => (controllers.calls("/v1/leases").length === 1 ? true : null));
+    await eventually("the poll", () => controllers.calls("/v1/leases").length === 1);
     assert.equal(await leader.checkLeader(1_000, signal), "checked");
     await systemClock.sleep(50);
     assert.equal(controllers.calls("/v1/leases").length, 1, "nothing has changed, and it stays");
@@ -164,7 +163,7 @@ describe("an agent whose leader changes", { concurrency: true }, () => {
     const { task, open, begun } = gated();
     await startAgent(t, controllers, { tasks: [task] });
     const job = controllers.submit("gated");
-    await eventually("the handler", async () => (begun() > 0 ? true : null));
+    await eventually("the handler", () => begun() > 0);
     controllers.lead(controllers.nodes[1]!);
     await controllers.nodes[0]!.close();
     open();
@@ -183,12 +182,10 @@ describe("an agent whose leader changes", { concurrency: true }, () => {
     const { task, open, begun } = gated();
     await startAgent(t, controllers, { tasks: [task] });
     const job = controllers.submit("gated");
-    await eventually("the handler", async () => (begun() > 0 ? true : null));
+    await eventually("the handler", () => begun() > 0);
     controllers.instead = ({ node }) => (node === first!.name ? "silence" : null);
     open();
-    await eventually("its lines to hang", async () =>
-      controllers.calls("/v1/logs").length > 0 ? true : null,
-    );
+    await eventually("its lines to hang", () => controllers.calls("/v1/logs").length > 0);
     controllers.lead(second!);
     const from = systemClock.monotonic();
     await controllers.until(job, "completed");
@@ -197,7 +194,6 @@ describe("an agent whose leader changes", { concurrency: true }, () => {
     assert.deepEqual([job.accepted, job.lines], [["succeeded 1/2"], ["through"]]);
   });
 
-  /** The epochs under which results were posted, in order. */
   const posted = (controllers: FakeControllers): unknown[] =>
     controllers
       .calls("/v1/results")
@@ -210,12 +206,10 @@ describe("an agent whose leader changes", { concurrency: true }, () => {
     const { task, open, begun } = gated(false);
     await startAgent(t, controllers, { tasks: [task] });
     const job = controllers.submit("gated");
-    await eventually("the handler", async () => (begun() > 0 && controllers.polls > 0 ? true : null));
+    await eventually("the handler", () => begun() > 0 && controllers.polls > 0);
     controllers.lead(controllers.nodes[1]!); // the one that led sends the poll away, and names the next
     const { name } = controllers.nodes[1]!;
-    await eventually("the poll to move", async () =>
-      controllers.calls("/v1/leases").at(-1)!.node === name ? true : null,
-    );
+    await eventually("the poll to move", () => controllers.calls("/v1/leases").at(-1)!.node === name);
     open();
     await controllers.until(job, "completed");
     assert.deepEqual(posted(controllers), [2]);
@@ -226,7 +220,7 @@ describe("an agent whose leader changes", { concurrency: true }, () => {
     const { task, open, begun } = gated(false);
     await startAgent(t, controllers, { tasks: [task] });
     const job = controllers.submit("gated");
-    await eventually("the handler", async () => (begun() > 0 && controllers.polls > 0 ? true : null));
+    await eventually("the handler", () => begun() > 0 && controllers.polls > 0);
     controllers.lead(controllers.nodes[0]!); // the same node leads again, and nobody tells
     open();
     await controllers.until(job, "completed");
@@ -238,10 +232,10 @@ describe("an agent whose leader changes", { concurrency: true }, () => {
     const { task, open, begun } = gated();
     const { log } = await startAgent(t, controllers, { tasks: [task] });
     const job = controllers.submit("gated");
-    await eventually("the handler", async () => (begun() > 0 ? true : null));
+    await eventually("the handler", () => begun() > 0);
     controllers.lead(null);
     open();
-    await eventually("some tries", async () => (controllers.asked.length > 20 ? true : null));
+    await eventually("some tries", () => controllers.asked.length > 20);
     assert.deepEqual(job.accepted, []);
     assert.equal(log.about("no node leads at the moment"), 1, "told once, and not with every try");
     controllers.lead(controllers.nodes[1]!);
@@ -262,9 +256,7 @@ describe("an agent whose leader changes", { concurrency: true }, () => {
     };
     const { log } = await startAgent(t, controllers, { tasks: [quick] });
     const job = controllers.submit("quick");
-    await eventually("the repetition", async () =>
-      controllers.calls("/v1/results").length === 2 ? true : null,
-    );
+    await eventually("the repetition", () => controllers.calls("/v1/results").length === 2);
     assert.deepEqual([job.status, job.accepted, log.about("refused")], ["completed", ["succeeded 1/1"], 0]);
   });
 
@@ -274,10 +266,11 @@ describe("an agent whose leader changes", { concurrency: true }, () => {
     const asked = () =>
       controllers.calls("/v1/leases").map(({ body }) => [body["request_id"], body["unanswered"]] as const);
     await startAgent(t, controllers, { tasks: [quick] });
-    await eventually("its poll", async () => (controllers.polls > 0 ? true : null));
+    await eventually("its poll", () => controllers.polls > 0);
     controllers.lead(second!); // sends the poll away
-    await eventually("its poll", async () =>
-      controllers.polls > 0 && controllers.calls("/v1/leases").at(-1)!.node === second!.name ? true : null,
+    await eventually(
+      "its poll",
+      () => controllers.polls > 0 && controllers.calls("/v1/leases").at(-1)!.node === second!.name,
     );
     const polls = asked();
     assert.deepEqual(new Set(polls.map(([, unanswered]) => unanswered)), new Set([undefined]));
@@ -285,7 +278,7 @@ describe("an agent whose leader changes", { concurrency: true }, () => {
     controllers.lead(first!);
     await second!.close(); // with the answer
     await controllers.until(controllers.submit("quick"), "completed");
-    await eventually("another poll", async () => (asked().at(-1)![1] === undefined ? true : null));
+    await eventually("another poll", () => asked().at(-1)![1] === undefined);
     const named = asked().flatMap(([, unanswered]) => (unanswered === undefined ? [] : [unanswered]));
     assert.deepEqual(named, [[lost]]);
     assert.equal(new Set(asked().map(([id]) => id)).size, asked().length, "each has a name of its own");
@@ -296,7 +289,7 @@ describe("an agent whose leader changes", { concurrency: true }, () => {
     const [node] = controllers.nodes;
     await node!.close();
     const { log } = await startAgent(t, controllers, { tasks: [quick] });
-    await eventually("the warning", async () => (log.about("no node can be reached") > 0 ? true : null));
+    await eventually("the warning", () => log.about("no node can be reached") > 0);
     await node!.listen();
     await controllers.until(controllers.submit("quick"), "completed");
   });

@@ -16,7 +16,6 @@ export interface AgentWorldOptions {
   readonly tasks: readonly Task[];
   readonly concurrency?: number;
   readonly drain?: { readonly timeoutMs: number; readonly cleanupMs: number };
-  /** Those of all nodes unless told otherwise. */
   readonly urls?: readonly string[];
 }
 

@@ -1,16 +1,15 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { BIN as bin, COMPILED, type TestProcess } from "../../support/process.ts";
 import { fakeNode, JOB_ID, jobBody } from "./fake-node.ts";
 import { baton as start, olderNode as older, runtimes } from "./process.ts";
+import { suiteDirectory } from "../../support/node-cleanup.ts";
 
-const directory = mkdtempSync(join(tmpdir(), "baton-launcher-"));
-after(() => rmSync(directory, { recursive: true, force: true }));
+const directory = suiteDirectory();
 
 function baton(runtime: string, args: readonly string[]): TestProcess {
   return start(args, { runtime, cwd: directory });

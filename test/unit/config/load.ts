@@ -10,7 +10,6 @@ import { BatonError } from "../../../src/core/errors.ts";
 
 const root = mkdtempSync(join(tmpdir(), "baton-config-"));
 let count = 0;
-/** The working directory of the running test. */
 export let cwd = root;
 
 beforeEach(() => {

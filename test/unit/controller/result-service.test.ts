@@ -14,7 +14,6 @@ import type { Settlement } from "../../../src/store/store.ts";
 
 const TERM: Term = { role: "scheduler", leader: "a" as NodeName, incarnation: "one", epoch: 3 };
 
-/** Of a node whose cluster has formed. */
 function formedPlatform(): FakePlatform {
   const platform = fakePlatform({ identity: { name: TERM.leader, incarnation: TERM.incarnation } });
   platform.state.forming = null;

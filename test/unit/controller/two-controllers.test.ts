@@ -21,7 +21,6 @@ interface Pair {
   readonly atLeader: ControllerCalls;
   readonly atStandby: ControllerCalls;
   readonly url: string;
-  /** Of the leader's term. */
   readonly epoch: number;
 }
 

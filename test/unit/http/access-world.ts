@@ -81,7 +81,6 @@ export class AccessWorld {
     });
   }
 
-  /** A user of that name, made by the admin. */
   async user(name: string, password: string, permission: Permission): Promise<void> {
     const body = { name, password, permission };
     const { status, text } = await this.ask("/users", { method: "POST", token: ADMIN, body });

@@ -1,18 +1,20 @@
 import assert from "node:assert/strict";
-import { after, before, beforeEach, describe, it } from "node:test";
+import { after, before, describe, it } from "node:test";
 import type { FastifyInstance } from "fastify";
 import type { BulkAnswer } from "../../../src/api/operations/jobs/bulk-jobs.ts";
 import { peerApps, type PeerApp, type PeerApps } from "../../support/peer-apps.ts";
-import { appOf, FakeNode } from "./fake-node.ts";
+import { FakeNode, suiteApp } from "./fake-node.ts";
 
-async function bulk(app: FastifyInstance, payload: object): Promise<{ status: number; body: any }> {
+async function bulk(
+  app: Pick<FastifyInstance, "inject">,
+  payload: object,
+): Promise<{ status: number; body: any }> {
   const answer = await app.inject({ method: "POST", url: "/cluster/jobs/bulk", payload });
   return { status: answer.statusCode, body: answer.json() };
 }
 
-/** All pages, added up. */
 async function all(
-  app: FastifyInstance,
+  app: Pick<FastifyInstance, "inject">,
   request: object,
 ): Promise<{ matched: number; changed: number; pages: number }> {
   const sum = { matched: 0, changed: 0, pages: 0 };
@@ -32,12 +34,7 @@ async function all(
 
 describe("many jobs at once", () => {
   const node = new FakeNode();
-  let app: FastifyInstance;
-  before(async () => {
-    app = await appOf(node);
-  });
-  after(() => app.close());
-  beforeEach(() => node.reset());
+  const app = suiteApp(node);
 
   const count = (status: string): number =>
     [...node.kept.values()].filter(({ job }) => job.status === status).length;
@@ -104,12 +101,7 @@ describe("many jobs at once", () => {
 
 describe("failures and leaders", () => {
   const node = new FakeNode();
-  let app: FastifyInstance;
-  before(async () => {
-    app = await appOf(node);
-  });
-  after(() => app.close());
-  beforeEach(() => node.reset());
+  const app = suiteApp(node);
 
   const get = async (url: string): Promise<any> => (await app.inject({ method: "GET", url })).json();
 

@@ -1,18 +1,11 @@
 import assert from "node:assert/strict";
-import { after, before, beforeEach, describe, it } from "node:test";
-import type { FastifyInstance } from "fastify";
+import { describe, it } from "node:test";
 import { addedUp } from "../../../src/api/operations/cluster/cluster.ts";
 import { BatonError } from "../../../src/core/errors.ts";
-import { appOf, FakeNode } from "./fake-node.ts";
+import { FakeNode, suiteApp } from "./fake-node.ts";
 
 const node = new FakeNode();
-let app: FastifyInstance;
-
-before(async () => {
-  app = await appOf(node);
-});
-after(() => app.close());
-beforeEach(() => node.reset());
+const app = suiteApp(node);
 
 async function call(method: "GET" | "POST", url: string, payload?: object | string) {
   const headers = payload === undefined ? {} : { "content-type": "application/json" };

@@ -1,20 +1,18 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import type { TestContext } from "node:test";
 import { brotliCompressSync } from "node:zlib";
 import { BatonError } from "../../../src/core/errors.ts";
 import type { AppOptions } from "../../../src/http/app.ts";
 import { appOf, FakeNode } from "./fake-node.ts";
+import { suiteDirectory } from "../../support/node-cleanup.ts";
 
-const directory = mkdtempSync(join(tmpdir(), "baton-dashboard-"));
-after(() => rmSync(directory, { recursive: true, force: true }));
+const directory = suiteDirectory();
 
 const SCRIPT = `console.log("${"a page ".repeat(200)}")`;
 
-/** Files as the build leaves them. */
 function built(name: string): string {
   const home = join(directory, name);
   mkdirSync(join(home, "assets"), { recursive: true });

@@ -1,7 +1,8 @@
 /** A small node without a store: enough behaviour behind the API that its answers mean something. */
 
 import { EventEmitter, on } from "node:events";
-import type { FastifyInstance } from "fastify";
+import { after, before, beforeEach } from "node:test";
+import type { FastifyInstance, InjectOptions } from "fastify";
 import { OperationExecutor } from "../../../src/api/execute.ts";
 import { buildApp, type AppOptions } from "../../../src/http/app.ts";
 import { HttpServer, type HttpServerOptions } from "../../../src/http/http-server.ts";
@@ -75,9 +76,7 @@ export class FakeNode implements NodeServices {
 
   leading = true;
   submits = 0;
-  /** Thrown by the next submit. */
   trouble: Error | null = null;
-  /** Awaited by every submit. */
   hold: Promise<void> | null = null;
   health = {
     draining: false,
@@ -410,7 +409,6 @@ export class FakeNode implements NodeServices {
     this.ending = { status: "completed", result: null };
   }
 
-  /** Another node in the cluster. */
   join(name: string, over: Partial<NodeInfo> = {}): void {
     const self = this.membership.nodes()[0]!;
     this.others = [...this.others, { ...self, name: name as NodeName, url: `http://${name}:8420`, ...over }];
@@ -609,6 +607,15 @@ export function appOf(
       ...options,
     },
   );
+}
+
+/** The same for all tests of a suite. The node is as new before each of them. */
+export function suiteApp(node: FakeNode): Pick<FastifyInstance, "inject"> {
+  let app: FastifyInstance;
+  before(async () => (app = await appOf(node)));
+  beforeEach(() => node.reset());
+  after(() => app.close());
+  return { inject: ((request: InjectOptions) => app.inject(request)) as FastifyInstance["inject"] };
 }
 
 /** With its listener, on a free port unless another is given. */

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { after, before, beforeEach, describe, it } from "node:test";
+import { after, before, describe, it } from "node:test";
 import type { FastifyInstance } from "fastify";
 import { peerApps, type PeerApp, type PeerApps } from "../../support/peer-apps.ts";
-import { appOf, FakeNode } from "./fake-node.ts";
+import { FakeNode, suiteApp } from "./fake-node.ts";
 
 interface Page {
   readonly entries: readonly {
@@ -15,19 +15,17 @@ interface Page {
   readonly unreachable: readonly string[];
 }
 
-async function get(app: FastifyInstance, query = ""): Promise<{ status: number; body: Page }> {
+async function get(
+  app: Pick<FastifyInstance, "inject">,
+  query = "",
+): Promise<{ status: number; body: Page }> {
   const answer = await app.inject({ method: "GET", url: `/cluster/journal${query}` });
   return { status: answer.statusCode, body: answer.json() };
 }
 
 describe("the journal of a store", () => {
   const node = new FakeNode();
-  let app: FastifyInstance;
-  before(async () => {
-    app = await appOf(node);
-  });
-  after(() => app.close());
-  beforeEach(() => node.reset());
+  const app = suiteApp(node);
 
   it("is told newest first, by kind, family and subject", async () => {
     node.journal.note({ kind: "term.started", subject: "scheduler", detail: { epoch: 1 } });

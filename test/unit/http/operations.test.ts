@@ -1,16 +1,9 @@
 import assert from "node:assert/strict";
-import { after, before, beforeEach, describe, it } from "node:test";
-import type { FastifyInstance } from "fastify";
-import { appOf, FakeNode } from "./fake-node.ts";
+import { describe, it } from "node:test";
+import { FakeNode, suiteApp } from "./fake-node.ts";
 
 const node = new FakeNode();
-let app: FastifyInstance;
-
-before(async () => {
-  app = await appOf(node);
-});
-after(() => app.close());
-beforeEach(() => node.reset());
+const app = suiteApp(node);
 
 async function call(method: "GET" | "POST" | "PUT" | "DELETE", url: string, payload?: object, headers = {}) {
   const answer = await app.inject({ method, url, payload, headers });

@@ -3,12 +3,12 @@ import { after, before, beforeEach, describe, it } from "node:test";
 import type { FastifyInstance } from "fastify";
 import { OverviewBody } from "../../../src/api/overview.ts";
 import { peerApps, type PeerApp, type PeerApps } from "../../support/peer-apps.ts";
-import { appOf, FakeNode, NO_LOOK } from "./fake-node.ts";
+import { appOf, FakeNode, NO_LOOK, suiteApp } from "./fake-node.ts";
 
 const LOAD = { jobs: 1, connections: 0, cpu: 0, memory: 0, loopLagMs: 0, slots: 4 };
 const QUANTILES = { p50: 10, p95: 20, p99: 30 };
 
-async function get(app: FastifyInstance): Promise<OverviewBody> {
+async function get(app: Pick<FastifyInstance, "inject">): Promise<OverviewBody> {
   const answer = await app.inject({ method: "GET", url: "/cluster/overview" });
   assert.equal(answer.statusCode, 200, answer.body);
   return OverviewBody.parse(answer.json());
@@ -16,15 +16,8 @@ async function get(app: FastifyInstance): Promise<OverviewBody> {
 
 describe("the overview", () => {
   const node = new FakeNode();
-  let app: FastifyInstance;
-  before(async () => {
-    app = await appOf(node);
-  });
-  after(() => app.close());
-  beforeEach(async () => {
-    node.reset();
-    await node.clock.advance(2_000);
-  });
+  const app = suiteApp(node);
+  beforeEach(() => node.clock.advance(2_000));
 
   it("says all at a glance", async () => {
     const now = node.clock.now();

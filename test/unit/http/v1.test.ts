@@ -12,7 +12,6 @@ import { eventually } from "../../support/wait.ts";
 const JSON_BODY = { "content-type": "application/json" };
 const NOT_LEADER = ["error", "leader_epoch", "leader_id", "leader_url", "node_id", "role"];
 
-/** A node without a worker of its own: whatever runs is run by agents. */
 function controller(t: Scope, settings: Record<string, string> = {}): Promise<BatonNode> {
   return nodeHere(t, { http: true, settings: { WORKER__CONCURRENCY: "0", ...settings } });
 }

@@ -6,7 +6,6 @@ import type { LeaderGate } from "../../../src/leadership/elector.ts";
 import { LeaderDuties } from "../../../src/leadership/leader-duties.ts";
 import { Election, SETTINGS } from "../../support/lock-election.ts";
 
-/** A gate that opens or refuses when the test says so. */
 class Gate {
   readonly asked: { readonly epoch: number; readonly signal: AbortSignal; open(): void; refuse(): void }[] =
     [];

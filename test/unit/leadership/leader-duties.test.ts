@@ -17,7 +17,6 @@ const term = (epoch: number): Term => ({
   epoch,
 });
 
-/** Until the term ends. */
 const ended = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) =>
     signal.aborted ? resolve() : signal.addEventListener("abort", () => resolve(), { once: true }),

@@ -16,7 +16,6 @@ type Checks = Awaited<ReturnType<BatonNode["services"]["health"]["ready"]>>["che
 
 interface Away {
   readonly settings: Readonly<Record<string, string>>;
-  /** What it is called in the reason. */
   readonly name: string;
   go(): Promise<void>;
   back(): Promise<void>;

@@ -150,7 +150,6 @@ class World {
     return world;
   }
 
-  /** Another node leads from now on. */
   async supersede(): Promise<void> {
     await this.store.terms.grant("scheduler", { name: "node-b" as NodeName, incarnation: "2" });
   }

@@ -1,14 +1,13 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, beforeEach, describe, it } from "node:test";
+import { beforeEach, describe, it } from "node:test";
 import { parse } from "yaml";
 import { loadSettings } from "../../../../src/config/load-settings.ts";
 import { runCli } from "../run-cli.ts";
+import { suiteDirectory } from "../../../support/node-cleanup.ts";
 
-const cwd = mkdtempSync(join(tmpdir(), "baton-cli-config-"));
-after(() => rmSync(cwd, { recursive: true, force: true }));
+const cwd = suiteDirectory();
 beforeEach(() => rmSync(join(cwd, "baton.yaml"), { force: true }));
 
 describe("baton config check", () => {

@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { after, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { weakness } from "../../../../src/config/secrets/cluster-secret.ts";
 import { runCli } from "../run-cli.ts";
+import { suiteDirectory } from "../../../support/node-cleanup.ts";
 
-const cwd = mkdtempSync(join(tmpdir(), "baton-cli-secret-"));
-after(() => rmSync(cwd, { recursive: true, force: true }));
+const cwd = suiteDirectory();
 
 const OPEN = "a=http://10.0.0.1:8420,b=http://10.0.0.2:8420";
 

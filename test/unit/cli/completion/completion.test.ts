@@ -2,15 +2,14 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, describe, it } from "node:test";
+import { before, describe, it } from "node:test";
 import { fakeNode } from "../fake-node.ts";
 import { runCli } from "../run-cli.ts";
+import { suiteDirectory } from "../../../support/node-cleanup.ts";
 
-const directory = mkdtempSync(join(tmpdir(), "baton-completion-"));
-after(() => rmSync(directory, { recursive: true, force: true }));
+const directory = suiteDirectory();
 
 function shell(name: string, args: readonly string[]): string {
   const { stdout, stderr, status, error } = spawnSync(name, args, {

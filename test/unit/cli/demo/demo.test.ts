@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, beforeEach, describe, it } from "node:test";
+import { beforeEach, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import {
   DEMO_NODES,
@@ -18,9 +17,9 @@ import { loadSettings } from "../../../../src/config/load-settings.ts";
 import { secretAdvice } from "../../../../src/config/secrets/cluster-secret.ts";
 import { systemClock } from "../../../../src/platform/clock.ts";
 import { newSecret } from "../../../../src/platform/random.ts";
+import { suiteDirectory } from "../../../support/node-cleanup.ts";
 
-const root = mkdtempSync(join(tmpdir(), "baton-demo-test-"));
-after(() => rmSync(root, { recursive: true, force: true }));
+const root = suiteDirectory();
 
 let directory = root;
 let count = 0;

@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { systemClock } from "../../../../src/platform/clock.ts";
 import { runCli } from "../run-cli.ts";
+import { suiteDirectory } from "../../../support/node-cleanup.ts";
 
-const cwd = mkdtempSync(join(tmpdir(), "baton-doctor-"));
-after(() => rmSync(cwd, { recursive: true, force: true }));
+const cwd = suiteDirectory();
 const LOCAL = "configuration,runtime,data,secrets,exposure,port,database,redis,etcd";
 
 async function doctor(...args: readonly string[]) {

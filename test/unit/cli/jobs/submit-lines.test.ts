@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { type Asked, fakeNode } from "../fake-node.ts";
 import { runCli } from "../run-cli.ts";
+import { suiteDirectory } from "../../../support/node-cleanup.ts";
 
-const cwd = mkdtempSync(join(tmpdir(), "baton-lines-"));
-after(() => rmSync(cwd, { recursive: true, force: true }));
+const cwd = suiteDirectory();
 
 type Job = { readonly payload: { readonly n: number }; readonly idempotency_key?: string };
 const taken = ({ body }: Asked) => ({

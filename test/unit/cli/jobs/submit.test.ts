@@ -1,14 +1,13 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { fakeNode, JOB_ID, jobBody, sendEvents } from "../fake-node.ts";
 import { runCli, testClock } from "../run-cli.ts";
+import { suiteDirectory } from "../../../support/node-cleanup.ts";
 
-const directory = mkdtempSync(join(tmpdir(), "baton-submit-"));
-after(() => rmSync(directory, { recursive: true, force: true }));
+const directory = suiteDirectory();
 
 const submitted = { job_id: JOB_ID, status: "queued" };
 const progress = (value: number, message: string) => ({

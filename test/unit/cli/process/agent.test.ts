@@ -1,12 +1,10 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { runCli } from "../run-cli.ts";
+import { suiteDirectory } from "../../../support/node-cleanup.ts";
 
-const empty = mkdtempSync(join(tmpdir(), "baton-agent-"));
-after(() => rmSync(empty, { recursive: true, force: true }));
+const empty = suiteDirectory();
 
 async function refused(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
   return runCli(["agent", ...args], { cwd: empty, environment });

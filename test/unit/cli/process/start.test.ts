@@ -1,16 +1,15 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, beforeEach, describe, it } from "node:test";
+import { beforeEach, describe, it } from "node:test";
 import { systemClock } from "../../../../src/platform/clock.ts";
 import { baton, runtimes } from "../process.ts";
 import type { TestProcess } from "../../../support/process.ts";
 import { runCli } from "../run-cli.ts";
+import { suiteDirectory } from "../../../support/node-cleanup.ts";
 
-const root = mkdtempSync(join(tmpdir(), "baton-start-"));
-after(() => rmSync(root, { recursive: true, force: true }));
+const root = suiteDirectory();
 
 let cwd = root;
 let count = 0;

@@ -18,7 +18,6 @@ const A = "http://10.0.0.1:8420";
 const B = "http://10.0.0.2:8420";
 const C = "http://10.0.0.3:8420";
 
-/** All nodes in the order in which a call would ask them. */
 function order(list: NodeList, wish: { leader?: boolean; hints?: readonly string[] } = {}): string[] {
   const asked = new Set<string>();
   for (let url = nextNode(list, { ...wish, asked }); url !== null; url = nextNode(list, { ...wish, asked }))

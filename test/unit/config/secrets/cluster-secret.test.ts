@@ -1,17 +1,7 @@
 import assert from "node:assert/strict";
-import {
-  chmodSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, beforeEach, describe, it } from "node:test";
+import { beforeEach, describe, it } from "node:test";
 import * as fc from "../../../support/fast-check.ts";
 import { type LoadOptions, loadSettings } from "../../../../src/config/load-settings.ts";
 import {
@@ -25,11 +15,11 @@ import {
 import type { Settings } from "../../../../src/config/settings.ts";
 import { newSecret } from "../../../../src/platform/random.ts";
 import { adviceText } from "../../../../src/config/mistake.ts";
+import { suiteDirectory } from "../../../support/node-cleanup.ts";
 
 const secretMistakes = (of: SecretSettings): string[] => secretAdvice(of).map(adviceText);
 
-const root = mkdtempSync(join(tmpdir(), "baton-secret-"));
-after(() => rmSync(root, { recursive: true, force: true }));
+const root = suiteDirectory();
 
 let home: Record<string, string> = {};
 let count = 0;

@@ -5,7 +5,6 @@ import type { JobRun } from "../../../../src/jobs/run/job-run.ts";
 import type { ClaimedJob, Recorded, Report, RunBatch } from "../../../../src/store/store.ts";
 import { fakePlatform } from "../../../support/fake-platform.ts";
 
-/** A store that answers when the test says so. */
 class HeldStore {
   readonly batches: RunBatch[] = [];
   readonly #answers: ((recorded: Recorded) => void)[] = [];
@@ -46,7 +45,6 @@ class HeldStore {
     await this.platform.clock.advance(0);
   }
 
-  /** Reports and outcomes of each write so far. */
   sizes(): [number, number][] {
     return this.batches.map(({ reports, settlements }) => [reports.length, settlements.length]);
   }

@@ -166,7 +166,6 @@ describe("a job of a task that nobody knows", () => {
 });
 
 describe("jobs that were running when their node died", () => {
-  /** A world in which the given number of nodes have died with three jobs. */
   async function afterCrashes(t: TestContext, crashes: number) {
     const held = new HeldRuns();
     const first = await WorkerWorld.open(t, { tasks: [["held", held.stubborn]] });

@@ -34,7 +34,6 @@ export class ScheduleWorld {
   readonly #channels = new MemoryChannels({ clock: this.clock });
   readonly store = this.#store.schedules;
   readonly submitted: object[] = [];
-  /** Topics published, in order. */
   readonly published: { topic: string; message: Message }[] = [];
   /** What stands between the leader and the store; a test may put something in the way. */
   fire: ScheduleStore["fire"] = (...call) => this.store.fire(...call);
@@ -143,7 +142,6 @@ export class ScheduleWorld {
   }
 }
 
-/** A test in a world of its own. */
 export function inWorld(name: string, body: (world: ScheduleWorld) => Promise<void>): void {
   void it(name, () => ScheduleWorld.with(body));
 }

@@ -3,7 +3,6 @@ import { describe, it } from "node:test";
 import type { Channels } from "../../../../src/channels/channels.ts";
 import { DispatchConsumers } from "../../../../src/push/dispatch/dispatch-consumers.ts";
 
-/** Consumers of these queues are there. */
 function consumersOf() {
   const open = new Set<string>();
   const consume: Channels["consume"] = (queue) => {

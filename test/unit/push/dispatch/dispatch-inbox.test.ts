@@ -17,7 +17,6 @@ const CHANNEL = queues.dispatch("default");
 const LEASE = { worker: "worker", lease: "worker/1/0" as LeaseId };
 const CLAIM: WorkerClaim = { ...claimRequest({ ...LEASE, limit: 10 }), running: 0, pace: 0 };
 
-/** An inbox whose worker claims when the test says so. */
 class InboxWorld {
   readonly heartbeats: WorkerHeartbeat[] = [];
   readonly #world: DispatchWorld;

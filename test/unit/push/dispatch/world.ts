@@ -80,7 +80,6 @@ export interface Backend {
   /** Moved by the world while it waits for something, unless the servers of the backend have real time. */
   readonly clock: Clock;
   readonly store: Store;
-  /** For a node of this name. */
   readonly channels: (node: string) => Promise<Channels>;
   readonly close: () => Promise<void>;
 }
@@ -190,7 +189,6 @@ export class DispatchWorld {
     return { worker, inbox, sink, channels };
   }
 
-  /** A leader of a new term, until it is stopped. */
   async lead(
     timeoutMs = TIMEOUT_MS,
   ): Promise<{ dispatcher: Dispatcher; channels: FaultyChannels; end(): Promise<void> }> {
@@ -241,7 +239,6 @@ export class DispatchWorld {
     return job;
   }
 
-  /** Resolves when all of them have this status. */
   async until(ids: readonly JobId[], status: Job["status"]): Promise<void> {
     const left = new Set(ids);
     await this.eventually(`${ids.length} jobs are ${status}`, async () => {
@@ -294,7 +291,6 @@ export class TestOwner {
   readonly channels: FaultyChannels;
   readonly #identity: NodeIdentity;
   readonly #subscriptions: Subscription[] = [];
-  /** Whether receipts are sent. */
   confirms = true;
   written = 0;
 
@@ -337,7 +333,6 @@ export class TestOwner {
   }
 }
 
-/** Handlers that count the runs of each job. */
 export class CountedRuns {
   readonly runs = new Map<string, number>();
   readonly order: string[] = [];
@@ -362,7 +357,6 @@ export class CountedRuns {
     };
   }
 
-  /** Every one of these ran exactly once. */
   assertOnce(ids: readonly JobId[]): void {
     const wrong = ids.filter((id) => this.runs.get(id) !== 1);
     assert.deepEqual(
@@ -378,7 +372,6 @@ export class CountedRuns {
   }
 }
 
-/** A world with a leader and an owner, and runs that are counted. */
 export async function dispatching(t: TestContext, { timeoutMs = TIMEOUT_MS } = {}) {
   const world = await DispatchWorld.open(t);
   const runs = new CountedRuns(world);

@@ -97,7 +97,6 @@ export class OwnershipWorld {
     }));
   }
 
-  /** The same, and the nodes are told. */
   async assign(jobs: number, size = 1): Promise<Assigned[]> {
     const assigned = await this.dispatch(jobs, size);
     await this.announce(assigned);

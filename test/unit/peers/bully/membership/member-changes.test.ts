@@ -22,7 +22,6 @@ interface Member extends Peer {
   readonly elector: Elector;
 }
 
-/** Nodes with electors, as a whole one has. */
 class Town implements AsyncDisposable {
   readonly world: PeerWorld;
   readonly members = new Map<string, Member>();

@@ -15,7 +15,6 @@ after(async () => {
 
 const list = <T>(of: fc.Arbitrary<T>) => fc.array(fc.option(of), { maxLength: 20 });
 
-/** What the server understood, written out as JSON. */
 async function understood(type: string, array: Buffer): Promise<unknown> {
   const { rows } = await client.query(`SELECT coalesce(array_to_json($1::${type}[]), '[]')::text AS json`, [
     array,
