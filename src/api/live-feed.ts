@@ -7,10 +7,9 @@
 
 import { Cached } from "../platform/cached.ts";
 import { Feed, type ServerEvent } from "../platform/feed.ts";
-import type { Clock } from "../platform/clock.ts";
 import { OUTSIDE, type Inbound } from "../transport/hop-headers.ts";
 import { type JournalEntryBody, journalPage } from "./operations/cluster/journal.ts";
-import { type OverviewBody, Overview } from "./overview.ts";
+import { type OverviewBody, overviewReader } from "./overview.ts";
 import type { NodeServices } from "./node-services.ts";
 
 export type LiveApi = Pick<LiveFeed, "overview" | "follow">;
@@ -23,8 +22,7 @@ const UNREAD_MAX = 500;
 
 export class LiveFeed {
   readonly #services: Omit<NodeServices, "live">;
-  readonly #clock: Clock;
-  readonly #overview: Overview;
+  readonly #read: ReturnType<typeof overviewReader>;
   readonly #feed = new Feed<ServerEvent>({ max: UNREAD_MAX, kept: () => [] });
   readonly #cached: Cached<OverviewBody>;
   #seen: ReadonlySet<string> | null = null;
@@ -33,14 +31,13 @@ export class LiveFeed {
 
   constructor(services: Omit<NodeServices, "live">) {
     this.#services = services;
-    this.#clock = services.clock;
-    this.#overview = new Overview(services);
-    this.#cached = new Cached(services.clock, FRESH_MS, () => this.#overview.read(OUTSIDE));
+    this.#read = overviewReader(services);
+    this.#cached = new Cached(services.clock, FRESH_MS, () => this.#read(OUTSIDE));
   }
 
   overview(inbound: Inbound): Promise<OverviewBody> {
     // Another node asks once a second at most, and for our part alone.
-    return inbound.from !== null ? this.#overview.read(inbound) : this.#cached.read();
+    return inbound.from !== null ? this.#read(inbound) : this.#cached.read();
   }
 
   async *follow(signal: AbortSignal): AsyncGenerator<ServerEvent> {
@@ -68,7 +65,7 @@ export class LiveFeed {
   }
 
   async #poll(): Promise<void> {
-    this.#callOff = this.#clock.after(FRESH_MS, () => void this.#poll());
+    this.#callOff = this.#services.clock.after(FRESH_MS, () => void this.#poll());
     const [overview, entries] = await Promise.all([
       this.overview(OUTSIDE).catch(() => null),
       this.#newEntries().catch((): JournalEntryBody[] => []),

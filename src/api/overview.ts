@@ -84,27 +84,14 @@ const overviewBody = toWire(OverviewBody);
 /** What a leader's lease looks like changes with each renewal: asking the backend for it is not worth holding up an answer. */
 const LEADERS_MS = 500;
 
-export class Overview {
-  readonly #services: Omit<NodeServices, "live">;
-  #alerts: readonly Alert[] = [];
+/** Reads the overview of all nodes; of this one alone for another node that asks. */
+export function overviewReader(
+  services: Omit<NodeServices, "live">,
+): (inbound: Inbound) => Promise<OverviewBody> {
+  /** As last told: an alert that goes on keeps its beginning. */
+  let alerts: readonly Alert[] = [];
 
-  constructor(services: Omit<NodeServices, "live">) {
-    this.#services = services;
-  }
-
-  async read(inbound: Inbound): Promise<OverviewBody> {
-    const services = this.#services;
-    const { answers, partial, unreachable } = await askAllNodes<OverviewBody>(services, inbound, {
-      here: () => this.#own(services),
-      path: () => "/cluster/overview",
-      read: (body) => OverviewBody.parse(body),
-    });
-    const own = answers[0]!.answer;
-    if (answers.length === 1) return { ...own, partial, unreachable };
-    return { ...merged(answers.map(({ answer }) => answer)), partial, unreachable };
-  }
-
-  async #own(services: Omit<NodeServices, "live">): Promise<OverviewBody> {
+  async function own(): Promise<OverviewBody> {
     const { identity, cluster, clock, guarantees, insight, health } = services;
     const [snapshot, leader] = await Promise.all([insight.read(), leaderOf(services)]);
     const now = clock.now();
@@ -116,7 +103,7 @@ export class Overview {
     const rateOf = (what: "submitted" | "finished" | "failed"): number =>
       rounded(sumOf(counted, ({ load }) => load.traffic?.[what]));
     const [finished, failed] = [rateOf("finished"), rateOf("failed")];
-    this.#alerts = alertsOf(
+    alerts = alertsOf(
       {
         now,
         formed: info.formed,
@@ -131,7 +118,7 @@ export class Overview {
         oldestSnapshot: snapshot.oldestSnapshot,
         storeTrouble: health.problem ?? snapshot.trouble,
       },
-      this.#alerts,
+      alerts,
     );
     const oldest = snapshot.waiting.reduce((at, { since }) => Math.min(at, since), Infinity);
     return overviewBody({
@@ -157,9 +144,19 @@ export class Overview {
         slots: sumOf(counted, ({ load }) => load.slots),
         running: sumOf(counted, ({ load }) => load.jobs),
       },
-      alerts: this.#alerts,
+      alerts,
     });
   }
+
+  return async (inbound) => {
+    const { answers, partial, unreachable } = await askAllNodes<OverviewBody>(services, inbound, {
+      here: own,
+      path: () => "/cluster/overview",
+      read: (body) => OverviewBody.parse(body),
+    });
+    const parts = answers.map(({ answer }) => answer);
+    return { ...(parts.length === 1 ? parts[0]! : merged(parts)), partial, unreachable };
+  };
 }
 
 /** As this node last saw it, with the times of its lease if the backend tells them soon. */

@@ -16,7 +16,7 @@ export interface ResultWriterOptions {
   /** A write has been handed to the store: what is handed over now shares its commit. */
   readonly onSent: () => void;
   readonly onChange: (id: JobId, status: JobStatus | null, job?: ClaimedJob) => void;
-  readonly watch: Pick<WorkerMonitor, "settling" | "results" | "resultRefused">;
+  readonly watch: Pick<WorkerMonitor, "settling" | "results">;
 }
 
 const STORE_RETRY_MS = 250;
@@ -175,7 +175,6 @@ export class ResultWriter {
     for (let i = 0; i < settlements.length; i++) {
       const { run, outcome } = settlements[i]!;
       if (verdicts[i] === "stale") {
-        this.#o.watch.resultRefused();
         const fields = { jobId: run.id, jobEpoch: run.jobEpoch, ...traceFields(run.trace) };
         this.#o.log.warn(fields, "a result was refused: the job has moved on (STALE_EPOCH)");
       } else this.#o.onChange(run.id, statusAfter(outcome), run);

@@ -14,7 +14,6 @@ export interface WorkerSink {
   ended(job: ClaimedJob, how: RunEnd, ranMs: number): void;
   leaseLost(jobs: number): void;
   resultsFailed(): void;
-  resultRefused(): void;
 }
 
 export type RunEnd = Exclude<Outcome["kind"], "released"> | "lease_lost";
@@ -131,10 +130,6 @@ export class WorkerMonitor {
       this.#resultsFailedAt ??= this.#o.clock.monotonic();
       this.#o.sink?.resultsFailed();
     }
-  }
-
-  resultRefused(): void {
-    this.#o.sink?.resultRefused();
   }
 }
 

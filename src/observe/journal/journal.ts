@@ -7,8 +7,6 @@
 import { within } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
-import { zeros } from "../metrics/instruments.ts";
-import { JOURNAL_KINDS } from "../../store/journal.ts";
 import type { JournalEntry, JournalKind, JournalQuery, JournalStore, NewEntry } from "../../store/journal.ts";
 
 export interface Note {
@@ -20,7 +18,7 @@ export interface Note {
   readonly agoMs?: number;
 }
 
-export type JournalService = Pick<Journal, "note" | "list" | "counts">;
+export type JournalService = Pick<Journal, "note" | "list">;
 
 /** What comes in so short a time is written together. Longer, and more is lost with a process that dies. */
 const GATHER_MS = 20;
@@ -44,7 +42,6 @@ export class Journal extends Lifecycle {
   #callOff: (() => void) | null = null;
   #failing = false;
   #dropped = 0;
-  readonly #counts = zeros(JOURNAL_KINDS);
 
   constructor(
     platform: Pick<Platform, "clock" | "log" | "identity">,
@@ -57,8 +54,6 @@ export class Journal extends Lifecycle {
 
   note({ kind, actor = null, subject = null, detail = {}, agoMs = 0 }: Note): void {
     const { identity, clock } = this.#platform;
-    const stands = detail["count"];
-    this.#counts[kind] += kind === "write.refused" && typeof stands === "number" ? stands : 1;
     const entry = { kind, node: identity.name, actor, subject, detail: bounded(detail) };
     this.#waiting.push({ entry, happenedAt: clock.monotonic() - agoMs });
     if (this.#waiting.length > WAITING_MAX) {
@@ -68,13 +63,8 @@ export class Journal extends Lifecycle {
     if (this.running) this.#writeIn(GATHER_MS);
   }
 
-  async list(query: JournalQuery): Promise<readonly JournalEntry[]> {
+  list(query: JournalQuery): Promise<readonly JournalEntry[]> {
     return this.#store.list(query);
-  }
-
-  /** Events that this node has noted since its start, by kind: refused writes each by itself, whether they have an entry or not. */
-  counts(): Readonly<Record<JournalKind, number>> {
-    return { ...this.#counts };
   }
 
   /** Resolves when all entries so far are written, or could not be. */

@@ -33,7 +33,6 @@ export class JobMetrics implements WorkerSink {
   #leasesLost = 0;
   #leaseLostJobs = 0;
   #quarantined = 0;
-  resultsRefused = 0;
 
   constructor(instruments: Instruments) {
     const each =
@@ -97,10 +96,6 @@ export class JobMetrics implements WorkerSink {
 
   resultsFailed(): void {
     this.errors.results++;
-  }
-
-  resultRefused(): void {
-    this.resultsRefused++;
   }
 
   recovered({ status }: Pick<Recovered, "status">, quarantined: boolean): void {

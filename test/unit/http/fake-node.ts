@@ -30,8 +30,7 @@ import type { Term } from "../../../src/core/leadership/term.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
 import type { Log } from "../../../src/platform/log.ts";
-import { JOURNAL_KINDS } from "../../../src/store/journal.ts";
-import type { JournalEntry, JournalKind } from "../../../src/store/journal.ts";
+import type { JournalEntry } from "../../../src/store/journal.ts";
 import type { JobRuns } from "../../../src/store/jobs.ts";
 import type { Guarantees, LogLine, NotedOccurrence } from "../../../src/store/store.ts";
 
@@ -227,7 +226,6 @@ export class FakeNode implements NodeServices {
         .filter((entry) => subject === undefined || entry.subject === subject)
         .filter((entry) => !kinds || kinds.includes(entry.kind))
         .slice(0, limit),
-    counts: () => countKinds(this.written),
   };
 
   readonly functions: NodeServices["functions"] = {
@@ -650,9 +648,3 @@ export const NO_LOOK: StoreSnapshot = {
   oldestSnapshot: null,
   trouble: null,
 };
-
-function countKinds(entries: readonly JournalEntry[]): Record<JournalKind, number> {
-  const counts = Object.fromEntries(JOURNAL_KINDS.map((kind) => [kind, 0])) as Record<JournalKind, number>;
-  for (const { kind } of entries) counts[kind]++;
-  return counts;
-}

@@ -16,7 +16,7 @@ class HeldStore {
         return new Promise((resolve) => this.#answers.push(resolve));
       },
     },
-    watch: { settling: () => () => {}, results: () => {}, resultRefused: () => {} },
+    watch: { settling: () => () => {}, results: () => {} },
     onSent: () => {},
     onChange: () => {},
   });

@@ -74,7 +74,6 @@ describe("the journal", () => {
     assert.equal(entries.length, 2_000);
     assert.equal(entries.at(-1)!.subject, "10");
     assert.ok(warnings.includes("entries of the journal were let go"));
-    assert.equal(journal.counts()["audit"], 2_010);
   });
 
   it("writes what is left when it stops, and holds up no stop for a store that is away", async () => {
@@ -132,7 +131,6 @@ describe("refused writes", () => {
       5_000,
     );
     assert.ok(entries.length <= 5 * 4, `${entries.length} entries`);
-    assert.equal(journal.counts()["write.refused"], 5_000);
   });
 });
 
