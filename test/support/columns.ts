@@ -10,3 +10,8 @@ export function columns<Row, Field extends keyof Row>(
 ): Row[Field][][] {
   return rows.map((row) => fields.map((field) => row[field]));
 }
+
+/** Without the prototypes that rows of a database have. */
+export function plain<Row extends object>(rows: readonly Row[]): Row[] {
+  return rows.map((row) => ({ ...row }));
+}

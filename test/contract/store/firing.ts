@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { ScheduleDefinition, SkipReason } from "../../../src/core/schedules/schedule.ts";
 import type { FireVerdict, Firing, NewJob } from "../../../src/store/store.ts";
 import { AUTHOR, HOUR_MS, type Promises, type StoreWorld } from "../../support/store-world.ts";
-import { column } from "../../support/columns.ts";
+import { column, columns, plain } from "../../support/columns.ts";
 
 type Plan = Firing["occurrences"][number];
 
@@ -59,20 +59,17 @@ export const firingPromises: Promises = {
       [schedule.nextAt, schedule.lastFiredAt, schedule.lastJob, schedule.leaderEpoch],
       [at + HOUR_MS, at, plan.job.id, term.epoch],
     );
-    assert.deepEqual(
-      (await world.store.schedules.history("nightly", 5)).map((one) => ({ ...one })),
-      [
-        {
-          schedule: "nightly",
-          at,
-          do: "fire",
-          reason: null,
-          job: plan.job.id,
-          leaderEpoch: term.epoch,
-          notedAt: at,
-        },
-      ],
-    );
+    assert.deepEqual(plain(await world.store.schedules.history("nightly", 5)), [
+      {
+        schedule: "nightly",
+        at,
+        do: "fire",
+        reason: null,
+        job: plan.job.id,
+        leaderEpoch: term.epoch,
+        notedAt: at,
+      },
+    ]);
     assert.deepEqual(await world.claimIds(), [plan.job.id]);
   },
 
@@ -120,14 +117,11 @@ export const firingPromises: Promises = {
       "fired",
     ]);
     const history = await world.store.schedules.history("nightly", 10);
-    assert.deepEqual(
-      history.map((one) => [one.at, one.do, one.reason, one.job]),
-      [
-        [at, "fire", null, plan.job.id],
-        [at - 1_000, "skip", "over_cap", null],
-        [at - 2_000, "skip", "missed", null],
-      ],
-    );
+    assert.deepEqual(columns(history, "at", "do", "reason", "job"), [
+      [at, "fire", null, plan.job.id],
+      [at - 1_000, "skip", "over_cap", null],
+      [at - 2_000, "skip", "missed", null],
+    ]);
     assert.deepEqual(await fire(world, [fires(world, at - 1_000)]), ["already"]);
     assert.deepEqual(column(await world.store.schedules.history("nightly", 2), "at"), [at, at - 1_000]);
     assert.deepEqual(await world.store.schedules.history("nightly", [at - 1_000, at + 1_000]), [history[1]]);

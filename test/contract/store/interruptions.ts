@@ -5,7 +5,7 @@ import { agentLease, leasesOf } from "../../../src/core/agent.ts";
 import { DEFAULT_BUDGETS, interruptionError } from "../../../src/core/jobs/job.ts";
 import type { ClaimedJob } from "../../../src/store/store.ts";
 import { lease, LEASE_MS, type Promises, type StoreWorld } from "../../support/store-world.ts";
-import { column } from "../../support/columns.ts";
+import { column, plain } from "../../support/columns.ts";
 
 function leased(world: StoreWorld, agent: string, uuid: string, request?: string): Promise<ClaimedJob> {
   return world.running({}, { lease: agentLease(agent, request, uuid), worker: agent });
@@ -18,10 +18,9 @@ export const interruptionPromises: Promises = {
     const run = await leased(world, "ada-worker", "1");
     const behind = await world.submit();
     await world.clock.advance(1);
-    assert.deepEqual(
-      (await world.recover({ by: "holders", names: [leasesOf("ada-worker")] })).map((job) => ({ ...job })),
-      [{ id: run.id, worker: "ada-worker", status: "queued", failures: 0, interruptions: 1, crashes: 0 }],
-    );
+    assert.deepEqual(plain(await world.recover({ by: "holders", names: [leasesOf("ada-worker")] })), [
+      { id: run.id, worker: "ada-worker", status: "queued", failures: 0, interruptions: 1, crashes: 0 },
+    ]);
     const job = await world.job(run.id);
     assert.equal(job.status, "queued");
     assert.equal(job.jobEpoch, run.jobEpoch + 1);

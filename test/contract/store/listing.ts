@@ -11,7 +11,7 @@ import {
   STOPPED_ERROR,
   type StoreWorld,
 } from "../../support/store-world.ts";
-import { column } from "../../support/columns.ts";
+import { column, plain } from "../../support/columns.ts";
 
 /** All pages of a query, and what to do between two of them. */
 async function walk(world: StoreWorld, query: JobQuery, between?: () => Promise<unknown>): Promise<JobId[]> {
@@ -167,7 +167,7 @@ export const listingPromises: Promises = {
       const [whole, brief] = [await world.store.jobs.list(query), await world.store.jobs.list(query, true)];
       assert.equal(brief.cursor, whole.cursor);
       assert.deepEqual(
-        brief.jobs.map((job) => ({ ...job })),
+        plain(brief.jobs),
         whole.jobs.map(({ id, task, queue, status, createdAt, finishedAt, error }) => {
           return { id, task, queue, status, createdAt, finishedAt, error };
         }),

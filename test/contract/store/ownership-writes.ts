@@ -36,17 +36,14 @@ export const ownedWritePromises: Promises = {
       settled: Array(6).fill("accepted"),
     });
     const jobs = await Promise.all(runs.map(({ id }) => world.job(id)));
-    assert.deepEqual(
-      jobs.map((job) => [job.status, job.attempts, job.failures, job.interruptions]),
-      [
-        ["completed", 1, 0, 0],
-        ["failed", 1, 1, 0],
-        ["cancelled", 1, 0, 0],
-        ["scheduled", 1, 1, 0],
-        ["queued", 1, 0, 1],
-        ["queued", 0, 0, 0],
-      ],
-    );
+    assert.deepEqual(columns(jobs, "status", "attempts", "failures", "interruptions"), [
+      ["completed", 1, 0, 0],
+      ["failed", 1, 1, 0],
+      ["cancelled", 1, 0, 0],
+      ["scheduled", 1, 1, 0],
+      ["queued", 1, 0, 1],
+      ["queued", 0, 0, 0],
+    ]);
     assert.equal(await world.store.jobs.result(runs[0]!.id), '{"n":1}');
     assert.deepEqual(await unfinished(world, [held.assignment]), [0]);
     assert.equal((await world.recover({ by: "incarnations", incarnations: ["1"] })).length, 0);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { crashError, DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
 import type { Outcome } from "../../../src/store/store.ts";
 import { ERROR, lease, LEASE_MS, type Promises } from "../../support/store-world.ts";
+import { plain } from "../../support/columns.ts";
 
 const COMPLETED: Outcome = { kind: "completed", result: "1" };
 
@@ -12,10 +13,9 @@ export const recoverPromises: Promises = {
     assert.deepEqual(await world.recover(), []);
     const behind = await world.submit();
     await world.clock.advance(2);
-    assert.deepEqual(
-      (await world.recover()).map((job) => ({ ...job })),
-      [{ id: run.id, worker: "node-a#7", status: "queued", failures: 0, interruptions: 0, crashes: 1 }],
-    );
+    assert.deepEqual(plain(await world.recover()), [
+      { id: run.id, worker: "node-a#7", status: "queued", failures: 0, interruptions: 0, crashes: 1 },
+    ]);
     const job = await world.job(run.id);
     assert.equal(job.status, "queued");
     assert.equal(job.worker, null);
@@ -129,10 +129,9 @@ export const recoverPromises: Promises = {
     }
     const last = await world.again(id, { worker: "node-c" });
     assert.equal(last.crashes, 2);
-    assert.deepEqual(
-      (await world.crash(budgets)).map((job) => ({ ...job })),
-      [{ id, worker: "node-c", status: "failed", failures: 0, interruptions: 0, crashes: 3 }],
-    );
+    assert.deepEqual(plain(await world.crash(budgets)), [
+      { id, worker: "node-c", status: "failed", failures: 0, interruptions: 0, crashes: 3 },
+    ]);
     const job = await world.job(id);
     const killed = ["node-a", "node-b", "node-c"];
     assert.equal(job.status, "failed");

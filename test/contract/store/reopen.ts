@@ -9,7 +9,7 @@ import {
   type Promises,
   STOPPED_ERROR,
 } from "../../support/store-world.ts";
-import { column } from "../../support/columns.ts";
+import { column, columns } from "../../support/columns.ts";
 
 /** Only for keepers that find everything again on the same directory. */
 export const reopenPromises: Promises = {
@@ -68,13 +68,10 @@ export const reopenPromises: Promises = {
     await world.reopen();
     assert.equal((await world.store.jobs.renew(run.lease, LEASE_MS)).held, true);
     assert.equal(await world.log(run, "after"), "accepted");
-    assert.deepEqual(
-      (await world.logs(run.id)).map((line) => [line.seq, line.message]),
-      [
-        [1, "before"],
-        [2, "after"],
-      ],
-    );
+    assert.deepEqual(columns(await world.logs(run.id), "seq", "message"), [
+      [1, "before"],
+      [2, "after"],
+    ]);
     const found = await world.recover({ by: "incarnations", incarnations: ["1"] });
     assert.deepEqual(column(found, "id"), [run.id]);
     await world.reopen();

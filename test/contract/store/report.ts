@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { LOG_LINES_MAX, type NewLogLine, type Report } from "../../../src/store/store.ts";
 import { lease, type Promises, reportRuns } from "../../support/store-world.ts";
+import { columns } from "../../support/columns.ts";
 
 export const reportPromises: Promises = {
   "reports and the end of their run may come in one batch, and are written once": async (world) => {
@@ -42,16 +43,13 @@ export const reportPromises: Promises = {
     await world.log(third, "e");
     await world.finish(third);
     const lines = await world.logs(first.id);
-    assert.deepEqual(
-      lines.map((line) => [line.seq, line.message, line.jobEpoch]),
-      [
-        [1, "a", first.jobEpoch],
-        [2, "b", first.jobEpoch],
-        [3, "c", first.jobEpoch],
-        [4, "d", second.jobEpoch],
-        [5, "e", third.jobEpoch],
-      ],
-    );
+    assert.deepEqual(columns(lines, "seq", "message", "jobEpoch"), [
+      [1, "a", first.jobEpoch],
+      [2, "b", first.jobEpoch],
+      [3, "c", first.jobEpoch],
+      [4, "d", second.jobEpoch],
+      [5, "e", third.jobEpoch],
+    ]);
   },
 
   "a settlement does not overtake what was reported before it, although nobody waited for the answer": async (
@@ -77,17 +75,11 @@ export const reportPromises: Promises = {
       { run: a!, logs: [line("a2")], progress: null },
     ]);
     assert.deepEqual(verdicts, ["accepted", "accepted", "accepted"]);
-    assert.deepEqual(
-      (await world.logs(a!.id)).map((entry) => [entry.seq, entry.message]),
-      [
-        [1, "a1"],
-        [2, "a2"],
-      ],
-    );
-    assert.deepEqual(
-      (await world.logs(b!.id)).map((entry) => [entry.seq, entry.message]),
-      [[1, "b1"]],
-    );
+    assert.deepEqual(columns(await world.logs(a!.id), "seq", "message"), [
+      [1, "a1"],
+      [2, "a2"],
+    ]);
+    assert.deepEqual(columns(await world.logs(b!.id), "seq", "message"), [[1, "b1"]]);
     assert.equal((await world.job(b!.id)).progress, 0.5);
   },
 
@@ -138,13 +130,10 @@ export const reportPromises: Promises = {
     await world.log(current, "next");
     await world.finish(current);
     assert.equal(await world.log(old, "after its end"), "stale");
-    assert.deepEqual(
-      (await world.logs(old.id)).map((line) => [line.seq, line.message]),
-      [
-        [1, "mine"],
-        [2, "next"],
-      ],
-    );
+    assert.deepEqual(columns(await world.logs(old.id), "seq", "message"), [
+      [1, "mine"],
+      [2, "next"],
+    ]);
   },
 
   "a stale run may not report progress": async (world) => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { NewJob } from "../../../src/store/store.ts";
 import { AUTHOR, ERROR, lease, type Promises, type StoreWorld } from "../../support/store-world.ts";
+import { columns } from "../../support/columns.ts";
 
 const trace = (n: number): string => `00-${String(n).padStart(32, "0")}-00f067aa0ba902b7-01`;
 /** With a space in it, as a list of vendors may have. */
@@ -57,9 +58,6 @@ export const tracePromises: Promises = {
     const fence = await world.term();
     const [answer] = await world.store.jobs.submit([world.newJob({ trace: trace(4) })], AUTHOR, false, fence);
     const claimed = await world.claim({ fence, lease: lease("agent:a/1") });
-    assert.deepEqual(
-      claimed.map((job) => [job.id, job.trace]),
-      [[answer!.id, trace(4)]],
-    );
+    assert.deepEqual(columns(claimed, "id", "trace"), [[answer!.id, trace(4)]]);
   },
 };

@@ -8,6 +8,7 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import { birthplace, PeerCluster, type WriteNodeFile } from "../../support/peer-cluster.ts";
 import { eventually } from "../../support/wait.ts";
+import { columns } from "../../support/columns.ts";
 
 /** To the letter, but for where the machines are and for the file, which three nodes of one machine do not share. */
 const SEED = `{
@@ -85,7 +86,7 @@ describe("a cluster from LangID's own file", { timeout: 120_000 }, () => {
     for (const node of any()) {
       const { nodes } = await node.client.cluster.nodes();
       assert.deepEqual(
-        nodes.map(({ name, status, alive, url }) => [name, status, alive, url]),
+        columns(nodes, "name", "status", "alive", "url"),
         ABC.map((name) => [name, "active", true, cluster.url(name)]),
       );
       for (const { last_seen } of nodes) {

@@ -8,6 +8,7 @@ import { LONG_LEASES, QUICK, TestCluster } from "../../support/cluster.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import { dataDirectory } from "../../support/process-node.ts";
 import { eventually } from "../../support/wait.ts";
+import { column } from "../../support/columns.ts";
 
 describe("any node answers for any job", () => {
   const suite = suiteScope();
@@ -134,10 +135,7 @@ describe("any node answers for any job", () => {
     const jobs = await node.allJobs();
     const ids = new Set(submitted.map(({ job_id }) => job_id));
     const blamed = jobs.filter(({ job_id, status }) => ids.has(job_id) && status !== "completed");
-    assert.deepEqual(
-      blamed.map(({ job_id }) => job_id),
-      [poison],
-    );
+    assert.deepEqual(column(blamed, "job_id"), [poison]);
     await node.does({ task: "work", payload: { ms: 0 } });
     assert.equal((await node.call("/readyz")).status, 200);
   });

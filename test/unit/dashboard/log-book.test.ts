@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as fc from "../../support/fast-check.ts";
 import { LogBook, oneLine, pieces } from "../../../dashboard/src/screens/log-book.ts";
+import { column } from "../../support/columns.ts";
 
 function line(seq: number, message = `line ${seq}`, level: "info" | "error" = "info") {
   return { seq, at: "2026-01-01T00:00:00.000Z", level, message, job_epoch: 1 };
@@ -12,10 +13,7 @@ describe("the lines of a log that a page keeps", () => {
     const book = new LogBook();
     book.add([line(1), line(2)]);
     book.add([line(2), line(3)]);
-    assert.deepEqual(
-      book.shown.map(({ seq }) => seq),
-      [1, 2, 3],
-    );
+    assert.deepEqual(column(book.shown, "seq"), [1, 2, 3]);
     assert.equal(book.last, 3);
   });
 
@@ -23,20 +21,11 @@ describe("the lines of a log that a page keeps", () => {
     const book = new LogBook();
     book.add([line(1, "Alpha"), line(2, "beta"), line(3, "alpha", "error")]);
     book.filter({ text: "ALPHA", level: null });
-    assert.deepEqual(
-      book.shown.map(({ seq }) => seq),
-      [1, 3],
-    );
+    assert.deepEqual(column(book.shown, "seq"), [1, 3]);
     book.add([line(4, "alphabet"), line(5, "gamma")]);
-    assert.deepEqual(
-      book.shown.map(({ seq }) => seq),
-      [1, 3, 4],
-    );
+    assert.deepEqual(column(book.shown, "seq"), [1, 3, 4]);
     book.filter({ text: "alpha", level: "error" });
-    assert.deepEqual(
-      book.shown.map(({ seq }) => seq),
-      [3],
-    );
+    assert.deepEqual(column(book.shown, "seq"), [3]);
     book.filter({ text: "", level: null });
     assert.equal(book.shown.length, 5);
   });

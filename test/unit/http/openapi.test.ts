@@ -3,6 +3,7 @@ import { after, before, describe, it } from "node:test";
 import type { FastifyInstance } from "fastify";
 import { OPERATIONS } from "../../../src/api/operation-table.ts";
 import { appOf, FakeNode } from "./fake-node.ts";
+import { column } from "../../support/columns.ts";
 
 interface Described {
   operationId: string;
@@ -38,11 +39,7 @@ describe("the OpenAPI document", () => {
         assert.ok(described.summary.length > 0);
         const placeholders = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
         const params = (described.parameters ?? []).filter((parameter) => parameter.in === "path");
-        assert.deepEqual(
-          params.map((parameter) => parameter.name),
-          placeholders,
-          `${method} ${path}`,
-        );
+        assert.deepEqual(column(params, "name"), placeholders, `${method} ${path}`);
         assert.ok(params.every((parameter) => parameter.required === true));
         for (const [status, reply] of Object.entries(described.responses)) {
           assert.match(status, /^([1-5]\d\d|[45]XX)$/i);
@@ -73,10 +70,17 @@ describe("the OpenAPI document", () => {
       ["object", "array"],
     );
     const list = document.paths["/admin/jobs"]!["get"]!;
-    assert.deepEqual(
-      list.parameters!.map((parameter) => parameter.name),
-      ["status", "task", "queue", "tag", "since", "until", "error_code", "limit", "cursor"],
-    );
+    assert.deepEqual(column(list.parameters!, "name"), [
+      "status",
+      "task",
+      "queue",
+      "tag",
+      "since",
+      "until",
+      "error_code",
+      "limit",
+      "cursor",
+    ]);
     assert.deepEqual(Object.keys(document.paths["/jobs/{id}/cancel"]!["post"]!.responses), [
       "200",
       "202",

@@ -8,6 +8,7 @@ import { suiteScope, type Scope } from "../../support/node-cleanup.ts";
 import { nodeHere } from "../../support/node-here.ts";
 import { Scrape } from "../../support/prometheus-text.ts";
 import { eventually } from "../../support/wait.ts";
+import { column } from "../../support/columns.ts";
 
 const JSON_BODY = { "content-type": "application/json" };
 const NOT_LEADER = ["error", "leader_epoch", "leader_id", "leader_url", "node_id", "role"];
@@ -289,19 +290,16 @@ describe("the events of the controller", () => {
     await v1.call("DELETE", "/v1/agents/ada");
     const told = [];
     while (told.at(-1)?.event !== "agent.removed") told.push((await events.next()).value);
-    assert.deepEqual(
-      told.map(({ event }) => event),
-      [
-        "job.submitted",
-        "agent.seen",
-        "job.leased",
-        "result.accepted",
-        "job.completed",
-        "result.duplicate",
-        "result.rejected",
-        "agent.removed",
-      ],
-    );
+    assert.deepEqual(column(told, "event"), [
+      "job.submitted",
+      "agent.seen",
+      "job.leased",
+      "result.accepted",
+      "job.completed",
+      "result.duplicate",
+      "result.rejected",
+      "agent.removed",
+    ]);
     assert.deepEqual([told[0]!.data.job_id, told[2]!.data.agent], [id, "ada"]);
     for (const { id: each } of told) assert.match(each, /^1-\d+$/);
 

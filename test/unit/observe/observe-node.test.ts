@@ -15,6 +15,7 @@ import { observeNode } from "../../../src/observe/observe-node.ts";
 import { memoryStore } from "../../support/memory-store.ts";
 import { recordingLog } from "../../support/node-log.ts";
 import { nodeHere, temporaryDirectory } from "../../support/node-here.ts";
+import { columns } from "../../support/columns.ts";
 
 const identity = { name: "node-a" as NodeName, incarnation: "1" };
 
@@ -121,16 +122,13 @@ describe("the journal of a node", () => {
     events.emit("node.drained", { interrupted: 2 });
     const taken = { assignment: 7, from: "node-b" as NodeName, ownerEpoch: 3, jobs: 5, reason: "shutdown" };
     events.emit("assignment.taken_over", taken);
-    assert.deepEqual(
-      (await entries()).map(({ kind, detail }) => [kind, detail]),
+    assert.deepEqual(columns(await entries(), "kind", "detail"), [
+      ["node.drained", { interrupted: 2 }],
       [
-        ["node.drained", { interrupted: 2 }],
-        [
-          "handoff",
-          { assignment: 7, from: "node-b", to: "node-a", jobs: 5, owner_epoch: 3, reason: "shutdown" },
-        ],
+        "handoff",
+        { assignment: 7, from: "node-b", to: "node-a", jobs: 5, owner_epoch: 3, reason: "shutdown" },
       ],
-    );
+    ]);
     assert.deepEqual(counted, ["taken over: shutdown"]);
   });
 

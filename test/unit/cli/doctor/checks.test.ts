@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 import { type Check, runChecks } from "../../../../src/cli/doctor/checks.ts";
 import { ok } from "../../../../src/cli/doctor/findings.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
+import { columns } from "../../../support/columns.ts";
 
 describe("an examination", () => {
   it("runs all checks side by side and tells in their order, also of those that hang or break", async () => {
@@ -22,14 +23,11 @@ describe("an examination", () => {
     assert.equal(under.at(-1), "hangs");
     await clock.advance(1);
     const found = await examined;
-    assert.deepEqual(
-      found.map(({ check, verdict, message }) => [check, verdict, message]),
-      [
-        ["hangs", "failed", "no answer within 3.0s"],
-        ["breaks", "failed", "the check itself broke: Error: oh"],
-        ["works", "ok", "fine"],
-      ],
-    );
+    assert.deepEqual(columns(found, "check", "verdict", "message"), [
+      ["hangs", "failed", "no answer within 3.0s"],
+      ["breaks", "failed", "the check itself broke: Error: oh"],
+      ["works", "ok", "fine"],
+    ]);
     assert.equal(under.at(-1), "");
     assert.equal(clock.waiting, 0);
   });

@@ -13,6 +13,7 @@ import {
 import { judgeCluster, judgeReach, judgeSettings } from "../../../../src/cli/doctor/nodes.ts";
 import { judgePostgres, type PostgresFacts } from "../../../../src/cli/doctor/postgres.ts";
 import { judgeRedis } from "../../../../src/cli/doctor/redis.ts";
+import { columns } from "../../../support/columns.ts";
 
 /** How bad each is, in their order; everything that is not well says what to do. */
 function verdicts(found: readonly Judgement[]): string {
@@ -255,10 +256,9 @@ describe("the nodes", () => {
 
   it("must reach each other", () => {
     const pair = [node("a", { reach: [reach("b", true)] }), node("b", { reach: [reach("a", true)] })];
-    assert.deepEqual(
-      judgeReach(pair).map(({ verdict, message }) => [verdict, message]),
-      [["ok", "2 nodes can be reached from here, and each other (2 ways, the slowest 3ms)"]],
-    );
+    assert.deepEqual(columns(judgeReach(pair), "verdict", "message"), [
+      ["ok", "2 nodes can be reached from here, and each other (2 ways, the slowest 3ms)"],
+    ]);
     const cut = [node("a", { reach: [reach("b", false)] }), node("b", { reach: [reach("a", true)] })];
     const [found] = judgeReach(cut);
     assert.deepEqual([found!.verdict, found!.message], ["failed", "a does not reach b (no route)"]);

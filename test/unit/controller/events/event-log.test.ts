@@ -4,6 +4,7 @@ import { EventLog, type Happened } from "../../../../src/controller/events/event
 import type { Role } from "../../../../src/core/leadership/role.ts";
 import { fakePlatform } from "../../../support/fake-platform.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
+import { columns } from "../../../support/columns.ts";
 
 function open() {
   const clock = new ManualClock();
@@ -156,7 +157,7 @@ describe("the log of events", () => {
     await clock.advance(300);
     const changes = [(await events.next()).value!, (await events.next()).value!];
     assert.deepEqual(
-      changes.map(({ event, id }) => [event, id]),
+      columns(changes, "event", "id"),
       [
         ["leader.changed", undefined],
         ["role.changed", undefined],

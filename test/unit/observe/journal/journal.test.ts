@@ -12,6 +12,7 @@ import type { NodeInfo } from "../../../../src/core/node.ts";
 import { fakePlatform } from "../../../support/fake-platform.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 import { memoryStore } from "../../../support/memory-store.ts";
+import { columns } from "../../../support/columns.ts";
 
 async function open() {
   const clock = new ManualClock();
@@ -40,13 +41,10 @@ describe("the journal", () => {
     assert.deepEqual(await journal.list({ limit: 10 }), []);
     await clock.advance(1_000);
     const entries = await journal.list({ limit: 10 });
-    assert.deepEqual(
-      entries.map(({ kind, node, at }) => [kind, node, at]),
-      [
-        ["audit", "node-a", told],
-        ["node.joined", "node-a", told],
-      ],
-    );
+    assert.deepEqual(columns(entries, "kind", "node", "at"), [
+      ["audit", "node-a", told],
+      ["node.joined", "node-a", told],
+    ]);
     assert.equal(entries[0]!.actor, "anna");
   });
 

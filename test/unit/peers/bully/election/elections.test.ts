@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { PeerSim, type SimOptions } from "../../../../support/peer-sim.ts";
+import { columns } from "../../../../support/columns.ts";
 
 const THREE = ["node-a", "node-b", "node-c"];
 
@@ -120,13 +121,10 @@ describe("an election of peers", () => {
     sim.network.heal();
     await sim.until("agreement", () => sim.agreed(), 3_000);
     await sim.pass(10_000);
-    assert.deepEqual(
-      sim.grants.map((term) => [term.leader, term.epoch]),
-      [
-        ["node-c", 1],
-        ["node-b", 2],
-      ],
-    );
+    assert.deepEqual(columns(sim.grants, "leader", "epoch"), [
+      ["node-c", 1],
+      ["node-b", 2],
+    ]);
   });
 
   test("S45: a follower that was cut off comes back without an election, also when it is the highest", async () => {

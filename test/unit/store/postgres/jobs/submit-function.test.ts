@@ -23,6 +23,7 @@ import { blocksOf } from "../../../../support/markdown.ts";
 import { atEnd } from "../../../../support/node-cleanup.ts";
 import { submitWorlds, type SubmitWorld } from "../../../../support/submit-world.ts";
 import { settleRuns } from "../../../../support/store-world.ts";
+import { column } from "../../../../support/columns.ts";
 
 const open = submitWorlds();
 
@@ -140,10 +141,7 @@ describe("a job submitted in SQL", () => {
       { task: "later", run_at: "1999-12-31T23:59:59Z" },
       { task: "later", delay_ms: 0 },
     ]);
-    assert.deepEqual(
-      answers.map(({ status }) => status),
-      ["scheduled", "scheduled", "queued", "queued"],
-    );
+    assert.deepEqual(column(answers, "status"), ["scheduled", "scheduled", "queued", "queued"]);
     const [delayed, instant, past, now] = await Promise.all(
       answers.map(async ({ job_id }) => (await world.store.jobs.get(job_id))!),
     );
@@ -156,10 +154,7 @@ describe("a job submitted in SQL", () => {
       answers.map(({ status }) => status),
     );
     const due = await world.claim("later");
-    assert.deepEqual(
-      due.map(({ id }) => id),
-      [past!.id, now!.id],
-    );
+    assert.deepEqual(column(due, "id"), [past!.id, now!.id]);
   });
 
   it("takes a time out of a column as PostgreSQL writes it into JSON", async (t) => {
@@ -182,7 +177,7 @@ describe("a job submitted in SQL", () => {
     assert.equal(new Set(answers.map(({ job_id }) => job_id)).size, 1_000);
     const claimed = await world.claim("t0", "t1", "t2");
     assert.deepEqual(
-      claimed.map(({ id }) => id),
+      column(claimed, "id"),
       answers.map(({ job_id }) => job_id),
     );
     assert.deepEqual(
@@ -204,10 +199,7 @@ describe("a job submitted in SQL", () => {
     const world = await open(t, "other_jobs");
     const session = await world.session();
     const { rows } = await session.query<{ id: JobId }>("SELECT other_jobs.submit('mail', '1') AS id");
-    assert.deepEqual(
-      (await world.claim("mail")).map(({ id }) => id),
-      [rows[0]!.id],
-    );
+    assert.deepEqual(column(await world.claim("mail"), "id"), [rows[0]!.id]);
     await assert.rejects(submit(session, "mail"), { code: "3F000" });
   });
 });
@@ -245,10 +237,7 @@ describe("a transaction that submits", () => {
       const [again] = await submitMany(session, [{ task: "mail", ...key }]);
       assert.deepEqual(again, { job_id: id, status: "queued", existed: true });
       await session.query("COMMIT");
-      assert.deepEqual(
-        (await world.claim("mail")).map(({ payload }) => payload),
-        ["1"],
-      );
+      assert.deepEqual(column(await world.claim("mail"), "payload"), ["1"]);
     });
   }
 
@@ -361,14 +350,8 @@ describe("an idempotency key in SQL", () => {
       { task: "mail", payload: 3, idempotency_key: "twin" },
     ]);
     assert.equal(answers[2]!.job_id, answers[0]!.job_id);
-    assert.deepEqual(
-      answers.map(({ existed }) => existed),
-      [false, false, true],
-    );
-    assert.deepEqual(
-      (await world.claim("mail")).map(({ payload }) => payload),
-      ["1", "2"],
-    );
+    assert.deepEqual(column(answers, "existed"), [false, false, true]);
+    assert.deepEqual(column(await world.claim("mail"), "payload"), ["1", "2"]);
   });
 
   it("does not let two calls with the same keys wait for each other crosswise", async (t) => {
