@@ -1,5 +1,6 @@
 /** The typed client of a cluster: it calls any node and switches to another when one fails. It loads no code of the server. */
 
+import type { JobBody } from "../api/bodies/job-body.ts";
 import type { LogsBody } from "../api/operations/jobs/job-logs.ts";
 import type { JobRequestBody, SubmittedBody } from "../api/operations/jobs/submit-jobs.ts";
 import type { NamedScheduleRequest, PreviewRequest } from "../api/bodies/schedule-body.ts";
@@ -11,29 +12,19 @@ import { repeatOf, routePath } from "./route-request.ts";
 import { addressesOf, DEFAULT_URL } from "./connection/node-list.ts";
 import { accessCalls, clusterCalls } from "./cluster-calls.ts";
 import { ClusterConnection } from "./connection/cluster-connection.ts";
-import { HttpConnection } from "./connection/connection.ts";
+import { type Connection, HttpConnection } from "./connection/connection.ts";
 import { controllerCalls } from "./controller-calls.ts";
 import { BatonClientError, refusalOf } from "./client-error.ts";
 import { eventStream, type ClusterEvent } from "./streams/cluster-events.ts";
 import { jobStream, type FollowEvent } from "./streams/follow-job.ts";
-import { resumed } from "./streams/resumable-stream.ts";
-import type {
-  BatonClientOptions,
-  CallOptions,
-  Finished,
-  FollowLogsOptions,
-  PageOfLogsOptions,
-  WaitOptions,
-  WatchEventsOptions,
-} from "./client-options.ts";
-
+import { resumed, type StreamOptions } from "./streams/resumable-stream.ts";
 export { BatonClientError } from "./client-error.ts";
 export type { ClientErrorCode } from "./client-error.ts";
 export type { ClusterEvent } from "./streams/cluster-events.ts";
 export type { FollowEvent } from "./streams/follow-job.ts";
 export type { LiveEvent } from "./cluster-calls.ts";
 export type * from "./controller-calls.ts";
-export type * from "./client-options.ts";
+export type { StreamOptions } from "./streams/resumable-stream.ts";
 export type { JobBody, JobSummaryBody, LogLineBody } from "../api/bodies/job-body.ts";
 export type { JournalEntryBody } from "../api/operations/cluster/journal.ts";
 export type { NodeBody } from "../api/operations/cluster/nodes.ts";
@@ -56,6 +47,58 @@ const environment: Readonly<Record<string, string | undefined>> = globalThis.pro
 const TIMEOUT_MS = 30_000;
 /** What the node's answer may take beyond the wait that was asked for. Smaller, and a busy node looks like a silent one. */
 const ANSWER_SLACK_MS = 5_000;
+
+export interface BatonClientOptions {
+  /** Some nodes, also as one text with commas; one that is up is enough. `BATON_URL`, or this machine, unless told otherwise. */
+  readonly urls?: string | readonly string[];
+  readonly url?: string;
+  /** Sent as `Authorization: Bearer`; `BATON_TOKEN` unless told otherwise. */
+  readonly token?: string;
+  /** For each call, over all its tries, until the last byte of its answer. */
+  readonly timeoutMs?: number;
+  /** False: only the given nodes are used, also when they tell of others. */
+  readonly discover?: boolean;
+  /** False: each call is tried once, at the first node, and what became of it is told at once. */
+  readonly retry?: boolean;
+  readonly clock?: Clock;
+  readonly random?: Random;
+  /** How a node is reached; over HTTP unless told otherwise. */
+  readonly connect?: (url: string) => Connection;
+}
+
+export interface FollowLogsOptions extends StreamOptions {
+  /** Only lines behind this sequence number. */
+  readonly after?: number;
+}
+
+export interface PageOfLogsOptions {
+  /** Only lines behind this sequence number. */
+  readonly after?: number;
+  readonly limit?: number;
+  readonly follow?: false;
+}
+
+export interface WatchEventsOptions extends StreamOptions {
+  /** Goes on behind the event with this id; what happens from now on unless told otherwise. */
+  readonly after?: string;
+}
+
+export interface WaitOptions {
+  /** For as long as it takes unless told otherwise. */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** `result` is null unless the job is completed. */
+export interface Finished {
+  readonly job: JobBody;
+  readonly result: unknown;
+}
+
+export interface CallOptions {
+  /** How long to wait for the result; the client's own time-out unless told otherwise. */
+  readonly timeoutMs?: number;
+}
 
 export class BatonClient implements AsyncDisposable {
   readonly cluster: ReturnType<typeof clusterCalls>;

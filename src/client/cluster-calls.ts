@@ -3,8 +3,7 @@
 import type { AnswerOf, BodyOf, Parts, QueryOf, Route } from "../api/operation-table.ts";
 import type { JournalEntryBody } from "../api/operations/cluster/journal.ts";
 import type { OverviewBody } from "../api/overview.ts";
-import type { StreamOptions } from "./client-options.ts";
-import type { EventSourceMessage } from "./streams/resumable-stream.ts";
+import type { EventSourceMessage, StreamOptions } from "./streams/resumable-stream.ts";
 
 type Call = <R extends Route>(route: R, parts?: Parts<R>) => Promise<AnswerOf<R>>;
 

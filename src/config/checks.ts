@@ -4,7 +4,7 @@ import { isLoopback } from "../core/access/permissions.ts";
 import { describeMistake, isChosen, type Source } from "./mistake.ts";
 import { weakness } from "./secrets/cluster-secret.ts";
 import type { SettingPath, Settings } from "./settings.ts";
-import { type Address, isAddressRange, isEverywhere, parseAddress, reaches } from "./values/address.ts";
+import { type Address, isAddressRange, parseAddress, reaches } from "./values/address.ts";
 import { parseDiscovery, listenerOf, type NodeMap } from "./values/node-map.ts";
 import { isPostgresUrl } from "./values/secret-url.ts";
 import { formatDuration } from "./values/units.ts";
@@ -26,7 +26,7 @@ export function checkSettings(values: Values, sources: Sources): string[] {
 }
 
 export function asksCallers({ access, http }: Pick<Settings, "access" | "http">): boolean {
-  return access.required === "always" || isEverywhere(http.host) || !isLoopback(http.host);
+  return access.required === "always" || !isLoopback(http.host);
 }
 
 interface Relation {

@@ -45,12 +45,9 @@ export interface DoctorContext {
 
 type Judgements = readonly Judgement[] | Promise<readonly Judgement[]>;
 
-export interface Check {
-  readonly name: string;
-  readonly run: (context: DoctorContext) => Judgements;
-}
+export type Check = (context: DoctorContext) => Judgements;
 
-function ofSettings(judge: (loaded: Loaded, context: DoctorContext) => Judgements): Check["run"] {
+function ofSettings(judge: (loaded: Loaded, context: DoctorContext) => Judgements): Check {
   return (context) => {
     if (context.loaded) return judge(context.loaded, context);
     if (context.mistakes) return [skipped("the configuration is wrong, and comes first")];
@@ -58,44 +55,33 @@ function ofSettings(judge: (loaded: Loaded, context: DoctorContext) => Judgement
   };
 }
 
-function ofNodes(judge: (answer: NodesAnswer) => readonly Judgement[]): Check["run"] {
+function ofNodes(judge: (answer: NodesAnswer) => readonly Judgement[]): Check {
   return async ({ nodes }) => {
     const answer = await nodes();
     return answer?.url ? judge(answer) : [skipped("no node answers")];
   };
 }
 
-export const CHECKS: readonly Check[] = [
-  { name: "configuration", run: configuration },
-  {
-    name: "runtime",
-    run: () => [...judgeRuntime(process.versions.node), ...judgeOpenFiles(openFilesLimit())],
-  },
-  { name: "data", run: ofSettings(data) },
-  {
-    name: "secrets",
-    run: ofSettings((loaded, { terminal }) => judgeSecretFiles(secretFiles(loaded, terminal))),
-  },
-  {
-    name: "exposure",
-    run: ofSettings(({ settings }) =>
-      judgeExposure({ host: settings.http.host, asks: asksCallers(settings) }),
-    ),
-  },
-  { name: "port", run: ofSettings(port) },
-  { name: "database", run: ofSettings(database) },
-  { name: "redis", run: ofSettings(redis) },
-  {
-    name: "etcd",
-    run: ofSettings(async ({ settings }, { etcd }) =>
-      settings.etcd.url === "" ? [skipped("none is configured")] : judgeEtcd((await etcd())!),
-    ),
-  },
-  { name: "nodes", run: reach },
-  { name: "cluster", run: ofNodes(({ cluster }) => judgeCluster(cluster)) },
-  { name: "settings", run: ofNodes(({ settings }) => judgeSettings(settings)) },
-  { name: "clocks", run: clocks },
-];
+/** By their names, in the order of the report. */
+export const CHECKS: Readonly<Record<string, Check>> = {
+  configuration,
+  runtime: () => [...judgeRuntime(process.versions.node), ...judgeOpenFiles(openFilesLimit())],
+  data: ofSettings(data),
+  secrets: ofSettings((loaded, { terminal }) => judgeSecretFiles(secretFiles(loaded, terminal))),
+  exposure: ofSettings(({ settings }) =>
+    judgeExposure({ host: settings.http.host, asks: asksCallers(settings) }),
+  ),
+  port: ofSettings(port),
+  database: ofSettings(database),
+  redis: ofSettings(redis),
+  etcd: ofSettings(async ({ settings }, { etcd }) =>
+    settings.etcd.url === "" ? [skipped("none is configured")] : judgeEtcd((await etcd())!),
+  ),
+  nodes: reach,
+  cluster: ofNodes(({ cluster }) => judgeCluster(cluster)),
+  settings: ofNodes(({ settings }) => judgeSettings(settings)),
+  clocks,
+};
 
 function configuration(context: DoctorContext): Judgements {
   const { mistakes } = context;
@@ -208,22 +194,18 @@ async function clocks({ nodes, ...context }: DoctorContext): Promise<readonly Ju
   return judgeClocks([...(seen?.url ? seen.clocks : []), ...servers.flatMap((each) => each?.clock ?? [])]);
 }
 
-interface RunChecksOptions {
-  readonly clock: Clock;
-  readonly deadlineMs: number;
-  readonly onProgress: (under: readonly string[], done: number) => void;
-}
-
 /** In the order of the checks, whichever ends first. */
 export async function runChecks(
-  checks: readonly Check[],
+  checks: typeof CHECKS,
   context: DoctorContext,
-  { clock, deadlineMs, onProgress }: RunChecksOptions,
+  clock: Clock,
+  deadlineMs: number,
+  onProgress: (under: readonly string[]) => void,
 ): Promise<readonly Finding[]> {
-  const under = new Set(checks.map(({ name }) => name));
-  onProgress([...under], 0);
+  const under = new Set(Object.keys(checks));
+  onProgress([...under]);
   const found = await Promise.all(
-    checks.map(async ({ name, run }) => {
+    Object.entries(checks).map(async ([name, run]) => {
       const running = (async () => run(context))().catch((error: unknown) => [
         failed(`the check itself broke: ${String(error)}`, "please report it with this text"),
       ]);
@@ -231,7 +213,7 @@ export async function runChecks(
       const late = [failed(`no answer within ${span(deadlineMs)}`, remedy)];
       const judgements = (await within(clock, deadlineMs, running)) ?? late;
       under.delete(name);
-      onProgress([...under], checks.length - under.size);
+      onProgress([...under]);
       return judgements.map((judgement): Finding => ({ check: name, ...judgement }));
     }),
   );

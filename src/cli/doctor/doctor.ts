@@ -35,7 +35,7 @@ export function addDoctorCommand(program: Command, terminal: Terminal): void {
   const command = program
     .command("doctor")
     .description("check what the cluster stands on, and say what to do")
-    .option("--only <check,check…>", `only these: ${CHECKS.map(({ name }) => name).join(", ")}`, checkNames)
+    .option("--only <check,check…>", `only these: ${Object.keys(CHECKS).join(", ")}`, checkNames)
     .option("--problems", "leave out what is well");
   withSettingsOptions(withNodeOptions(command))
     .addHelpText(
@@ -54,21 +54,17 @@ async function doctor(terminal: Terminal, options: DoctorOptions): Promise<void>
   const reached = new Map<string, boolean>();
   const context = contextOf(terminal, options, deadlineMs, reached);
   const line = new ProgressBar(terminal);
+  const checks = Object.fromEntries(
+    Object.entries(CHECKS).filter(([name]) => options.only?.includes(name) ?? true),
+  );
   let findings: readonly Finding[];
   try {
-    findings = await runChecks(
-      CHECKS.filter(({ name }) => options.only?.includes(name) ?? true),
-      context,
-      {
-        clock: terminal.clock,
-        deadlineMs,
-        // Where nobody watches, the report is enough.
-        onProgress: (under, done) => {
-          if (terminal.err.isTTY)
-            line.say(`${done} of ${done + under.length} checks, still: ${under.join(", ")}`);
-        },
-      },
-    );
+    findings = await runChecks(checks, context, terminal.clock, deadlineMs, (under) => {
+      const done = Object.keys(checks).length - under.length;
+      // Where nobody watches, the report is enough.
+      if (terminal.err.isTTY)
+        line.say(`${done} of ${done + under.length} checks, still: ${under.join(", ")}`);
+    });
   } finally {
     line.clear();
   }
@@ -169,7 +165,7 @@ function once<T>(ask: () => Promise<T>): () => Promise<T> {
 }
 
 function checkNames(text: string): readonly string[] {
-  const known = CHECKS.map(({ name }) => name);
+  const known = Object.keys(CHECKS);
   return text.split(",").map((each) => {
     const name = each.trim();
     if (known.includes(name)) return name;

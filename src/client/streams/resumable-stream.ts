@@ -3,10 +3,17 @@
 import type { Clock } from "../../platform/clock.ts";
 import { Backoff } from "../../platform/loop.ts";
 import { BatonClientError } from "../client-error.ts";
-import type { StreamOptions } from "../client-options.ts";
 import { EventParser, type EventSourceMessage } from "./event-parser.ts";
 
 export type { EventSourceMessage } from "./event-parser.ts";
+
+/** Of every stream that is resumed after a broken connection. */
+export interface StreamOptions {
+  readonly signal?: AbortSignal;
+  readonly giveUpAfterMs?: number;
+  /** The stream broke and is tried again; once for each reason. */
+  readonly onTrouble?: (error: BatonClientError) => void;
+}
 
 export interface Resumable<Event> {
   /** Opens it behind what was read; rejects with what the node said. */

@@ -16,7 +16,7 @@ import { join } from "node:path";
 import { BatonError } from "../../core/errors.ts";
 import { isLoopback } from "../../core/access/permissions.ts";
 import { newSecret } from "../../platform/random.ts";
-import { isEverywhere, parseAddress } from "../values/address.ts";
+import { parseAddress } from "../values/address.ts";
 import type { Environment } from "../sources/environment.ts";
 import { fabricOf } from "../fabric.ts";
 import { createOwnSecret, readOwnSecret, UntrustedFile } from "./secret-file.ts";
@@ -116,7 +116,7 @@ function weaknesses(settings: SecretSettings): string[] {
   if (secrets.length > 0) {
     const bad = secrets.map(weakness).filter((why) => why !== null);
     if (bad.length > 0) return [`cluster.secret ${bad[0]}, ${where}`];
-    const listens = addr !== "" && !onlyHere(parseAddress(addr)?.host ?? "");
+    const listens = addr !== "" && !isLoopback(parseAddress(addr)?.host ?? "");
     return listens && isWellKnown(pass)
       ? [`manager.pass is known to everybody, and manager.addr ${addr} can be reached from elsewhere`]
       : [];
@@ -129,13 +129,9 @@ function weaknesses(settings: SecretSettings): string[] {
 function exposures({ http, manager }: SecretSettings): string[] {
   const host = manager.addr === "" ? null : (parseAddress(manager.addr)?.host ?? "");
   return [
-    ...(onlyHere(http.host) ? [] : [`http.host ${http.host}`]),
-    ...(host === null || onlyHere(host) ? [] : [`manager.addr ${manager.addr}`]),
+    ...(isLoopback(http.host) ? [] : [`http.host ${http.host}`]),
+    ...(host === null || isLoopback(host) ? [] : [`manager.addr ${manager.addr}`]),
   ];
-}
-
-function onlyHere(host: string): boolean {
-  return !isEverywhere(host) && isLoopback(host);
 }
 
 function secretsIn({ cluster }: SecretSettings): string[] {

@@ -48,9 +48,8 @@ export function isEverywhere(host: string): boolean {
 /** Whether a call to `target` would surely reach the listener at `own`. Names are not looked up. */
 export function reaches(target: Address, own: Address): boolean {
   if (target.port !== own.port) return false;
-  if (target.host.toLowerCase() === own.host.toLowerCase()) return true;
-  if (isEverywhere(target.host)) return isEverywhere(own.host) || isLoopback(own.host);
-  return isLoopback(target.host) && (isLoopback(own.host) || isEverywhere(own.host));
+  const isHere = ({ host }: Address): boolean => isEverywhere(host) || isLoopback(host);
+  return target.host.toLowerCase() === own.host.toLowerCase() || (isHere(target) && isHere(own));
 }
 
 /** A name is not looked up: many a machine has its own at 127.0.1.1, and nobody else could reach it there. */
