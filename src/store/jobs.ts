@@ -11,6 +11,7 @@ import type { Abandoned, Outcome, PastOutcome, Recovered } from "../core/jobs/ru
 import type { JobId, LeaseId } from "../core/ids.ts";
 import type { FieldFilters, RareFields } from "../core/jobs/job-fields.ts";
 import type { Term } from "../core/leadership/term.ts";
+import type { WorkScope } from "../core/push/dispatch.ts";
 import type { Author } from "./store.ts";
 
 export type { Retention } from "../core/jobs/job.ts";
@@ -111,19 +112,14 @@ export interface Submitted {
   readonly existed: boolean;
 }
 
-export interface ClaimRequest {
+/** Jobs of other tasks and queues stay where they are. Paused queues are always skipped. */
+export interface ClaimRequest extends WorkScope {
   readonly author: Author;
   /** Shown with the job, and recorded if it dies during the run. */
   readonly worker: string;
   readonly lease: LeaseId;
   readonly leaseMs: number;
   readonly limit: number;
-  /** Jobs of other tasks stay in the queue. */
-  readonly tasks: ReadonlySet<string>;
-  /** Null for all. Paused queues are always skipped. */
-  readonly queues: ReadonlySet<string> | null;
-  /** Excluded even if they are in `queues`. */
-  readonly exceptQueues: ReadonlySet<string>;
   /**
    * Whether the claim may open the lease: only for a claimant without runs. Otherwise the lease must exist: an ended
    * one is not revived, and the claimant learns that it has lost its runs.

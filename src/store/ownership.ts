@@ -20,10 +20,11 @@
  * - A job that leaves its run (ends, is recovered, returns to the queue) leaves its assignment.
  */
 
-import type { JobId, NodeName } from "../core/ids.ts";
+import type { NodeName } from "../core/ids.ts";
 import type { NodeIdentity } from "../core/node.ts";
 import type { Term } from "../core/leadership/term.ts";
-import type { ClaimedJob, ClaimRequest, Recorded, RunBatch } from "./store.ts";
+import type { WorkScope } from "../core/push/dispatch.ts";
+import type { ClaimedJob, ClaimRequest, Recorded, Run, RunBatch } from "./store.ts";
 
 export type AssignmentId = number;
 
@@ -74,14 +75,9 @@ export interface OwnershipStore {
   orphans(query: OrphanQuery, fence: Term): Promise<readonly Orphan[]>;
 }
 
-export interface DispatchRequest {
-  readonly tasks: ReadonlySet<string>;
-  readonly queues: ReadonlySet<string> | null;
-  readonly exceptQueues: ReadonlySet<string>;
-  readonly limit: number;
+/** A suspect (core/jobs/job.ts) has an assignment of its own. */
+export interface DispatchRequest extends WorkScope, Pick<ClaimRequest, "limit" | "suspect"> {
   readonly size: number;
-  /** Whether one suspect (core/jobs/job.ts) may be among them, in an assignment of its own. */
-  readonly suspect: boolean;
 }
 
 export interface Dispatched {
@@ -107,12 +103,7 @@ export interface AcceptRequest extends Pick<
   ClaimRequest,
   "author" | "worker" | "lease" | "leaseMs" | "opens"
 > {
-  readonly runs: readonly {
-    readonly id: JobId;
-    readonly jobEpoch: number;
-    readonly ref?: unknown;
-    readonly assignment: AssignmentId;
-  }[];
+  readonly runs: readonly (Omit<Run, "lease"> & Pick<Held, "assignment">)[];
 }
 
 export interface Accepted {

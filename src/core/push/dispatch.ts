@@ -7,7 +7,7 @@
  */
 
 export interface WorkScope {
-  /** Null for all. */
+  /** Null for all but `exceptQueues`, which are excluded in any case. */
   readonly queues: ReadonlySet<string> | null;
   readonly exceptQueues: ReadonlySet<string>;
   readonly tasks: ReadonlySet<string>;

@@ -261,22 +261,14 @@ export function moveRuns(
   moves: ReadonlyMap<number, Pick<OpenRun, "job" | "target">>,
   { epoch, now }: Pick<NoteFiring, "epoch" | "now">,
 ): { draft: Draft; rows: readonly OccurrenceRow[] } {
-  const { name } = note;
   const rows: OccurrenceRow[] = [];
   let { schedule } = note;
   const move = (run: OpenRun): OpenRun => {
     const to = moves.get(run.at);
     if (!to) return run;
     if (schedule?.lastJob === run.job) schedule = { ...schedule, lastJob: to.job };
-    rows.push({
-      schedule: name,
-      at: run.at,
-      do: "fire",
-      reason: null,
-      job: to.job,
-      leaderEpoch: epoch,
-      notedAt: now,
-    });
+    const noted = { leaderEpoch: epoch, notedAt: now };
+    rows.push({ schedule: note.name, at: run.at, do: "fire", reason: null, job: to.job, ...noted });
     return { ...run, ...to };
   };
   const open = note.open.map((group) => ({ ...group, runs: group.runs.map(move) }));

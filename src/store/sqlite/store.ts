@@ -18,7 +18,7 @@ import { sqliteJobs } from "./jobs/jobs.ts";
 import { StoreCache } from "./jobs/store-cache.ts";
 import { sqliteQueues } from "./queues.ts";
 import { Read } from "./jobs/read.ts";
-import { SqliteScheduleNotes } from "./schedule-notes.ts";
+import { scheduleNotes } from "../schedule-notes.ts";
 import { migrate } from "./schema.ts";
 import { Submit } from "./jobs/submit.ts";
 import { SqliteScripts } from "./scripts.ts";
@@ -67,7 +67,10 @@ export function sqliteStore(cache: StoreCache): SqliteStore {
     jobs: sqliteJobs(parts),
     queues: sqliteQueues(cache),
     schedules: scheduleStore(scripts, fire(parts)),
-    scheduleNotes: new SqliteScheduleNotes(parts),
+    scheduleNotes: scheduleNotes(scripts, {
+      pause: (queue, paused) => cache.setPaused(queue, paused),
+      submit: (job, author, schedule) => parts.submit.run([job], author, schedule)[0]!,
+    }),
     terms: termStore(scripts),
     samples: sampleStore(scripts),
     agents: agentStore(scripts),

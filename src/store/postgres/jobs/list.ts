@@ -12,12 +12,12 @@
  * binary search finds the first and the last row.
  */
 
-import { isFinal, type Job, type JobStatus } from "../../../core/jobs/job.ts";
-import { LISTED_FILTERS, listedFilter } from "../../../core/jobs/job-fields.ts";
+import { isFinal, type Job } from "../../../core/jobs/job.ts";
+import { LISTED_FILTERS } from "../../../core/jobs/job-fields.ts";
 import { read, type Statement } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s } from "../../../platform/drivers/postgres/arrays.ts";
-import { cursorSeq, SEEK_MARGIN_MS, walkPage } from "../../job-list.ts";
-import { type JobRow, STATUS } from "../../job-row.ts";
+import { listPage, type ListSource } from "../../job-list.ts";
+import { STATUS } from "../../job-row.ts";
 import { runAwaited } from "../../script.ts";
 import type { BriefJob, JobPage, JobQuery, JobStore } from "../../store.ts";
 import type { StoreCache } from "./store-cache.ts";
@@ -167,53 +167,40 @@ const SEEK = read(
 );
 
 export function jobList(cache: StoreCache): JobStore["list"] {
-  return ((query: JobQuery, brief?: true) => page(cache, query, brief === true)) as JobStore["list"];
-}
-
-async function page(cache: StoreCache, query: JobQuery, brief: boolean): Promise<JobPage<Job | BriefJob>> {
-  const before = cursorSeq(query);
-  const { queue, task, since, until, status, errorCode, limit } = query;
-  const byKind = queue !== undefined || task !== undefined;
-  const listed = listedFilter(query);
-  const [kinds, first, end, walk] = await Promise.all([
-    byKind ? cache.db.query<{ id: number }>(KINDS, [queue ?? null, task ?? null]) : null,
-    since === undefined ? null : seek(cache, since - SEEK_MARGIN_MS),
-    until === undefined ? null : seek(cache, until + SEEK_MARGIN_MS),
-    listed ? listed.name : walkFor(cache, status),
-  ]);
-  if (kinds?.length === 0) return { jobs: [], cursor: null };
-  const statement = (brief ? BRIEFLY : WHOLE)[walk]!;
-  const pages = walkPage(limit, {
-    before: Math.min(before, end ?? Number.MAX_SAFE_INTEGER),
+  const { db } = cache;
+  const source = (statements: typeof WHOLE): ListSource => ({
     scanFirst: SCAN_FIRST,
-    filtered: status !== undefined || byKind || errorCode !== undefined,
-    read: (piece) =>
-      cache.db.query<JobRow>(statement, [
+    kinds: async (queue, task) => {
+      const rows = await db.query<{ id: number }>(KINDS, [queue ?? null, task ?? null]);
+      return rows.map(({ id }) => id);
+    },
+    seek: async (at) => (await db.query<{ seq: number | null }>(SEEK, [at]))[0]?.seq ?? null,
+    walkFor: async (status) => {
+      if (status === undefined) return "any";
+      if (isFinal(status) || status === "processing") return status;
+      if (status === "queued") return "waiting";
+      const [row] = await db.query<{ n: number }>(SCHEDULED);
+      return row!.n <= SCHEDULED_FEW ? "scheduled" : "waiting";
+    },
+    read: (walk, { before, after, scan, limit, kinds, since, until, status, errorCode, listed }) => {
+      const values = [
         cache.now(),
-        piece.before,
-        kinds && int4s(kinds.map(({ id }) => id)),
-        since ?? 0,
-        until ?? Number.MAX_SAFE_INTEGER,
-        status === undefined ? null : STATUS[status],
-        piece.limit,
-        errorCode ?? null,
-        piece.scan,
-        first === null ? 0 : first - 1,
-        ...(listed ? [listed.text] : []),
-      ]),
+        before,
+        kinds && int4s(kinds),
+        since,
+        until,
+        status,
+        limit,
+        errorCode,
+        scan,
+        after,
+      ];
+      return db.query(statements[walk]!, listed === null ? values : [...values, listed]);
+    },
   });
-  const { rows, cursor } = await runAwaited(pages);
-  return { jobs: rows.map(brief ? briefOf : jobOf), cursor };
-}
-
-async function seek({ db }: StoreCache, at: number): Promise<number | null> {
-  return (await db.query<{ seq: number | null }>(SEEK, [at]))[0]?.seq ?? null;
-}
-
-async function walkFor({ db }: StoreCache, status: JobStatus | undefined): Promise<string> {
-  if (status === undefined) return "any";
-  if (isFinal(status) || status === "processing") return status;
-  if (status === "queued") return "waiting";
-  const [row] = await db.query<{ n: number }>(SCHEDULED);
-  return row!.n <= SCHEDULED_FEW ? "scheduled" : "waiting";
+  const [whole, briefly] = [source(WHOLE), source(BRIEFLY)];
+  return (async (query: JobQuery, brief?: true): Promise<JobPage<Job | BriefJob>> => {
+    const { rows, cursor } = await runAwaited(listPage(query, brief ? briefly : whole));
+    return { jobs: rows.map(brief ? briefOf : jobOf), cursor };
+  }) as JobStore["list"];
 }

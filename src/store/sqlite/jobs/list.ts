@@ -5,14 +5,13 @@
  */
 
 import type { StatementSync } from "node:sqlite";
-import { isFinal, type Job, type JobStatus } from "../../../core/jobs/job.ts";
-import { LISTED_FILTERS, listedFilter } from "../../../core/jobs/job-fields.ts";
-import { cursorSeq, SEEK_MARGIN_MS, walkPage } from "../../job-list.ts";
+import { isFinal, type Job } from "../../../core/jobs/job.ts";
+import { LISTED_FILTERS } from "../../../core/jobs/job-fields.ts";
+import { listPage, type ListSource } from "../../job-list.ts";
 import { runNow } from "../../script.ts";
 import type { BriefJob, JobPage, JobQuery } from "../../store.ts";
 import type { StoreCache } from "./store-cache.ts";
 import { COLUMNS, JOINED, type Read } from "./read.ts";
-import { STATUS } from "../../job-row.ts";
 
 /** Rows in the first piece of a page. */
 const SCAN_FIRST = 1_000;
@@ -72,67 +71,53 @@ export function jobList(
   const nearest = file.prepare("SELECT seq, created_at FROM job WHERE seq <= ? ORDER BY seq DESC LIMIT 1");
   /** Prepared on first use: lists are rare, and their statements are long. */
   const prepared = new Map<string, StatementSync>();
-  const pageStatement = (brief: boolean, walk: string): StatementSync => {
-    const text = pageOf(brief ? BRIEF : COLUMNS, walk);
-    const known = prepared.get(text) ?? file.prepare(text);
-    prepared.set(text, known);
+  const prepare = (shape: string, columns: string, walk: string): StatementSync => {
+    const known = prepared.get(shape + walk) ?? file.prepare(pageOf(columns, walk));
+    prepared.set(shape + walk, known);
     return known;
   };
-
-  const kindsOf = ({ queue, task }: JobQuery): number[] | null => {
-    if (queue === undefined && task === undefined) return null;
-    return cache
-      .kinds()
-      .filter((kind) => (queue ?? kind.queue) === kind.queue && (task ?? kind.task) === kind.task)
-      .map(({ id }) => id);
-  };
-
-  const walkFor = (status: JobStatus | undefined): string => {
-    if (status === undefined) return "any";
-    if (status === "queued" || status === "processing" || status === "completed") return status;
-    if (isFinal(status)) return "unusual";
-    return (scheduled.get(SCHEDULED_FEW + 1)!["n"] as number) <= SCHEDULED_FEW ? "scheduled" : "live";
-  };
-
-  /** The first job that was created at or after an instant, approximately (SEEK_MARGIN_MS). */
-  const seek = (at: number): number => {
-    let [low, high] = [0, cache.lastSeq + 1];
-    while (high - low > 1) {
-      const half = Math.floor((low + high) / 2);
-      const found = nearest.get(half);
-      if (!found || (found["created_at"] as number) < at) low = half;
-      else high = found["seq"] as number;
-    }
-    return high;
-  };
-
+  const source = (shape: string, columns: string): ListSource => ({
+    scanFirst: SCAN_FIRST,
+    kinds: (queue, task) =>
+      cache
+        .kinds()
+        .filter((kind) => (queue ?? kind.queue) === kind.queue && (task ?? kind.task) === kind.task)
+        .map(({ id }) => id),
+    seek: (at) => {
+      let [low, high] = [0, cache.lastSeq + 1];
+      while (high - low > 1) {
+        const half = Math.floor((low + high) / 2);
+        const found = nearest.get(half);
+        if (!found || (found["created_at"] as number) < at) low = half;
+        else high = found["seq"] as number;
+      }
+      return high;
+    },
+    walkFor: (status) => {
+      if (status === undefined) return "any";
+      if (status === "queued" || status === "processing" || status === "completed") return status;
+      if (isFinal(status)) return "unusual";
+      return (scheduled.get(SCHEDULED_FEW + 1)!["n"] as number) <= SCHEDULED_FEW ? "scheduled" : "live";
+    },
+    read: (walk, { before, after, scan, limit, kinds, since, until, status, errorCode, listed }) => {
+      const numbers = kinds && JSON.stringify(kinds);
+      const extra =
+        listed ?? (walk === "processing" ? JSON.stringify([...cache.running.keys()]) : cache.head);
+      const filter = [numbers, since, until, status, errorCode] as const;
+      return prepare(shape, columns, walk).all(
+        before,
+        after,
+        scan,
+        ...filter,
+        limit,
+        cache.clock.now(),
+        extra,
+      );
+    },
+  });
+  const [whole, briefly] = [source("whole ", COLUMNS), source("brief ", BRIEF)];
   return (query, brief = false) => {
-    const { limit, since, until, status, errorCode = null } = query;
-    const start = cursorSeq(query);
-    const kinds = kindsOf(query);
-    if (kinds?.length === 0) return { jobs: [], cursor: null };
-    const listed = listedFilter(query);
-    const walk = listed?.name ?? walkFor(status);
-    const statement = pageStatement(brief, walk);
-    const extra =
-      listed?.text ?? (walk === "processing" ? JSON.stringify([...cache.running.keys()]) : cache.head);
-    const after = since === undefined ? 0 : seek(since - SEEK_MARGIN_MS) - 1;
-    const end = until === undefined ? Infinity : seek(until + SEEK_MARGIN_MS);
-    const filter = [
-      kinds && JSON.stringify(kinds),
-      since ?? 0,
-      until ?? Number.MAX_SAFE_INTEGER,
-      status === undefined ? null : STATUS[status],
-      errorCode,
-    ] as const;
-    const pages = walkPage(limit, {
-      before: Math.min(start, end),
-      scanFirst: SCAN_FIRST,
-      filtered: status !== undefined || kinds !== null || errorCode !== null,
-      read: ({ before, scan, limit: left }) =>
-        statement.all(before, after, scan, ...filter, left, cache.clock.now(), extra),
-    });
-    const { rows, cursor } = runNow(pages);
+    const { rows, cursor } = runNow(listPage(query, brief ? briefly : whole));
     return { jobs: rows.map((row) => (brief ? read.brief(row) : read.job(row))), cursor };
   };
 }
