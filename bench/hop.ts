@@ -1,6 +1,5 @@
 /** The two ends of a hop between nodes, each in a process of its own: an ingress that callers speak to, and an owner that answers. */
 
-import type { AddressInfo } from "node:net";
 import Fastify from "fastify";
 import { Pool } from "undici";
 import type { NodeName } from "../src/core/ids.ts";
@@ -9,7 +8,7 @@ import { SYSTEM } from "../src/platform/platform.ts";
 import { systemRandom } from "../src/platform/random.ts";
 import { MeshTransport } from "../src/transport/mesh/mesh-transport.ts";
 import type { PeerHandler } from "../src/transport/transport.ts";
-import { cpuMeter, type HttpSide } from "./http-side.ts";
+import { serve, type HttpSide } from "./http-side.ts";
 
 export interface HopOptions {
   readonly secret: string;
@@ -60,15 +59,5 @@ export async function open({ secret, ownerUrl }: HopOptions): Promise<HttpSide> 
   }
   mesh.attach(app.server);
   await mesh.start();
-  await app.listen({ host: "127.0.0.1", port: 0 });
-  const { port } = app.server.address() as AddressInfo;
-  return {
-    reset: async () => `http://127.0.0.1:${port}`,
-    ...cpuMeter(),
-    async close() {
-      await Promise.all([mesh.stop(), http.close()]);
-      app.server.closeAllConnections();
-      await app.close();
-    },
-  };
+  return serve(app, () => Promise.all([mesh.stop(), http.close()]));
 }

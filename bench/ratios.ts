@@ -1,14 +1,18 @@
 /**
- * The regression guard: ratios of a run beside those that were recorded. Only ratios to a floor of the same run are compared; absolute
- * figures are those of one machine in one hour.
+ * The regression guard: ratios of a run beside those in the file that `--record` wrote. Only ratios to a floor of the same run are
+ * compared; absolute figures are those of one machine in one hour.
  */
 
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
+import { join } from "node:path";
 import { moreIsBetter, type CpuUs } from "./scenario.ts";
 import { markdown, times, type StoreRow } from "./table.ts";
 
+/** What is committed. */
+const FILE = join(import.meta.dirname, "ratios.json");
 /** A ratio that is worse by more than this share is a regression. */
-export const LOSS_MAX = 0.2;
+const LOSS_MAX = 0.2;
 
 export interface Ratio {
   readonly ratio: number;
@@ -25,8 +29,7 @@ export interface Machine {
   readonly platform: string;
 }
 
-/** What is committed. */
-export interface Recording {
+interface Recording {
   readonly machine: Machine;
   readonly rounds: number;
   readonly ratios: Ratios;
@@ -93,7 +96,7 @@ export function changeTable(changes: readonly Change[]): string {
   return markdown(["figure", "recorded", "now", "loss", ""], rows, new Set([1, 2, 3]));
 }
 
-export function thisMachine(): Machine {
+function thisMachine(): Machine {
   return {
     cpus: cpus().length,
     model: cpus()[0]?.model.trim() ?? "unknown",
@@ -108,4 +111,28 @@ export function differences(recorded: Machine, here: Machine): string[] {
   return (Object.keys(here) as (keyof Machine)[])
     .filter((key) => recorded[key] !== here[key])
     .map((key) => `${key} ${recorded[key]} there, ${here[key]} here`);
+}
+
+export function recordRatios(rows: readonly StoreRow[], rounds: number): void {
+  const recording: Recording = { machine: thisMachine(), rounds, ratios: ratiosOf(rows) };
+  writeFileSync(FILE, `${JSON.stringify(recording, null, 2)}\n`);
+  console.log(`${Object.keys(recording.ratios).length} ratios are in bench/ratios.json.`);
+}
+
+/** False if a ratio became worse than it may. */
+export function checkRatios(rows: readonly StoreRow[]): boolean {
+  const recording = JSON.parse(readFileSync(FILE, "utf8")) as Recording;
+  const changes = compareRatios(recording.ratios, ratiosOf(rows));
+  console.log(`\n${changeTable(changes)}\n`);
+  for (const difference of differences(recording.machine, thisMachine()))
+    console.log(`Recorded on another machine: ${difference}.`);
+  const ok = passes(changes);
+  console.log(
+    ok ? "No ratio is lost." : `A ratio is worse than recorded by more than ${LOSS_MAX * 100} %, or missing.`,
+  );
+  return ok;
+}
+
+export function hasRecording(): boolean {
+  return existsSync(FILE);
 }

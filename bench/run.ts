@@ -11,11 +11,10 @@ import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import type { Chart } from "./chart.ts";
 import { ENGINES, openEngine, type Engine, type EngineName } from "./engine.ts";
-import { checkRatios, hasRecording, recordRatios } from "./recording.ts";
+import { checkRatios, hasRecording, recordRatios } from "./ratios.ts";
 import { writeReport } from "./report.ts";
 import { endWithSignals } from "./run-scope.ts";
 import type { Bench, Scenario } from "./scenario.ts";
-import { bulk } from "./scenarios/bulk.ts";
 import { channels } from "./scenarios/channels.ts";
 import { controller } from "./scenarios/controller.ts";
 import { drain } from "./scenarios/drain.ts";
@@ -36,7 +35,7 @@ import { recovery } from "./scenarios/recovery.ts";
 import { redisJobs } from "./scenarios/redis-jobs.ts";
 import { redisLogs } from "./scenarios/redis-logs.ts";
 import { start } from "./scenarios/start.ts";
-import { submits } from "./scenarios/submits.ts";
+import { bulk, submits } from "./scenarios/submits.ts";
 import { table, type StoreRow } from "./table.ts";
 import { Workplace } from "./workplace.ts";
 
@@ -155,7 +154,7 @@ function readArguments() {
       record: { type: "boolean", default: false },
     },
   });
-  const { quick, json, write, check, record } = values;
+  const { quick, write, check, record } = values;
   const guard = check || record;
   const goals = positionals.includes("table");
   const words = positionals.filter((word) => word !== "table");
@@ -187,17 +186,13 @@ function readArguments() {
         ? SCENARIOS
         : SCENARIOS.filter((scenario) => !OTHERS.includes(scenario));
   return {
+    ...values,
     engines: chosen(ENGINES, (name) => name),
     scenarios: chosen(all, ({ name }) => name),
     before: values.before === undefined ? null : resolve(values.before),
     rounds,
     scale,
     goals,
-    quick,
-    json,
-    write,
-    check,
-    record,
   };
 }
 
