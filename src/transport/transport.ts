@@ -18,7 +18,7 @@ export interface Transport extends Service {
   stream(peerUrl: string, request: PeerRequest, options: StreamOptions): Promise<StreamOutcome>;
 }
 
-/** The transport of a node, which also answers calls and notices that a peer is gone. */
+/** Also answers calls, and notices that a peer is gone. */
 export interface NodeTransport extends Transport {
   /** Until a handler is given, calls are answered with 503. */
   serve(handler: PeerHandler): void;
@@ -81,9 +81,8 @@ export interface ReplyHead {
 export type Outcome = (ReplyHead & { readonly body: string }) | Failure;
 
 /**
- * The body is read once. It rejects when it is cut short, so that its end is always the true one; it makes the peer wait
- * while the reader is slow; and it must be read to the end, left (`break`), or called off by the signal, because until then it
- * holds a connection or a share of one.
+ * The body is read once. It rejects when it is cut short, and makes the peer wait while the reader is slow. It holds a
+ * connection until it is read to the end, left (`break`), or called off by the signal.
  */
 export type StreamOutcome = (ReplyHead & { readonly body: AsyncIterable<Buffer> }) | Failure;
 

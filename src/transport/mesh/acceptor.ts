@@ -1,7 +1,6 @@
 /**
  * Accepts connections of peers on an existing HTTP server. A client without a valid signature gets a plain HTTP answer
- * and occupies no resources. A client with one that then sends no frame under the session key is dropped by the
- * connection itself.
+ * and occupies no resources.
  */
 
 import type { IncomingMessage, Server } from "node:http";

@@ -1,7 +1,4 @@
-/**
- * The connection to use for each node. There is one per pair of nodes, whichever of them dialled; for a moment there
- * may be two.
- */
+/** The connection to use for each node: one per pair of nodes, whichever dialled; for a moment there may be two. */
 
 import type { NodeName } from "../../core/ids.ts";
 import type { MeshConnection } from "./mesh-connection.ts";

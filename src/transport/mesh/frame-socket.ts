@@ -2,8 +2,6 @@
  * Sends and receives sealed frames on one WebSocket, and reports once when it is over. All messages that are written in
  * one turn of the event loop leave in one frame. A side that has received nothing for a while sends a ping and closes
  * the connection when no sealed frame answers, because a machine that vanished does not close it.
- *
- * It knows no calls; these are the business of its owner.
  */
 
 import type { WebSocket } from "ws";
@@ -90,7 +88,7 @@ export class FrameSocket {
     return this.#session.socket.bufferedAmount > CONGESTED_BYTES;
   }
 
-  /** To write a message with; it leaves by the end of this turn. */
+  /** What is written leaves by the end of this turn. */
   write(): FrameWriter {
     if (this.#writer.bytes >= FRAME_FULL_BYTES) this.flush();
     if (!this.#scheduled) {

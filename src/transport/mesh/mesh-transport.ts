@@ -79,7 +79,7 @@ const NOT_SERVING: PeerReply = {
   headers: { "content-type": "application/json", "retry-after": "1" },
   body: JSON.stringify({ error: "STOPPED", message: "this node does not serve calls of nodes yet" }),
 };
-/** There may be thousands of connections for a single stream, most of them silent: they get less memory and fewer pings. */
+/** There may be thousands of connections for a stream, most of them silent: they get less memory and fewer pings. */
 const USES = {
   shared: { slabBytes: 256 * 1024, patience: 1 },
   single: { slabBytes: 4 * 1024, patience: 5 },
@@ -104,7 +104,6 @@ export class MeshTransport extends Lifecycle implements NodeTransport {
   #stopping = new AbortController();
   #handler: PeerHandler = async () => NOT_SERVING;
 
-  /** The first secret signs, and a second one is accepted too. */
   constructor(platform: MeshPlatform, secrets: readonly string[], settings: MeshSettings = {}) {
     super();
     this.#platform = platform;
@@ -122,15 +121,11 @@ export class MeshTransport extends Lifecycle implements NodeTransport {
     });
   }
 
-  /** The calls of peers go to this handler from now on; before, they are answered with 503. */
   serve(handler: PeerHandler): void {
     this.#handler = handler;
   }
 
-  /**
-   * Accepts connections of peers at this server from now on. The returned function ends that and closes the connections that came
-   * in there, because a server that closes waits for them. The transport goes on, and dials when it has to.
-   */
+  /** The returned function also closes the connections that came in there: a server that closes waits for them. */
   attach(server: Server): () => Promise<void> {
     const accepted = new Set<Closable>();
     this.#accepted.set(server, accepted);

@@ -66,7 +66,6 @@ function isEnded(frame: Buffer, begin: number): boolean {
   return frame[begin] === 1;
 }
 
-/** The request as its handler receives it. */
 export function received(
   { method, path, headers, deadlineMs }: RequestContent,
   from: string,
@@ -77,7 +76,6 @@ export function received(
   return { from, method, path, headers, body, signal };
 }
 
-/** The headers of a request that can be sent, or the refusal of one that cannot. */
 export function requestHeaders({ path, headers }: PeerRequest): string | Failure {
   const text = writeHeaders(headers);
   if (text === null) return refused("a header contains a line break");

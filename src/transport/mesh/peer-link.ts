@@ -1,7 +1,4 @@
-/**
- * The link to one url: dials on demand, one attempt at a time, remembers which node answered there last, and reports
- * losses of the connection to those who watch it.
- */
+/** The link to one url: dials on demand, one attempt at a time, and reports losses of the connection. */
 
 import type { NodeName } from "../../core/ids.ts";
 import { Backoff, doneBefore, within } from "../../platform/loop.ts";

@@ -1,7 +1,4 @@
-/**
- * Answers the calls of a peer on a shared connection: passes them to the handler and sends back its replies. A reply
- * that is too large for the connection is kept until the caller fetches it.
- */
+/** Answers the calls of a peer on a shared connection. A reply that is too large for it is kept until it is fetched. */
 
 import type { NodeName } from "../../core/ids.ts";
 import type { Platform } from "../../platform/platform.ts";

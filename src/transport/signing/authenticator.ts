@@ -1,7 +1,4 @@
-/**
- * Decides whether a connection is opened by a node of this cluster, and by which one, by its signature alone. Each
- * signature is accepted once.
- */
+/** Decides by its signature which node of this cluster opens a connection. Each signature is accepted once. */
 
 import type { Platform } from "../../platform/platform.ts";
 import {
@@ -57,7 +54,6 @@ export class Authenticator {
     this.#startedAt = platform.clock.monotonic();
   }
 
-  /** A request is accepted once: the same one again is a replay. */
   check(headers: ReceivedHeaders): Verdict {
     const verified = verify(this.#keys, headers);
     if (!verified.valid) return refuse(verified.fault, verified.reason);
