@@ -52,10 +52,10 @@ export abstract class AdmittedLock<Grant extends { readonly term: Term }> extend
   protected abstract onStop(): void;
 
   protected async extend(term: Term, ttlMs: number): Promise<boolean> {
-    if (this.#isSuperseded(term)) return false;
+    if (sameTerm(this.#superseded, term)) return false;
     const asked = this.tryRenew(term, ttlMs);
     void this.#compare(term);
-    return (await asked) && !this.#isSuperseded(term);
+    return (await asked) && !sameTerm(this.#superseded, term);
   }
 
   override async tenure(): Promise<Tenure | null> {
@@ -130,9 +130,5 @@ export abstract class AdmittedLock<Grant extends { readonly term: Term }> extend
     } catch {
       // It is asked again with the next renewal.
     }
-  }
-
-  #isSuperseded(term: Term): boolean {
-    return this.#superseded !== null && sameTerm(this.#superseded, term);
   }
 }

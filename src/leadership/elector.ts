@@ -107,7 +107,7 @@ export class Elector extends Lifecycle implements Leadership {
   /** Null while our own term is gated: a caller that was sent here would be refused. */
   current(): Term | null {
     const seen = this.#seen;
-    return seen && heldBy(seen, this.#o.identity) && !this.#isOpen(seen) ? null : seen;
+    return seen && heldBy(seen, this.#o.identity) && !sameTerm(this.#opened, seen) ? null : seen;
   }
 
   held(): Term | null {
@@ -305,16 +305,12 @@ export class Elector extends Lifecycle implements Leadership {
     this.#changes.push(term);
   }
 
-  #isOpen(term: Term): boolean {
-    return this.#opened !== null && sameTerm(this.#opened, term);
-  }
-
   /** Followers hear of the end before the lock does, so that duties are called off before a successor is granted. */
   #end(reason: TermEnd): Term | null {
     const term = this.#term;
     if (!term) return null;
     this.#term = null;
-    if (this.#seen && sameTerm(this.#seen, term)) this.#seen = null;
+    if (sameTerm(this.#seen, term)) this.#seen = null;
     this.#o.log?.info({ ...termFields(term), reason: TERM_ENDS[reason] }, "no longer leading");
     this.#o.onChange?.({ is: "ended", term, reason });
     this.#ending.abort();

@@ -52,7 +52,6 @@ export class LeaderDuties extends Lifecycle {
     this.#graceMs = options.graceMs ?? 5_000;
   }
 
-  /** The term whose duties run, and which of them do. */
   get current(): { readonly term: Term; readonly busy: readonly string[] } | null {
     return this.#tenure && { term: this.#tenure.term, busy: [...this.#tenure.busy] };
   }

@@ -63,7 +63,7 @@ export function* admitTerm(term: Term): Script<boolean> {
   const taken = yield* query(ADMIT, term.role, term.leader, term.incarnation, term.epoch);
   if (taken.length === 1) return true;
   const current = yield* readTerm(term.role);
-  return current !== null && sameTerm(current, term);
+  return sameTerm(current, term);
 }
 
 /** First in the transaction of a leader's write. */

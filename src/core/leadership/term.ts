@@ -46,8 +46,10 @@ export function termFields({
   return { leaderRole: role, ...term };
 }
 
-export function sameTerm(a: Term, b: Term): boolean {
-  return a.role === b.role && a.epoch === b.epoch && a.leader === b.leader && a.incarnation === b.incarnation;
+export function sameTerm(a: Term | null, b: Term): boolean {
+  return (
+    a?.role === b.role && a.epoch === b.epoch && a.leader === b.leader && a.incarnation === b.incarnation
+  );
 }
 
 export function heldBy(term: Term, node: NodeIdentity): boolean {

@@ -1,17 +1,15 @@
 /**
  * The advisory locks of the leader roles, in one dedicated session. A session that holds none of them blocks in the
- * server on the first lock that is wanted, first come first served, and gets it at the moment the holder's session ends,
- * for whatever reason. It then tries for the others at once: a dead leader has usually led in all roles.
+ * server on the first lock that is wanted, and gets it at the moment the holder's session ends, for whatever reason. It
+ * then tries for the others at once: a dead leader has usually led in all roles.
  *
  *     IDLE --want()--> WAITING ------> HELD
  *      ^                  |             |
  *      '---- leave(), the session broke, unlock()
  *
  * A session that holds a lock never blocks, because the renewals of its terms go through it; it tries for the others
- * now and then.
- *
- * A blocked statement keeps its snapshot, and no row that has died since is removed anywhere in the database: the hot
- * tables of a queue would grow for as long as a standby waits. So it waits for a moment, and then again.
+ * now and then. A blocked statement keeps its snapshot, and no row that has died since is removed anywhere in the
+ * database. So it waits for a moment, and then again.
  */
 
 import { createHash } from "node:crypto";
@@ -46,7 +44,7 @@ export class AdvisoryLocks implements Queryable {
   #turn = 0;
   #asking = false;
   #blockedOn: AdvisoryLock | null = null;
-  #pid = 0;
+  pid = 0;
   #starting: Promise<void> | null = null;
 
   constructor(control: ControlSession, clock: Clock) {
@@ -57,15 +55,11 @@ export class AdvisoryLocks implements Queryable {
       ...control.sessionOptions(),
       onOpen: async (session) => {
         const [self] = await session.query<{ pid: number }>(PID);
-        this.#pid = self!.pid;
+        this.pid = self!.pid;
       },
       onReady: () => this.ask(),
       onLost: () => this.#lost(),
     });
-  }
-
-  get pid(): number {
-    return this.#pid;
   }
 
   lock(key: bigint, events: LockEvents): AdvisoryLock {
@@ -106,7 +100,7 @@ export class AdvisoryLocks implements Queryable {
   async stopWaiting(lock: AdvisoryLock): Promise<void> {
     if (this.#blockedOn !== lock) return;
     await this.#control
-      .query(END_SESSION, [this.#pid])
+      .query(END_SESSION, [this.pid])
       .catch(() => this.#session.reset("its lock is not wanted any more"));
   }
 

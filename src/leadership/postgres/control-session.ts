@@ -56,12 +56,12 @@ const LOCK_PAUSE_MS = 20;
 
 export class ControlSession extends Lifecycle {
   readonly schema: string;
+  pid = 0;
   readonly #o: ControlOptions;
   readonly #session: PostgresSession;
   /** Unknown until the first start has checked it. */
   #pooled: boolean | null = null;
   #locked = false;
-  #pid = 0;
 
   constructor(options: ControlOptions) {
     super();
@@ -102,10 +102,6 @@ export class ControlSession extends Lifecycle {
     return this.#pooled === false && this.#session.open;
   }
 
-  get pid(): number {
-    return this.#pid;
-  }
-
   /** Parameter $1 of every statement that needs the time: null, and the database looks at its own clock. */
   now(): number | null {
     return this.#o.time?.now() ?? null;
@@ -143,7 +139,7 @@ export class ControlSession extends Lifecycle {
   async #setUp(session: Queryable): Promise<void> {
     for (const listen of LISTEN) await session.query(listen);
     const [self] = await session.query<{ pid: number }>(PID);
-    this.#pid = self!.pid;
+    this.pid = self!.pid;
     const { clock, identity } = this.#o;
     for (let tries = 0; tries < LOCK_TRIES; tries++) {
       this.#locked = await lockIncarnation(session, identity);

@@ -1,12 +1,10 @@
 /**
  * The leader lock of one role in PostgreSQL.
  *
- * A row with a lease decides (leader-record.ts). An advisory lock makes failover fast: a standby blocks on it and gets
- * it at the moment the leader's session ends. Holding the lock proves that a term which held it before is over; an
- * expired lease is taken with or without it. A holder that was paused beyond its lease is evicted: its sessions are
- * ended, because one of them may be inside a transaction that prevents the next term.
- *
- * Behind a pooler there is only the row.
+ * A row with a lease decides (leader-record.ts). An advisory lock makes failover fast: a standby gets it at the moment
+ * the leader's session ends. Holding it proves that a term which held it before is over; an expired lease is taken with
+ * or without it. A holder that was paused beyond its lease is evicted: its sessions are ended, because one of them may be
+ * inside a transaction that prevents the next term. Behind a pooler there is only the row.
  */
 
 import type { NodeIdentity } from "../../core/node.ts";
@@ -49,7 +47,7 @@ export class PostgresLock extends BaseLock {
   /** The term of ours that stands on the advisory lock: over in the moment in which the session breaks. */
   #standing: Term | null = null;
   #broken: Term | null = null;
-  #evictionRefused = false;
+  evictionRefused = false;
   #callOffLapse = (): void => {};
   #callOffUnused = (): void => {};
 
@@ -60,26 +58,22 @@ export class PostgresLock extends BaseLock {
     this.#key = leaderLock(options.role, options.control.schema);
   }
 
-  get evictionRefused(): boolean {
-    return this.#evictionRefused;
-  }
-
   protected async extend(term: Term, ttlMs: number): Promise<boolean> {
-    if (this.#broken && sameTerm(this.#broken, term)) return false;
+    if (sameTerm(this.#broken, term)) return false;
     const advisory = this.#advisory;
-    const stands = this.#standing !== null && sameTerm(this.#standing, term);
     // A term that began without the lock stands on it from now on.
-    const locked = advisory !== null && advisory.held && (stands || this.#standing === null);
+    const stands = this.#standing === null || sameTerm(this.#standing, term);
+    const locked = advisory !== null && advisory.held && stands;
     if (locked) this.#callOffUnused();
     const renewed = await this.#rows.renew(this.#session(locked), term, ttlMs, locked);
     if (locked && renewed) this.#standOn(advisory, term);
-    if (!renewed && this.#standing && sameTerm(this.#standing, term)) this.#standing = null;
-    return renewed && !(this.#broken && sameTerm(this.#broken, term));
+    if (!renewed && sameTerm(this.#standing, term)) this.#standing = null;
+    return renewed && !sameTerm(this.#broken, term);
   }
 
   protected async giveUp(term: Term): Promise<void> {
     const advisory = this.#advisory;
-    if (advisory && this.#standing && sameTerm(this.#standing, term)) {
+    if (advisory && sameTerm(this.#standing, term)) {
       this.#standing = null;
       // In one go, and in this order: who is served next finds the lease ended.
       await Promise.all([this.#rows.release(this.#session(true), term), advisory.unlock()]);
@@ -194,10 +188,10 @@ export class PostgresLock extends BaseLock {
   async #evict(evict: () => Promise<number>): Promise<number> {
     try {
       const ended = await evict();
-      this.#evictionRefused = false;
+      this.evictionRefused = false;
       return ended;
     } catch (error) {
-      this.#evictionRefused = isNotPermitted(error);
+      this.evictionRefused = isNotPermitted(error);
       this.#o.log.warn(
         { leaderRole: this.#o.role, err: error },
         "could not end the sessions of a former leader",

@@ -1,6 +1,6 @@
 /**
- * Polls whether the incarnations that callers wait for are still connected, with one small command for all of them, and
- * reports each end at most once. A report is only a reason to try: the script of the grant checks again.
+ * Polls whether the incarnations that callers wait for are still connected, with one command for all of them. A report
+ * is only a reason to try: the script of the grant checks again.
  */
 
 import type { Clock } from "../../platform/clock.ts";

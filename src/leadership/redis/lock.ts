@@ -1,9 +1,9 @@
 /**
  * The leader lock of one role in Redis.
  *
- * A standby waits for the end of the lease, for a release (a notification), or for the end of the leader's incarnation:
- * its connection to Redis (control-session.ts). The last is only evidence. A leader that lost its connection but is
- * alive may be superseded; it finds out with its next renewal, and until then the store refuses its writes.
+ * A standby waits for the end of the lease, for a release, or for the end of the leader's connection to Redis. The last
+ * is only evidence: a leader that lost its connection but is alive may be superseded; it finds out with its next renewal,
+ * and until then the store refuses its writes.
  */
 
 import type { Term } from "../../core/leadership/term.ts";

@@ -28,7 +28,8 @@ export class ClusterJoiner {
   readonly #calls: PeerCalls;
   readonly #source: JoinSource;
   readonly #random: Random;
-  #trouble: string | null = null;
+  /** Why this node has not joined yet. */
+  trouble: string | null = null;
   #returning = false;
   #stopping = new AbortController();
   #running: Promise<void> = Promise.resolve();
@@ -42,10 +43,6 @@ export class ClusterJoiner {
       if (why === "forgotten") this.#join();
     });
     state.events.on("stranger", ({ address }) => void this.#returnTo(address!));
-  }
-
-  get trouble(): string | null {
-    return this.#trouble;
   }
 
   start(): void {
@@ -82,11 +79,11 @@ export class ClusterJoiner {
       const join = await this.#attempt(address, signal);
       if (join === "joined") break;
       if (join === "removed" || signal.aborted) return;
-      if (!logged) log.info({ reason: this.#trouble }, "not in the cluster yet; asking again and again");
+      if (!logged) log.info({ reason: this.trouble }, "not in the cluster yet; asking again and again");
       logged = true;
       await clock.sleep(retry.next(), signal);
     }
-    this.#trouble = null;
+    this.trouble = null;
     if (!signal.aborted) this.#state.joined();
   }
 
@@ -99,7 +96,7 @@ export class ClusterJoiner {
     try {
       given = source.kind === "join" ? source.addresses : await source.resolve();
     } catch (error) {
-      this.#trouble = `the list of addresses cannot be had: ${(error as Error).message}`;
+      this.trouble = `the list of addresses cannot be had: ${(error as Error).message}`;
     }
     const targets = [...new Set([...known, ...given])].filter((target) => target !== address);
     for (const target of targets) {
@@ -112,7 +109,7 @@ export class ClusterJoiner {
     if (peers.has(name) && peers.set?.members[name] === address) return "joined";
     if (peers.has(name) && peers.others().length === 0) return this.#move(address);
     if (source.kind === "discover" && !peers.set) return this.#foundTogether(address, targets, source.expect);
-    this.#trouble ??= "there is no address to join through";
+    this.trouble ??= "there is no address to join through";
     return "waits";
   }
 
@@ -123,7 +120,7 @@ export class ClusterJoiner {
       const deadlineMs = 4 * settings.heartbeatTimeoutMs;
       const asked = await this.#calls.askAt(target, "join", { from: identity, address }, deadlineMs);
       if (asked.got === "answer") return this.#enter(asked.value);
-      this.#trouble = describe(target, asked);
+      this.trouble = describe(target, asked);
       const details = asked.got === "unknown" ? asked.error?.details : undefined;
       if (removal.safeParse(details).success) return "removed";
       const leader = notLeader.safeParse(details).data?.leader_url;
@@ -142,7 +139,7 @@ export class ClusterJoiner {
       if (answer.fresh && !voter.votes) await voter.enter();
       return peers.has(identity.name) ? "joined" : "waits";
     } catch (error) {
-      this.#trouble = `the members of the cluster cannot be stored: ${(error as Error).message}`;
+      this.trouble = `the members of the cluster cannot be stored: ${(error as Error).message}`;
       log.warn({ err: error }, "the members of the cluster cannot be stored");
       return "waits";
     }
@@ -176,12 +173,12 @@ export class ClusterJoiner {
     const self = met.some((peer) => peer.node.incarnation === identity.incarnation);
     const needed = majorityOf(Math.max(targets.length + (self ? 0 : 1), expect));
     if (others.size + 1 < needed) {
-      this.#trouble = `${others.size + 1} of ${needed} nodes that it takes to found a cluster have met`;
+      this.trouble = `${others.size + 1} of ${needed} nodes that it takes to found a cluster have met`;
       return "waits";
     }
     const member = [...others.values()].some((peer) => peer.cluster !== null);
     if (!member && [...others.keys()].every((name) => name < identity.name)) return this.#found(address);
-    this.#trouble = "another node founds the cluster, or has founded it";
+    this.trouble = "another node founds the cluster, or has founded it";
     return "waits";
   }
 
