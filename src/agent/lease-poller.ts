@@ -3,6 +3,7 @@
  * its event loop, the offer is not accepted in time; the jobs are then given back at once, and other workers run them.
  */
 
+import { reasonOf } from "../core/errors.ts";
 import { BatonClientError } from "../client/client-error.ts";
 import type { ClusterAnswer } from "../client/connection/cluster-connection.ts";
 import type { LeaseBody, LeasedTaskBody, LeaseRequest } from "../client/controller-calls.ts";
@@ -102,7 +103,7 @@ export class LeasePoller {
       if (signal.aborted || !(error instanceof BatonClientError) || error.maybeDone)
         this.#unanswered = [...this.#unanswered, ...asked].slice(-UNANSWERED_MAX);
       if (signal.aborted) return 0;
-      this.#warn({}, error instanceof Error ? error.message : String(error));
+      this.#warn({}, reasonOf(error));
     }
     return this.#backoff.next();
   }

@@ -9,6 +9,7 @@
  */
 
 import type { Clock } from "../platform/clock.ts";
+import { Pause } from "../platform/loop.ts";
 import type { Log } from "../platform/log.ts";
 import type { Delivery } from "./channels.ts";
 import type { EncodedMessage } from "./message-encoding.ts";
@@ -58,15 +59,19 @@ const REDELIVERY_MS_MAX = 5_000;
 export class QueueConsumer {
   readonly #o: QueueConsumerOptions;
   readonly #running: Promise<void>;
-  #closed = false;
-  #woken = false;
+  readonly #closing = new AbortController();
+  readonly #pause: Pause;
   #resting = false;
   #unreadable = false;
-  #resume: () => void = () => {};
 
   constructor(options: QueueConsumerOptions) {
     this.#o = options;
+    this.#pause = new Pause(options.clock);
     this.#running = this.#run();
+  }
+
+  get #closed(): boolean {
+    return this.#closing.signal.aborted;
   }
 
   get idle(): boolean {
@@ -74,14 +79,12 @@ export class QueueConsumer {
   }
 
   wake(): void {
-    this.#woken = true;
-    if (this.#resting) this.#resume();
+    this.#pause.wake();
   }
 
   /** Resolves when the handler has ended, and what was taken and not handled was given back. */
   async close(): Promise<void> {
-    this.#closed = true;
-    this.#resume();
+    this.#closing.abort();
     await this.#running;
   }
 
@@ -90,18 +93,21 @@ export class QueueConsumer {
     await this.#o.clock.turn();
     let batch: Taken | null = this.#closed ? null : await this.#take();
     while (!this.#closed) {
-      if (batch) batch = await this.#handle(batch);
-      else {
-        await this.#rest();
-        if (!this.#closed) batch = await this.#take();
+      if (batch) {
+        batch = await this.#handle(batch);
+        continue;
       }
+      this.#resting = true;
+      await this.#pause.sleep(this.#o.pollMs() ?? Infinity, this.#closing.signal);
+      this.#resting = false;
+      if (!this.#closed) batch = await this.#take();
     }
     if (batch) await this.#giveBack(batch, 0, false);
   }
 
   async #take(): Promise<Taken | null> {
     const { source, queue, log } = this.#o;
-    this.#woken = false;
+    this.#pause.clear();
     try {
       const taken = await source.take();
       this.#unreadable = false;
@@ -114,15 +120,8 @@ export class QueueConsumer {
     }
   }
 
-  async #rest(): Promise<void> {
-    if (this.#woken) return;
-    this.#resting = true;
-    await this.#pause(this.#o.pollMs());
-    this.#resting = false;
-  }
-
   async #handle(batch: Taken): Promise<Taken | null> {
-    const { handler, queue, log, source } = this.#o;
+    const { handler, queue, log, source, clock } = this.#o;
     const { messages } = batch;
     const over = new AbortController();
     const renewing = source.renewMs === null ? null : this.#renew(batch, source.renewMs, over.signal);
@@ -141,10 +140,10 @@ export class QueueConsumer {
     if (failed) {
       const restMs = redeliveryDelayMs(Math.max(...messages.map(({ deliveries }) => deliveries)));
       await this.#giveBack(batch, restMs, true);
-      if (restMs === 0) await this.#pause(YIELD_MS);
+      if (restMs === 0) await clock.sleep(YIELD_MS, this.#closing.signal);
     } else {
       next = await this.#settle(batch, () => {
-        this.#woken = false;
+        this.#pause.clear();
         return source.done(batch, !this.#closed);
       });
     }
@@ -181,19 +180,9 @@ export class QueueConsumer {
           log?.warn(fields, "the end of a batch could not be recorded; it is delivered again");
           return undefined;
         }
-        await this.#pause(SETTLE_RETRY_MS);
+        await clock.sleep(SETTLE_RETRY_MS, this.#closing.signal);
       }
     }
-  }
-
-  async #pause(ms: number | null): Promise<void> {
-    if (this.#closed) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#resume = resolve;
-    const callOff = ms === null ? null : this.#o.clock.after(ms, resolve);
-    await promise;
-    callOff?.();
-    this.#resume = () => {};
   }
 }
 

@@ -110,3 +110,8 @@ function editDistance(a: string, b: string): number {
   }
   return row[b.length]!;
 }
+
+/** What was thrown, in words; it need not be an error. */
+export function reasonOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}

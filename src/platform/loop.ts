@@ -165,7 +165,7 @@ async function earliest(
       signal?.removeEventListener("abort", end);
       resolve();
     };
-    const cancel = clock.after(ms, end);
+    const cancel = ms === Infinity ? () => {} : clock.after(ms, end);
     signal?.addEventListener("abort", end, { once: true });
     onBegin(end);
   });

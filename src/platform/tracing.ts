@@ -5,7 +5,7 @@
 
 import type * as Api from "@opentelemetry/api";
 import type { Context, Span as ApiSpan, Tracer, TracerProvider } from "@opentelemetry/api";
-import { BatonError } from "../core/errors.ts";
+import { BatonError, reasonOf } from "../core/errors.ts";
 import { spanNameOf, traceText } from "../core/trace.ts";
 import { loadPackage } from "./load-package.ts";
 
@@ -144,5 +144,5 @@ function remote(trace: string): Context {
 
 export function failureOf(error: unknown): { readonly code: string; readonly message: string } {
   const code = error instanceof BatonError ? error.code : "ERROR";
-  return { code, message: error instanceof Error ? error.message : String(error) };
+  return { code, message: reasonOf(error) };
 }

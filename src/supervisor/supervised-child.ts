@@ -10,6 +10,7 @@
  * Off means that no process of its group is left: processes that a child started and did not end are killed after it.
  */
 
+import { reasonOf } from "../core/errors.ts";
 import { spawn, type ChildProcess } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import { isDegraded, restartDelayMs, steadyAfterMs } from "../core/supervision.ts";
@@ -210,7 +211,7 @@ export class SupervisedChild {
       this.#lastExit = { at: clock.now(), code, signal, ...ending };
       log.info({ child: name, pid, code, signal, reason }, "a child has ended");
     } catch (error) {
-      const reason = `could not be started: ${error instanceof Error ? error.message : String(error)}`;
+      const reason = `could not be started: ${reasonOf(error)}`;
       this.#lastExit = { at: clock.now(), code: null, signal: null, cause: "not_started", reason };
     } finally {
       cancelSteady();

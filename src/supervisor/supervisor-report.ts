@@ -9,7 +9,7 @@ import { join } from "node:path";
 import type { Role } from "../core/leadership/role.ts";
 import type { ChildReport } from "./supervised-child.ts";
 import { DatabaseSync } from "node:sqlite";
-import { BatonError } from "../core/errors.ts";
+import { BatonError, reasonOf } from "../core/errors.ts";
 
 export interface SupervisorReport {
   readonly node: string;
@@ -81,7 +81,7 @@ export function lockDataFolder(directory: string): (() => void) | null {
   } catch (error) {
     db?.close();
     if (db && (error as { errcode?: number }).errcode === SQLITE_BUSY) return null;
-    const why = error instanceof Error ? error.message : String(error);
+    const why = reasonOf(error);
     const message = `the data directory ${directory} cannot be used: ${why}`;
     throw new BatonError("DATA_UNUSABLE", message, {}, { cause: error });
   }

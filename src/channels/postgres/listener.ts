@@ -11,7 +11,6 @@ import { read, write, type Queryable } from "../../platform/drivers/postgres/pos
 import { PostgresSession, type PostgresSessionOptions } from "../../platform/drivers/postgres/session.ts";
 import { Loop, Mutex, within } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
-import { Lifecycle } from "../../platform/service.ts";
 import type { LocalTopics } from "../local-topics.ts";
 import type { EncodedMessage } from "../message-encoding.ts";
 import { type Entry, parsePayload } from "./payload.ts";
@@ -34,7 +33,7 @@ export interface ListenerOptions extends Pick<Platform, "clock"> {
 
 const FETCH = read("channels-hint-fetch", "SELECT id, body FROM baton.hint WHERE id = ANY ($1::uuid[])");
 
-export class Listener extends Lifecycle {
+export class Listener {
   readonly #o: ListenerOptions;
   readonly #session: PostgresSession;
   readonly counters = { gaps: 0, deaf: 0 };
@@ -47,7 +46,6 @@ export class Listener extends Lifecycle {
   #waiting = 0;
 
   constructor(options: ListenerOptions) {
-    super();
     this.#o = options;
     this.#probes = new Loop(options.clock, async (signal) => {
       if (this.#session.open) await this.#probe(signal);
@@ -65,13 +63,13 @@ export class Listener extends Lifecycle {
     });
   }
 
-  protected async onStart(): Promise<void> {
+  async start(): Promise<void> {
     this.#listens = 0;
     await this.#session.start();
     this.#probes.start(this.#o.probeMs);
   }
 
-  protected async onStop(): Promise<void> {
+  async stop(): Promise<void> {
     await Promise.all([this.#session.stop(), this.#probes.stop()]);
   }
 

@@ -11,6 +11,7 @@
  * running jobs and gives them back.
  */
 
+import { reasonOf } from "../../core/errors.ts";
 import type { Log } from "../../platform/log.ts";
 import { EXIT } from "../failure.ts";
 import { say, type Terminal } from "../terminal/terminal.ts";
@@ -69,7 +70,7 @@ export function untilStopped(
           end(options.released?.() ? EXIT.released : EXIT.ok);
         },
         (error: unknown) => {
-          say(terminal, `stopping failed: ${error instanceof Error ? error.message : String(error)}`);
+          say(terminal, `stopping failed: ${reasonOf(error)}`);
           end(1);
         },
       );

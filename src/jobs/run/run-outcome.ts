@@ -9,6 +9,7 @@ import {
 } from "../../core/jobs/job.ts";
 import { DEFAULT_RETRY, retryDelayMs, type RetryPolicy } from "../../core/jobs/retry.ts";
 import type { ClaimedJob, Outcome } from "../../store/store.ts";
+import { fault } from "../tasks/task.ts";
 import { cut, JobAborted } from "./job-run.ts";
 
 export interface OutcomeRules {
@@ -74,14 +75,8 @@ function completed(result: unknown): Outcome {
   }
 }
 
-/** Another attempt would return the same. */
-class BadResult extends Error {
-  readonly code = "BAD_RESULT";
-  readonly retryable = false;
-
-  constructor(why: string) {
-    super(`the result cannot be stored: ${why}`);
-  }
+function badResult(why: string): Error {
+  return fault("BAD_RESULT", `the result cannot be stored: ${why}`);
 }
 
 export function resultText(result: unknown): string {
@@ -90,11 +85,11 @@ export function resultText(result: unknown): string {
   try {
     text = JSON.stringify(result);
   } catch (error) {
-    throw new BadResult(toJobError(error).message);
+    throw badResult(toJobError(error).message);
   }
-  if (text === undefined) throw new BadResult(`it is a ${typeof result}`);
+  if (text === undefined) throw badResult(`it is a ${typeof result}`);
   if (text.length > RESULT_LENGTH_MAX) {
-    throw new BadResult(
+    throw badResult(
       `it has ${text.length} characters, more than ${RESULT_LENGTH_MAX}; keep it elsewhere and return where`,
     );
   }

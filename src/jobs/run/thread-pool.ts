@@ -4,11 +4,11 @@ import { Worker as Thread } from "node:worker_threads";
 import type { Clock } from "../../platform/clock.ts";
 import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
-import type { JobAborted, JobRun } from "./job-run.ts";
+import type { JobRun } from "./job-run.ts";
 import { toJobError } from "./run-outcome.ts";
 import type { AbortReason, JobError } from "../../core/jobs/job.ts";
 import type { LogLevel } from "../../store/store.ts";
-import type { Task, TaskJob } from "../tasks/task.ts";
+import { fault, type Task, type TaskJob } from "../tasks/task.ts";
 
 /** Resolved relative to this module, with its own ending: `.ts` in a checkout, `.js` in the published package. */
 const ENTRY = new URL(
@@ -47,8 +47,8 @@ export class ThreadPool extends Lifecycle {
       const number = ++this.#runs;
       let endByForce: (() => void) | null = null;
       const onAbort = (): void => {
-        const reason = run.signal.reason as JobAborted;
-        post(thread, { say: "abort", run: number, why: reason.why, message: reason.message });
+        const { why, message } = run.aborted!;
+        post(thread, { say: "abort", run: number, why, message });
         endByForce = this.#clock.after(this.#abortGraceMs, () => void thread.terminate());
       };
       const done = (reuse: boolean): void => {
@@ -72,22 +72,16 @@ export class ThreadPool extends Lifecycle {
             return resolve(JSON.parse(message.result));
           case "threw":
             done(true);
-            return reject(
-              message.aborted && run.signal.aborted ? (run.signal.reason as JobAborted) : thrown(message),
-            );
+            return reject((message.aborted && run.aborted) || thrown(message));
         }
       };
       const onError = (error: unknown): void => {
         done(false);
-        reject(new ThreadDied(`died of an error that nobody caught: ${toJobError(error).message}`));
+        reject(threadDied(`died of an error that nobody caught: ${toJobError(error).message}`));
       };
       const onExit = (code: number): void => {
         done(false);
-        reject(
-          run.signal.aborted
-            ? (run.signal.reason as JobAborted)
-            : new ThreadDied(`ended with exit code ${code}`),
-        );
+        reject(run.aborted ?? threadDied(`ended with exit code ${code}`));
       };
       thread.on("message", onMessage);
       thread.on("error", onError);
@@ -98,9 +92,11 @@ export class ThreadPool extends Lifecycle {
         post(thread, { say: "run", run: number, module: task.module!, payload, job, attempt, traceparent });
       } catch (error) {
         done(true);
-        return reject(new NotForThreads(toJobError(error).message));
+        // Its schema made something of it that threads cannot copy.
+        const why = toJobError(error).message;
+        return reject(fault("BAD_PAYLOAD", `the payload cannot be handed to a thread: ${why}`));
       }
-      if (run.signal.aborted) onAbort();
+      if (run.aborted) onAbort();
     });
   }
 
@@ -119,22 +115,8 @@ export class ThreadPool extends Lifecycle {
   }
 }
 
-class ThreadDied extends Error {
-  readonly code = "THREAD_DIED";
-
-  constructor(how: string) {
-    super(`the thread that ran the handler ${how}`);
-  }
-}
-
-/** Its schema made something of it that threads cannot copy. */
-class NotForThreads extends Error {
-  readonly code = "BAD_PAYLOAD";
-  readonly retryable = false;
-
-  constructor(why: string) {
-    super(`the payload cannot be handed to a thread: ${why}`);
-  }
+function threadDied(how: string): Error {
+  return fault("THREAD_DIED", `the thread that ran the handler ${how}`, true);
 }
 
 /** Messages between a thread and its pool. Each names its run: output of an earlier handler (a timer that logs) is not the current one's. */
@@ -175,5 +157,5 @@ function post(thread: Thread, message: ToThread): void {
 
 function thrown(message: Extract<FromThread, { say: "threw" }>): Error {
   const { error, retryable } = message;
-  return Object.assign(new Error(error.message), { code: error.code, stack: error.stack ?? "", retryable });
+  return Object.assign(fault(error.code, error.message, retryable), { stack: error.stack ?? "" });
 }

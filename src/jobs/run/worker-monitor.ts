@@ -1,5 +1,6 @@
 /** Observes a worker: metrics, spans, and whether it claims as it should. It is called for every job, and only updates a few numbers. */
 
+import { reasonOf } from "../../core/errors.ts";
 import type { ClaimFacts } from "../../core/health/work-health.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { ClaimedJob, Outcome, Settlement, Verdict } from "../../store/store.ts";
@@ -92,7 +93,7 @@ export class WorkerMonitor {
   failed(error: unknown): boolean {
     const again = this.#failure !== null;
     this.#underWay = false;
-    this.#failure = error instanceof Error ? error.message : String(error);
+    this.#failure = reasonOf(error);
     this.#o.sink?.claimFailed();
     return again;
   }

@@ -12,7 +12,7 @@
  */
 
 import { CronDate, CronPattern } from "croner";
-import { BatonError } from "../../core/errors.ts";
+import { BatonError, reasonOf } from "../../core/errors.ts";
 import type { Timing } from "../../core/schedules/schedule.ts";
 import { parseCron, refuse } from "./cron-syntax.ts";
 import { type TimeZone, findZone, suggestZone } from "./time-zone.ts";
@@ -90,7 +90,7 @@ function compileCalendar(expression: string, text: string): Calendar {
   try {
     pattern = new CronPattern(text, undefined, { mode: "5-or-6-parts" });
   } catch (error) {
-    throw refuse(expression, error instanceof Error ? error.message : String(error));
+    throw refuse(expression, reasonOf(error));
   }
   pattern.year = everyYear;
   // Day of month and weekday, both given: either will do, as in every cron.

@@ -13,7 +13,7 @@
 import type { Channels, Message } from "../../channels/channels.ts";
 import { topics } from "../../channels/channel-names.ts";
 import type { Duty, Term } from "../../core/leadership/term.ts";
-import { hasCode } from "../../core/errors.ts";
+import { hasCode, reasonOf } from "../../core/errors.ts";
 import { jobId } from "../../core/ids.ts";
 import { type RetryPolicy, retryDelayMs } from "../../core/jobs/retry.ts";
 import { type DuePlan, type Schedule, planDue } from "../../core/schedules/schedule.ts";
@@ -167,7 +167,7 @@ class ScheduleTerm {
   /** Does not fire until it is changed; the others go on. */
   #setAside(known: Known, error: unknown): void {
     takeOut(known);
-    const complaint = error instanceof Error ? error.message : String(error);
+    const complaint = reasonOf(error);
     if (known.complaint === complaint) return;
     known.complaint = complaint;
     const fields = { schedule: known.schedule.name, err: error };

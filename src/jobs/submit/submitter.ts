@@ -3,7 +3,7 @@
  * of an unknown task is accepted and waits for a node that knows it.
  */
 
-import { BatonError, nearest } from "../../core/errors.ts";
+import { BatonError, nearest, reasonOf } from "../../core/errors.ts";
 import { jobId, THING_NAME, type JobId, Uuids } from "../../core/ids.ts";
 import { mistakeIn, rareIn, type JobInput } from "../../core/jobs/job-fields.ts";
 import type { Term } from "../../core/leadership/term.ts";
@@ -260,7 +260,7 @@ function payloadText(payload: unknown, at: string): string {
     const text = JSON.stringify(payload);
     if (text !== undefined) return text;
   } catch (error) {
-    throw bad(at, "payload", `must be plain JSON: ${error instanceof Error ? error.message : String(error)}`);
+    throw bad(at, "payload", `must be plain JSON: ${reasonOf(error)}`);
   }
   throw bad(at, "payload", `must be plain JSON, not a ${typeof payload}`);
 }

@@ -3,9 +3,9 @@
 import { readdir, stat } from "node:fs/promises";
 import { basename, extname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { BatonError } from "../../core/errors.ts";
+import { BatonError, reasonOf } from "../../core/errors.ts";
 import { THING_NAME } from "../../core/ids.ts";
-import { checkTask, type Handler, type Task, type TaskOptions } from "./task.ts";
+import { badTask, checkTask, type Handler, type Task, type TaskOptions } from "./task.ts";
 
 const MODULE = /\.(?:[cm]?js|[cm]?ts)$/;
 const NOT_A_TASK = /^[._]|\.d\.[cm]?ts$|\.test\.[cm]?[jt]s$/;
@@ -13,11 +13,8 @@ const NOT_A_TASK = /^[._]|\.d\.[cm]?ts$|\.test\.[cm]?[jt]s$/;
 export async function loadTaskFolder(dir: string): Promise<Task[]> {
   const folder = resolve(dir);
   const found = await stat(folder).catch(() => null);
-  if (!found?.isDirectory()) {
-    throw new BatonError("BAD_TASK", `there is no folder ${folder} to load tasks from; check --tasks`, {
-      field: "tasks",
-    });
-  }
+  if (!found?.isDirectory())
+    throw badTask(`there is no folder ${folder} to load tasks from; check --tasks`, "tasks");
   const entries = (await readdir(folder, { withFileTypes: true })).filter((entry) => !entry.isDirectory());
   const files = entries.map(({ name }) => name).filter((file) => MODULE.test(file) && !NOT_A_TASK.test(file));
   const tasks: Task[] = [];
@@ -40,11 +37,7 @@ export async function loadTaskModule(file: string): Promise<Task> {
   try {
     loaded = (await import(module)) as TaskModule;
   } catch (error) {
-    throw broken(
-      file,
-      `it could not be loaded: ${error instanceof Error ? error.message : String(error)}`,
-      error,
-    );
+    throw broken(file, `it could not be loaded: ${reasonOf(error)}`, error);
   }
   const exported = loaded.default;
   if (typeof exported === "function") {

@@ -1,6 +1,5 @@
-import { BatonError } from "../../core/errors.ts";
 import { payloadSchema } from "./payload-schema.ts";
-import { checkTask, type Task } from "./task.ts";
+import { badTask, checkTask, type Task } from "./task.ts";
 
 export interface TaskInfo {
   readonly name: string;
@@ -22,13 +21,10 @@ export class TaskRegistry {
     checkTask(task);
     if (task.isolation === "thread" && !task.module) {
       const message = `task ${task.name} wants a thread: it needs module: import.meta.url, and must be that module's default export`;
-      throw new BatonError("BAD_TASK", message, { field: "module" });
+      throw badTask(message, "module");
     }
-    if (this.#tasks.has(task.name)) {
-      throw new BatonError("BAD_TASK", `two tasks are named ${task.name}; rename one of them`, {
-        field: "name",
-      });
-    }
+    if (this.#tasks.has(task.name))
+      throw badTask(`two tasks are named ${task.name}; rename one of them`, "name");
     this.#tasks.set(task.name, task);
     this.#names.add(task.name);
   }

@@ -98,19 +98,24 @@ export class PermanentError extends Error {
   override readonly name = "PermanentError";
 }
 
+/** A failure of ours in a run. Unless it is `retryable`, another attempt would end the same way. */
+export function fault(code: string, message: string, retryable = false): Error {
+  return Object.assign(new Error(message), { code, retryable });
+}
+
 export function checkTask(task: { readonly name: unknown; readonly run: unknown }): void {
   const { name, run, ...options } = task;
   if (typeof name !== "string" || !THING_NAME.test(name)) {
-    throw bad(
+    throw badTask(
       `a task's name must be letters, digits and . _ : / - (up to 128), not ${JSON.stringify(name)}`,
       "name",
     );
   }
-  if (typeof run !== "function") throw bad(`task ${name} has no run function`, "run");
+  if (typeof run !== "function") throw badTask(`task ${name} has no run function`, "run");
   checkTaskOptions(name, options);
 }
 
-function bad(message: string, field: string): BatonError {
+export function badTask(message: string, field: string): BatonError {
   return new BatonError("BAD_TASK", message, { field });
 }
 
@@ -121,7 +126,7 @@ function checkTaskOptions(task: string, options: Options): void {
   const { isolation, module, queue, schema, retry } = options;
   const must = (field: string, rule: string, value: unknown): never => {
     const shown = typeof value === "function" ? "a function" : JSON.stringify(value);
-    throw new BatonError("BAD_TASK", `task ${task}: ${field} must be ${rule}, not ${shown}`, { field });
+    throw badTask(`task ${task}: ${field} must be ${rule}, not ${shown}`, field);
   };
   const whole = (field: string, min: number, max: number): void => {
     const value = options[field];
@@ -194,10 +199,5 @@ export function readPayload(task: Task, text: string): unknown {
 
 function accepted(verdict: Checked): unknown {
   if (verdict.ok) return verdict.value;
-  throw new BadPayload(`${verdict.field}: ${verdict.message}`);
-}
-
-class BadPayload extends Error {
-  readonly code = "BAD_PAYLOAD";
-  readonly retryable = false;
+  throw fault("BAD_PAYLOAD", `${verdict.field}: ${verdict.message}`);
 }

@@ -1,6 +1,6 @@
 /** A leader's requests about schedules to all members, itself included. */
 
-import { hasCode } from "../../core/errors.ts";
+import { hasCode, reasonOf } from "../../core/errors.ts";
 import { majorityOf } from "../../core/leadership/bully.ts";
 import type { Witness } from "../../core/schedules/schedule-takeover.ts";
 import type { NodeName } from "../../core/ids.ts";
@@ -92,7 +92,7 @@ export class Replicas {
     try {
       return { got: "answer", value: (await handler(request, self)) as ReplyOf<Route>, node: null };
     } catch (error) {
-      const reason = `${self}: ${error instanceof Error ? error.message : String(error)}`;
+      const reason = `${self}: ${reasonOf(error)}`;
       return { got: hasCode(error, "STALE_EPOCH") ? "stale" : "unknown", reason };
     }
   }

@@ -14,7 +14,7 @@
  */
 
 import type { Channels, Delivery, Subscription } from "../../channels/channels.ts";
-import type { CoordinatorHeartbeat, Dispatching } from "../../channels/messages.ts";
+import type { CoordinatorHeartbeat, Dispatch, Dispatching } from "../../channels/messages.ts";
 import { dispatchRoute, queues, topics } from "../../channels/channel-names.ts";
 import { listensTo } from "../../core/push/dispatch.ts";
 import { isSuspect, type Budgets } from "../../core/jobs/job.ts";
@@ -258,8 +258,9 @@ export class DispatchInbox extends Lifecycle {
     batch.add(); // until all of them are buffered
     this.#led();
     if (this.#buffer.size === 0) this.#claimedAt = this.#o.clock.monotonic();
-    for (const delivery of deliveries) {
-      const message = DispatchMessage.of(channel, delivery, batch);
+    for (const { body } of deliveries) {
+      const { jobs, ...dispatch } = body as Dispatch;
+      const message = new DispatchMessage(channel, dispatch, jobs, batch);
       message.jobs = this.#passOn(message);
       if (message.jobs.length > 0) this.#buffer.add(message);
       else batch.done();

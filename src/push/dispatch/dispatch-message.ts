@@ -1,6 +1,6 @@
 /** Messages of dispatch queues as a worker handles them: delivered together, buffered, split, accepted in part, sent on. */
 
-import type { Delivery, Message } from "../../channels/channels.ts";
+import type { Message } from "../../channels/channels.ts";
 import type { Dispatch } from "../../channels/messages.ts";
 import type { DispatchedJob } from "../../store/ownership.ts";
 
@@ -49,11 +49,6 @@ export class DispatchMessage {
     this.jobs = jobs;
     this.batch = batch;
     batch.add();
-  }
-
-  static of(channel: string, { body }: Delivery, batch: DeliveryBatch): DispatchMessage {
-    const { jobs, ...dispatch } = body as Dispatch;
-    return new DispatchMessage(channel, dispatch, jobs, batch);
   }
 
   get passed(): number {

@@ -12,7 +12,7 @@
  */
 
 import type { ClientBase, CustomTypesConfig, PoolClient, QueryConfig } from "pg";
-import { BatonError } from "../../../core/errors.ts";
+import { BatonError, reasonOf } from "../../../core/errors.ts";
 import type { Clock } from "../../clock.ts";
 import { Lifecycle } from "../../service.ts";
 import { isAborted, isLost, translated, NoAnswer } from "./errors.ts";
@@ -261,7 +261,7 @@ export class Postgres extends Lifecycle implements Queryable {
     } catch (error) {
       if (!this.running || isLost(error)) throw error;
       // The URL has worked: whatever keeps us out now, also a changed password, may be taken back.
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = reasonOf(error);
       const message = `the database is not available: ${reason}`;
       throw new BatonError("STORE_UNAVAILABLE", message, {}, { cause: error });
     }

@@ -14,7 +14,7 @@
 import { closeSync, constants, fchmodSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { BatonError } from "../../../core/errors.ts";
+import { BatonError, reasonOf } from "../../../core/errors.ts";
 import type { Clock } from "../../clock.ts";
 
 export interface SqliteHooks {
@@ -205,7 +205,7 @@ function isIoError(error: unknown): boolean {
 
 function unavailable(error: unknown): BatonError {
   if (error instanceof BatonError) return error;
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = reasonOf(error);
   const remedy = sqliteCode(error) === SQLITE_FULL ? "; free some space on the disk and try again" : "";
   const message = `the store refused a write: ${reason}${remedy}`;
   return new BatonError("STORE_UNAVAILABLE", message, {}, { cause: error });
