@@ -4,6 +4,7 @@
  */
 
 import { z } from "zod";
+import { bounded } from "./bodies/fields.ts";
 import { BatonError } from "../core/errors.ts";
 import type { NodeInfo } from "../core/node.ts";
 import type { PeerRequest } from "../transport/transport.ts";
@@ -89,11 +90,7 @@ export function searchOf(query: Readonly<Record<string, unknown>>): string {
 }
 
 /** The cursor of an earlier answer; one of a list of all nodes has a place for each of them. */
-export const Cursor = z
-  .string()
-  .min(1)
-  .max(8_192)
-  .meta({ description: "the next_cursor of an earlier answer, to the same query" });
+export const Cursor = bounded(8_192, "the next_cursor of an earlier answer, to the same query");
 
 /** For each node, the place in its own list. Null for the end: no node has more. */
 export function writeCursor(places: ReadonlyMap<string, unknown>): string | null {

@@ -18,17 +18,17 @@ const QuantilesBody = z.object({ p50: z.number(), p95: z.number(), p99: z.number
 export const AlertBody = z.object({
   code: z.enum(ALERT_CODES),
   severity: z.enum(["warning", "critical"]),
-  subject: z.string().nullable().meta({ description: "the node, queue or schedule that it is about" }),
+  subject: z.string().nullable().describe("the node, queue or schedule that it is about"),
   message: z.string(),
-  remedy: z.string().meta({ description: "what to do about it" }),
+  remedy: z.string().describe("what to do about it"),
   since: z.string(),
 });
 export type AlertBody = z.output<typeof AlertBody>;
 
 export const OverviewBody = z.object({
   at: z.string(),
-  node: z.string().meta({ description: "who answers" }),
-  partial: z.boolean().meta({ description: "a node could not be reached, so what it knows is missing" }),
+  node: z.string().describe("who answers"),
+  partial: z.boolean().describe("a node could not be reached, so what it knows is missing"),
   unreachable: z.array(z.string()),
   cluster: z.object({
     name: z.string(),
@@ -55,7 +55,7 @@ export const OverviewBody = z.object({
   counted_at: z
     .string()
     .nullable()
-    .meta({ description: "when the jobs were counted: many of them are not counted every second" }),
+    .describe("when the jobs were counted: many of them are not counted every second"),
   rates: z.object({
     submitted_per_second: z.number(),
     finished_per_second: z.number(),
@@ -65,11 +65,11 @@ export const OverviewBody = z.object({
     .object({
       wait_ms: QuantilesBody.nullable(),
       run_ms: QuantilesBody.nullable(),
-      of: z.int().meta({ description: "how many finished jobs this is made of" }),
+      of: z.int().describe("how many finished jobs this is made of"),
     })
-    .meta({ description: "of jobs that ended in the last five minutes" }),
+    .describe("of jobs that ended in the last five minutes"),
   backlog: z.object({
-    ready: z.int().meta({ description: "jobs that are due and that nobody runs" }),
+    ready: z.int().describe("jobs that are due and that nobody runs"),
     oldest_age_ms: z.int().nullable(),
   }),
   workers: z.object({ slots: z.int(), running: z.int() }),

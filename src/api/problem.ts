@@ -10,7 +10,7 @@ import { NotLeader } from "../controller/term-guard.ts";
 import { BatonError, ERRORS, type ErrorCode } from "../core/errors.ts";
 
 export const ProblemBody = z.looseObject({
-  error: z.string().meta({ description: "a stable code" }),
+  error: z.string().describe("a stable code"),
   message: z.string(),
   field: z.string().optional(),
 });

@@ -14,20 +14,27 @@ import {
 
 const UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
 
+export function matching(pattern: RegExp, description: string) {
+  return z.string().regex(pattern).describe(description);
+}
+
+/** A text that is not empty. */
+export function bounded(max: number, description: string) {
+  return z.string().min(1).max(max).describe(description);
+}
+
 /** The same language as `isJobId`, as a pattern that the compiled validators understand. */
 export const JOB_ID = new RegExp(`^${NODE_NAME.source.slice(1, -1)}-${UUID}$`);
 
-export const JobIdText = z.string().regex(JOB_ID).meta({
-  description: "a job id: the name of a node, a dash and a uuid, as POST /jobs answered it",
-});
+export const JobIdText = matching(
+  JOB_ID,
+  "a job id: the name of a node, a dash and a uuid, as POST /jobs answered it",
+);
 
-export const Name = z
-  .string()
-  .regex(THING_NAME)
-  .meta({ description: jobField("task").must });
+export const Name = matching(THING_NAME, jobField("task").must);
 
 /** With its zone: a time without one means something else on every machine. */
-export const Instant = z.iso.datetime({ offset: true }).meta({ description: jobField("run_at").must });
+export const Instant = z.iso.datetime({ offset: true }).describe(jobField("run_at").must);
 
 /** Control characters are kept out: such a text travels in headers and in logs. */
 const text = (max: number) => z.string().regex(new RegExp(`^\\P{Cc}{1,${max}}$`, "u"));
@@ -37,20 +44,20 @@ function schemaOf({ kind, min = 0, max = 0, itemsMax = 0, must: description }: J
     case "name":
       return Name;
     case "json":
-      return z.unknown().meta({ description });
+      return z.unknown().describe(description);
     case "instant":
       return Instant;
     case "integer":
-      return z.int().min(min).max(max).meta({ description });
+      return z.int().min(min).max(max).describe(description);
     case "text":
-      return text(max).meta({ description });
+      return text(max).describe(description);
     case "texts":
-      return z.array(textItem(max)).max(itemsMax).meta({ description });
+      return z.array(textItem(max)).max(itemsMax).describe(description);
   }
 }
 
 function textItem(max: number) {
-  return text(max).meta({ description: `a text of 1 to ${max} characters without control characters` });
+  return text(max).describe(`a text of 1 to ${max} characters without control characters`);
 }
 
 type Schemas = { [W in keyof WireFields]: z.ZodType<WireFields[W], WireFields[W]> };
@@ -86,28 +93,24 @@ export const StatusCounts = z.object(
   Object.fromEntries(JOB_STATUSES.map((status) => [status, z.int()])) as Record<JobStatus, z.ZodInt>,
 );
 
-export const Reason = z.string().max(1_000).meta({ description: "a text of at most 1000 characters" });
+export const Reason = z.string().max(1_000).describe("a text of at most 1000 characters");
 
 export function whole(min: number, max: number, note = "") {
-  return z
-    .int()
-    .min(min)
-    .max(max)
-    .meta({ description: `a whole number from ${min} to ${max}${note}` });
+  return z.int().min(min).max(max).describe(`a whole number from ${min} to ${max}${note}`);
 }
 
 export function milliseconds(min: number, max: number, note = "") {
-  return whole(min, max).meta({ description: `a number of milliseconds from ${min} to ${max}${note}` });
+  return whole(min, max).describe(`a number of milliseconds from ${min} to ${max}${note}`);
 }
 
 export function limit(standard: number, max: number) {
   return whole(1, max).default(standard);
 }
 
-export const NodeNameText = z.string().regex(NODE_NAME).meta({
-  description:
-    "the name of a node: 1 to 63 letters, digits or . _ - that begin and end with a letter or a digit",
-});
+export const NodeNameText = matching(
+  NODE_NAME,
+  "the name of a node: 1 to 63 letters, digits or . _ - that begin and end with a letter or a digit",
+);
 
 export const IdParams = z.strictObject({ id: JobIdText });
 export const NameParams = z.strictObject({ name: Name });

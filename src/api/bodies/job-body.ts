@@ -46,18 +46,18 @@ export const JobSummaryBody = z.object({
   owner_epoch: z.int(),
   leader_epoch: z.int(),
   error: JobErrorBody.nullable(),
-  killed: z.array(z.string()).meta({ description: "nodes that died while they ran this job, oldest first" }),
+  killed: z.array(z.string()).describe("nodes that died while they ran this job, oldest first"),
   ...RARE_BODIES,
 });
 export type JobSummaryBody = z.output<typeof JobSummaryBody>;
 
 export const JobBody = JobSummaryBody.extend({
   payload: z.unknown(),
-  traceparent: z.string().nullable().meta({ description: "the W3C trace that it was submitted in" }),
+  traceparent: z.string().nullable().describe("the W3C trace that it was submitted in"),
   waiting_for: z
     .object({ code: z.string(), message: z.string() })
     .nullable()
-    .meta({ description: "why a waiting job does not run yet" }),
+    .describe("why a waiting job does not run yet"),
 });
 export type JobBody = z.output<typeof JobBody>;
 
@@ -70,7 +70,7 @@ export const jobBody = toWire(JobBody, {
 });
 
 export const LogLineBody = z.object({
-  seq: z.int().meta({ description: "from 1, without gaps, across all runs of the job" }),
+  seq: z.int().describe("from 1, without gaps, across all runs of the job"),
   at: z.string(),
   level: z.enum(LOG_LEVELS),
   message: z.string(),

@@ -6,7 +6,7 @@ import { BatonError } from "../../core/errors.ts";
 import { timingInWords } from "../../jobs/schedules/cron-description.ts";
 import type { NotedOccurrence } from "../../store/store.ts";
 import { fromWire, toWire } from "../schema/to-wire.ts";
-import { Attempts, milliseconds, Name, Payload, Priority, Timeout, whole } from "./fields.ts";
+import { Attempts, milliseconds, Name, Payload, Priority, Timeout, whole, bounded } from "./fields.ts";
 import { timingOf, type ScheduleRequest } from "../../jobs/schedules/schedule-service.ts";
 
 /** Below a second the bookkeeping of an occurrence would cost more than the job. */
@@ -14,19 +14,9 @@ const EVERY_MS_MIN = 1_000;
 const EVERY_MS_MAX = 366 * 86_400_000;
 
 const timing = {
-  cron: z
-    .string()
-    .min(1)
-    .max(256)
-    .optional()
-    .meta({ description: "a cron expression of 5 or 6 fields, at most 256 characters" }),
+  cron: bounded(256, "a cron expression of 5 or 6 fields, at most 256 characters").optional(),
   every_ms: milliseconds(EVERY_MS_MIN, EVERY_MS_MAX).optional(),
-  zone: z
-    .string()
-    .min(1)
-    .max(64)
-    .optional()
-    .meta({ description: "the IANA name of a time zone, as Europe/Berlin" }),
+  zone: bounded(64, "the IANA name of a time zone, as Europe/Berlin").optional(),
 };
 
 export const PreviewRequest = z.strictObject({
@@ -61,7 +51,7 @@ export const ScheduleBody = z.object({
   cron: z.string().nullable(),
   every_ms: z.int().nullable(),
   zone: z.string().nullable(),
-  in_words: z.string().meta({ description: "when it fires, in English" }),
+  in_words: z.string().describe("when it fires, in English"),
   queue: z.string(),
   priority: z.int(),
   max_attempts: z.int(),
@@ -86,9 +76,10 @@ export const OccurrenceBody = z.object({
   job_id: z.string().nullable(),
   leader_epoch: z.int(),
   noted_at: z.string(),
-  awaits: z.string().optional().meta({
-    description: "the node that was given the job and has not confirmed it yet, in a cluster of peers",
-  }),
+  awaits: z
+    .string()
+    .optional()
+    .describe("the node that was given the job and has not confirmed it yet, in a cluster of peers"),
 });
 export type OccurrenceBody = z.output<typeof OccurrenceBody>;
 

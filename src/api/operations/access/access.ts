@@ -1,6 +1,7 @@
 /** Sessions, tokens and users. No body contains a secret, but for the answer that makes a token. */
 
 import { z } from "zod";
+import { matching } from "../../bodies/fields.ts";
 import { passwordRule } from "../../../access/passwords.ts";
 import { isAlive, type Credential } from "../../../core/access/credential.ts";
 import { ACCESS_NAME, PERMISSIONS, principalText, type Principal } from "../../../core/access/permissions.ts";
@@ -11,13 +12,14 @@ import { isoOf, toWire } from "../../schema/to-wire.ts";
 
 const PermissionName = z
   .enum(PERMISSIONS)
-  .meta({ description: `one of ${PERMISSIONS.join(", ")}; each includes those before it` });
+  .describe(`one of ${PERMISSIONS.join(", ")}; each includes those before it`);
 
-const AccessName = z.string().regex(ACCESS_NAME).meta({
-  description: "a name of 1 to 64 letters, digits or . _ @ - that begins and ends with a letter or a digit",
-});
+const AccessName = matching(
+  ACCESS_NAME,
+  "a name of 1 to 64 letters, digits or . _ @ - that begins and ends with a letter or a digit",
+);
 
-const Password = z.string().max(1_024).meta({ description: passwordRule });
+const Password = z.string().max(1_024).describe(passwordRule);
 
 const MADE = {
   name: z.string(),
@@ -33,11 +35,9 @@ const lastUsed = {
 };
 
 const SessionBody = z.object({
-  principal: z.string().meta({ description: "who you are here, as `user:ann`" }),
+  principal: z.string().describe("who you are here, as `user:ann`"),
   permission: PermissionName,
-  open: z
-    .boolean()
-    .meta({ description: "nobody is asked anything: the node listens to its own machine only" }),
+  open: z.boolean().describe("nobody is asked anything: the node listens to its own machine only"),
 });
 
 function sessionBody(principal: Principal, open: boolean): z.input<typeof SessionBody> {
@@ -83,7 +83,7 @@ export const logout = operation("DELETE /session", {
 export const TokenBody = z.object({
   id: z.string(),
   ...MADE,
-  last_used_at: z.string().nullable().meta({ description: "to within ten minutes" }),
+  last_used_at: z.string().nullable().describe("to within ten minutes"),
   expires_at: z.string().nullable(),
   expired: z.boolean(),
 });
@@ -119,11 +119,11 @@ export const createToken = operation("POST /tokens", {
       .max(EXPIRES_MS_MAX)
       .nullable()
       .optional()
-      .meta({ description: "a number of milliseconds from 1000 on; without it the token does not expire" }),
+      .describe("a number of milliseconds from 1000 on; without it the token does not expire"),
   }),
   audits: ({ body: { name, permission, expires_in_ms = null } }) => ({ name, permission, expires_in_ms }),
   replies: {
-    201: TokenBody.extend({ token: z.string().meta({ description: "keep it: it is not kept here" }) }),
+    201: TokenBody.extend({ token: z.string().describe("keep it: it is not kept here") }),
   },
   async handler(services, { body, principal }) {
     const { expires_in_ms: expiresInMs = null, ...fields } = body;
@@ -149,7 +149,7 @@ export const revokeToken = operation("DELETE /tokens/{id}", {
 
 export const UserBody = z.object({
   ...MADE,
-  last_used_at: z.string().nullable().meta({ description: "the last login, to within ten minutes" }),
+  last_used_at: z.string().nullable().describe("the last login, to within ten minutes"),
 });
 export type UserBody = z.output<typeof UserBody>;
 

@@ -18,8 +18,8 @@ export const ClusterBody = z.object({
   joining_nodes: z.int(),
   scheduler_leader: z.string().nullable(),
   minimum_nodes: z.int(),
-  formed: z.boolean().meta({ description: "whether enough nodes have gathered that callers are served" }),
-  notes: z.array(z.string()).meta({ description: "what people should know of how this cluster works" }),
+  formed: z.boolean().describe("whether enough nodes have gathered that callers are served"),
+  notes: z.array(z.string()).describe("what people should know of how this cluster works"),
 });
 export type ClusterBody = z.output<typeof ClusterBody>;
 const clusterBody = toWire(ClusterBody);
@@ -36,7 +36,7 @@ export const LeaderBody = z.object({
   epoch: z.int(),
   acquired_at: z.string(),
   lease_until: z.string(),
-  valid: z.boolean().meta({ description: "whether the lease runs, by the clock of the node that answers" }),
+  valid: z.boolean().describe("whether the lease runs, by the clock of the node that answers"),
 });
 export type LeaderBody = z.output<typeof LeaderBody>;
 const leaderBody = toWire(LeaderBody, { node_id: "leader" });

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { asksOthers, badCursor, Cursor, mergedPage, searchOf } from "../../ask-all-nodes.ts";
-import { limit } from "../../bodies/fields.ts";
+import { limit, bounded } from "../../bodies/fields.ts";
 import type { Inbound } from "../../../transport/hop-headers.ts";
 import { answer, operation } from "../../operation.ts";
 import type { NodeServices } from "../../node-services.ts";
@@ -13,9 +13,9 @@ export const JournalEntryBody = z.object({
   id: z.string(),
   at: z.string(),
   kind: z.enum(JOURNAL_KINDS),
-  node: z.string().meta({ description: "who has written it down" }),
-  actor: z.string().nullable().meta({ description: "who did it, where that is a person or a token" }),
-  subject: z.string().nullable().meta({ description: "the role, the node, the job or the assignment" }),
+  node: z.string().describe("who has written it down"),
+  actor: z.string().nullable().describe("who did it, where that is a person or a token"),
+  subject: z.string().nullable().describe("the role, the node, the job or the assignment"),
   detail: z.record(z.string(), z.unknown()),
 });
 export type JournalEntryBody = z.output<typeof JournalEntryBody>;
@@ -25,9 +25,9 @@ export const journalEntryBody = toWire(JournalEntryBody);
 /** `term` stands for all kinds that begin with it. */
 const FAMILIES = [...new Set(JOURNAL_KINDS.filter((kind) => kind.includes(".")).map(familyOf))];
 
-export const JournalKindName = z.enum([...FAMILIES, ...JOURNAL_KINDS]).meta({
-  description: `one of ${[...FAMILIES, ...JOURNAL_KINDS].join(", ")}`,
-});
+export const JournalKindName = z
+  .enum([...FAMILIES, ...JOURNAL_KINDS])
+  .describe(`one of ${[...FAMILIES, ...JOURNAL_KINDS].join(", ")}`);
 
 export function kindsOf(name: string): readonly JournalKind[] {
   return JOURNAL_KINDS.filter((kind) => kind === name || familyOf(kind) === name);
@@ -39,9 +39,10 @@ function familyOf(kind: string): string {
 
 const JournalQuery = z.strictObject({
   kind: JournalKindName.optional(),
-  subject: z.string().min(1).max(256).optional().meta({
-    description: "a text of 1 to 256 characters: the role, node, job or assignment that it is about",
-  }),
+  subject: bounded(
+    256,
+    "a text of 1 to 256 characters: the role, node, job or assignment that it is about",
+  ).optional(),
   limit: limit(100, 1_000),
   cursor: Cursor.optional(),
 });
@@ -50,7 +51,7 @@ type Query = z.output<typeof JournalQuery>;
 const JournalBody = z.object({
   entries: z.array(JournalEntryBody),
   next_cursor: z.string().nullable(),
-  partial: z.boolean().meta({ description: "a node could not be reached, so what it wrote down is missing" }),
+  partial: z.boolean().describe("a node could not be reached, so what it wrote down is missing"),
   unreachable: z.array(z.string()),
 });
 type JournalBody = z.output<typeof JournalBody>;

@@ -21,7 +21,7 @@ const TermBody = z.object({
   epoch: z.int(),
   node_id: z.string(),
   started_at: z.string(),
-  ended_at: z.string().nullable().meta({ description: "null: it goes on, as far as is known" }),
+  ended_at: z.string().nullable().describe("null: it goes on, as far as is known"),
   reason: z.string().nullable(),
 });
 const termBody = toWire(TermBody, { node_id: "leader" });
@@ -33,16 +33,14 @@ export const getLeaderHistory = operation("GET /cluster/leaders/history", {
     role: z
       .enum(LEADER_ROLES)
       .optional()
-      .meta({ description: `one of ${LEADER_ROLES.join(", ")}; all without it` }),
+      .describe(`one of ${LEADER_ROLES.join(", ")}; all without it`),
     limit: limit(50, 300),
   }),
   replies: {
     200: z.object({
       terms: z.array(TermBody),
       refused: z.object({
-        count: z
-          .int()
-          .meta({ description: "writes that came under an old number, as far back as is looked" }),
+        count: z.int().describe("writes that came under an old number, as far back as is looked"),
         examples: z.array(
           z.object({
             at: z.string(),

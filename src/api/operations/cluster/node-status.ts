@@ -61,12 +61,13 @@ const WorkBody = z.object({
   ok: z.boolean(),
   code: z.enum(WORK_CODES),
   reason: z.string(),
-  slots: z.int().meta({ description: "jobs that may run here at a time" }),
+  slots: z.int().describe("jobs that may run here at a time"),
   running: z.int(),
-  ready: z.int().nullable().meta({
-    description: "jobs that are due in the queues that this node serves; null when the store does not say",
-  }),
-  last_claim_ms: z.int().nullable().meta({ description: "since this node last asked for jobs" }),
+  ready: z
+    .int()
+    .nullable()
+    .describe("jobs that are due in the queues that this node serves; null when the store does not say"),
+  last_claim_ms: z.int().nullable().describe("since this node last asked for jobs"),
   claim_under_way_ms: z.int().nullable(),
 });
 
@@ -95,7 +96,7 @@ export const role = operation("GET /role", {
 export const prometheus = operation("GET /metrics", {
   summary: "The metrics of this node as text for Prometheus",
   permission: "public",
-  replies: { 200: z.string().meta({ description: "the text format of Prometheus, version 0.0.4" }) },
+  replies: { 200: z.string().describe("the text format of Prometheus, version 0.0.4") },
   handler: async ({ metrics }) => answer(200, await metrics.text(), { "content-type": metrics.contentType }),
 });
 
@@ -145,9 +146,9 @@ const FabricBody = z.object({
   active_nodes: z.int(),
   total_nodes: z.int(),
   formed: z.boolean(),
-  coordination: z.string().meta({ description: "what elects the leader" }),
-  channels: z.string().meta({ description: "what carries messages between nodes" }),
-  dispatch: z.enum(["pull", "push"]).meta({ description: "how jobs get to workers" }),
+  coordination: z.string().describe("what elects the leader"),
+  channels: z.string().describe("what carries messages between nodes"),
+  dispatch: z.enum(["pull", "push"]).describe("how jobs get to workers"),
   notes: z.array(z.string()),
 });
 const clusterBody = toWire(FabricBody);
@@ -192,9 +193,10 @@ const TaskBody = z.object({
   name: z.string(),
   isolation: z.enum(["none", "thread"]),
   has_schema: z.boolean(),
-  schema: z.record(z.string(), z.unknown()).nullable().meta({
-    description: "JSON Schema of the payload, where the task's own schema can be said in it",
-  }),
+  schema: z
+    .record(z.string(), z.unknown())
+    .nullable()
+    .describe("JSON Schema of the payload, where the task's own schema can be said in it"),
 });
 const taskBody = toWire(TaskBody);
 
@@ -206,11 +208,11 @@ export const listTasks = operation("GET /tasks", {
 
 const SettingBody = z.object({
   path: z.string(),
-  value: z.unknown().meta({ description: "as it would be written in the file" }),
-  source: z.string().nullable().meta({
-    description:
-      "default, a profile, file:line:column, a variable, a flag, or why it was chosen at the start",
-  }),
+  value: z.unknown().describe("as it would be written in the file"),
+  source: z
+    .string()
+    .nullable()
+    .describe("default, a profile, file:line:column, a variable, a flag, or why it was chosen at the start"),
   is_default: z.boolean(),
 });
 const settingBody = toWire(SettingBody);

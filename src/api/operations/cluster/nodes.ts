@@ -12,41 +12,41 @@ import { isoOf, toWire } from "../../schema/to-wire.ts";
 
 export const NodeBody = z.object({
   name: z.string(),
-  status: z.string().meta({ description: "joining, active, draining or dead" }),
-  last_seen: z.string().nullable().meta({ description: "null: never yet" }),
-  alive: z.boolean().meta({ description: "not dead, and heard of lately" }),
+  status: z.string().describe("joining, active, draining or dead"),
+  last_seen: z.string().nullable().describe("null: never yet"),
+  alive: z.boolean().describe("not dead, and heard of lately"),
   incarnation: z.string(),
   url: z.string().nullable(),
   hostname: z.string(),
   address: z.string().nullable(),
   http_port: z.int().nullable(),
   roles: z.array(z.string()),
-  capabilities: z.array(z.string()).meta({ description: "the tasks that it can run" }),
+  capabilities: z.array(z.string()).describe("the tasks that it can run"),
   version: z.string(),
   started_at: z.string(),
   load: z.object({
-    jobs: z.int().meta({ description: "how many run now" }),
+    jobs: z.int().describe("how many run now"),
     connections: z.int(),
-    cpu: z.number().meta({ description: "a share between 0 and 1, as memory" }),
+    cpu: z.number().describe("a share between 0 and 1, as memory"),
     memory: z.number(),
     loop_lag_ms: z.number(),
-    slots: z.int().nullable().meta({ description: "how many jobs it may run at once" }),
-    owned: z.int().nullable().meta({
-      description:
-        "unfinished jobs whose events are this node's business; null where jobs are not dispatched",
-    }),
+    slots: z.int().nullable().describe("how many jobs it may run at once"),
+    owned: z
+      .int()
+      .nullable()
+      .describe("unfinished jobs whose events are this node's business; null where jobs are not dispatched"),
   }),
   drain: z
     .object({
-      owned: z.int().meta({ description: "jobs that it owned when the drain began" }),
+      owned: z.int().describe("jobs that it owned when the drain began"),
       handed_over: z.int(),
-      finished: z.int().meta({ description: "ended while they waited for another owner" }),
+      finished: z.int().describe("ended while they waited for another owner"),
       waiting: z.int(),
-      orphaned: z.int().meta({ description: "left to the leader, which offers them" }),
-      released: z.int().meta({ description: "given up when the time was over" }),
+      orphaned: z.int().describe("left to the leader, which offers them"),
+      released: z.int().describe("given up when the time was over"),
     })
     .nullable()
-    .meta({ description: "how far a drain is with handing over; null while there is none" }),
+    .describe("how far a drain is with handing over; null while there is none"),
   reach: z
     .array(
       z.object({
@@ -56,12 +56,11 @@ export const NodeBody = z.object({
         reason: z.string().nullable(),
       }),
     )
-    .meta({
-      description: "whether it can reach the others at the addresses that they tell, every few seconds",
-    }),
-  supervised: z.record(z.string(), z.unknown()).nullable().meta({
-    description: "what the node-controller above it tells of itself and its children; null without one",
-  }),
+    .describe("whether it can reach the others at the addresses that they tell, every few seconds"),
+  supervised: z
+    .record(z.string(), z.unknown())
+    .nullable()
+    .describe("what the node-controller above it tells of itself and its children; null without one"),
 });
 export type NodeBody = z.output<typeof NodeBody>;
 

@@ -10,14 +10,13 @@ import { countOf } from "../jobs/jobs.ts";
 const Counts = z.record(z.string(), z.number());
 
 export const LocalMetricsBody = z.object({
-  jobs_submitted: Counts.meta({
-    description:
-      "requests with new jobs since this node's start, by the node that was asked and the one that got them",
-  }),
+  jobs_submitted: Counts.describe(
+    "requests with new jobs since this node's start, by the node that was asked and the one that got them",
+  ),
   jobs_owned: Counts,
   jobs_active: Counts,
-  node_up: Counts.meta({ description: "1 or 0, as this node sees it" }),
-  node_last_health: Counts.meta({ description: "when each was last heard of, in seconds since 1970" }),
+  node_up: Counts.describe("1 or 0, as this node sees it"),
+  node_last_health: Counts.describe("when each was last heard of, in seconds since 1970"),
 });
 export type LocalMetricsBody = z.output<typeof LocalMetricsBody>;
 

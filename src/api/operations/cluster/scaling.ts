@@ -27,11 +27,11 @@ type ScalingQuery = z.output<typeof ScalingQuery>;
 
 const FactsBody = z.object({
   current_workers: z.int(),
-  slots: z.int().meta({ description: "jobs that all of them may run at a time" }),
-  busy: z.int().meta({ description: "jobs that run now" }),
-  backlog: z.int().meta({ description: "jobs that are due and wait, in queues that are not paused" }),
+  slots: z.int().describe("jobs that all of them may run at a time"),
+  busy: z.int().describe("jobs that run now"),
+  backlog: z.int().describe("jobs that are due and wait, in queues that are not paused"),
   oldest_age_ms: z.int().nullable(),
-  run_ms_p50: z.int().nullable().meta({ description: "of jobs that ended lately" }),
+  run_ms_p50: z.int().nullable().describe("of jobs that ended lately"),
 });
 const NAMES = {
   current_workers: "workers",

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import type { AgentView } from "../../../controller/agent-directory.ts";
 import { AGENT_NAME, REQUEST_ID } from "../../../core/agent.ts";
-import { Name } from "../../bodies/fields.ts";
+import { Name, bounded, matching } from "../../bodies/fields.ts";
 import { answer, operation } from "../../operation.ts";
 import { lastEventId } from "../../schema/event-bytes.ts";
 import { toWire } from "../../schema/to-wire.ts";
@@ -11,46 +11,41 @@ import { toWire } from "../../schema/to-wire.ts";
 export const CAPABILITIES_MAX = 1_000;
 const UNANSWERED_MAX = 64;
 
-export const AgentName = z.string().regex(AGENT_NAME).meta({
-  description:
-    "the name of an agent: 1 to 128 letters, digits or . _ - that begin and end with a letter or a digit",
-});
+export const AgentName = matching(
+  AGENT_NAME,
+  "the name of an agent: 1 to 128 letters, digits or . _ - that begin and end with a letter or a digit",
+);
 
 export const Capabilities = z
   .array(Name)
   .min(1)
   .max(CAPABILITIES_MAX)
-  .meta({ description: `a list of the names of the tasks that the agent can run, 1 to ${CAPABILITIES_MAX}` });
+  .describe(`a list of the names of the tasks that the agent can run, 1 to ${CAPABILITIES_MAX}`);
 
-export const Version = z.string().min(1).max(128).meta({ description: "a text of 1 to 128 characters" });
+export const Version = bounded(128, "a text of 1 to 128 characters");
 
-export const Labels = z.record(z.string(), z.string().max(1_000)).meta({
-  description: "an object whose values are texts of at most 1000 characters",
-});
+export const Labels = z
+  .record(z.string(), z.string().max(1_000))
+  .describe("an object whose values are texts of at most 1000 characters");
 
-export const RequestId = z.string().regex(REQUEST_ID).meta({
-  description:
-    "a name of 1 to 64 letters, digits or . _ ~ - that this agent gives to no other request for a lease",
-});
+export const RequestId = matching(
+  REQUEST_ID,
+  "a name of 1 to 64 letters, digits or . _ ~ - that this agent gives to no other request for a lease",
+);
 
 export const Unanswered = z
   .array(RequestId)
   .max(UNANSWERED_MAX)
-  .meta({
-    description: `a list of at most ${UNANSWERED_MAX} request_ids whose answers never arrived and are not waited for: what was leased with them goes back at once`,
-  });
+  .describe(
+    `a list of at most ${UNANSWERED_MAX} request_ids whose answers never arrived and are not waited for: what was leased with them goes back at once`,
+  );
 
 const HeartbeatBody = z.strictObject({
   agent: AgentName,
   capabilities: Capabilities.optional(),
   version: Version.optional(),
   labels: Labels.optional(),
-  running: z
-    .int()
-    .min(0)
-    .max(1_000_000)
-    .optional()
-    .meta({ description: "a whole number from 0: how many jobs it runs" }),
+  running: z.int().min(0).max(1_000_000).optional().describe("a whole number from 0: how many jobs it runs"),
   unanswered: Unanswered.optional(),
 });
 
@@ -73,7 +68,7 @@ const agentBody = toWire(AgentBody, {
 export const v1ListAgents = operation("GET /v1/agents", {
   summary: "The agents, by name, with what they can run and when they were seen",
   query: z.strictObject({
-    include_removed: z.enum(["true", "false"]).default("false").meta({ description: "true or false" }),
+    include_removed: z.enum(["true", "false"]).default("false").describe("true or false"),
   }),
   replies: { 200: z.object({ agents: z.array(AgentBody) }) },
   async handler(services, { query }) {
@@ -103,7 +98,7 @@ export const v1RemoveAgent = operation("DELETE /v1/agents/{agent_name}", {
 });
 
 const EVENT_ID = /^\d{1,15}-\d{1,15}$/;
-const EventId = z.string().regex(EVENT_ID).meta({ description: "the id of an event, as 7-120" });
+const EventId = matching(EVENT_ID, "the id of an event, as 7-120");
 
 export const v1Events = operation("GET /v1/events", {
   summary:

@@ -13,7 +13,7 @@ import { RESULT_STATUSES } from "../../../core/agent.ts";
 import type { JobId } from "../../../core/ids.ts";
 import { traceHeaders } from "../../../core/trace.ts";
 import { LOG_LEVELS, type ClaimedJob } from "../../../store/store.ts";
-import { Instant, JobIdText, milliseconds, Name, whole } from "../../bodies/fields.ts";
+import { Instant, JobIdText, milliseconds, Name, whole, bounded } from "../../bodies/fields.ts";
 import { Status } from "../../bodies/job-body.ts";
 import { answer, operation } from "../../operation.ts";
 import { fromWire, toWire } from "../../schema/to-wire.ts";
@@ -33,21 +33,17 @@ const TIMEOUT_MS_MAX = 120_000;
 const RESULTS_MAX = 1_000;
 const LINES_MAX = 1_000;
 
-const LeaseIdText = z
-  .string()
-  .min(1)
-  .max(256)
-  .meta({ description: "the lease_id of an answer of POST /v1/leases" });
+const LeaseIdText = bounded(256, "the lease_id of an answer of POST /v1/leases");
 
 /** May be missing or null here, so that the refusal is the one for an old epoch. */
-const Epoch = z.int().nullable().optional().meta({ description: "a whole number, as the lease told it" });
+const Epoch = z.int().nullable().optional().describe("a whole number, as the lease told it");
 
 const LeaseRequestBody = z.strictObject({
   agent: AgentName,
   capabilities: Capabilities,
   max_tasks: whole(1, TASKS_MAX).default(1),
   timeout_ms: milliseconds(0, TIMEOUT_MS_MAX).default(TIMEOUT_MS),
-  queues: z.array(Name).max(CAPABILITIES_MAX).optional().meta({ description: "a list of names of queues" }),
+  queues: z.array(Name).max(CAPABILITIES_MAX).optional().describe("a list of names of queues"),
   version: Version.optional(),
   labels: Labels.optional(),
   leader_epoch: Epoch,
@@ -72,7 +68,7 @@ const LeasedTaskBody = z.object({
   traceparent: z
     .string()
     .nullable()
-    .meta({ description: "the W3C trace that the job was submitted in, for the agent to go on with" }),
+    .describe("the W3C trace that the job was submitted in, for the agent to go on with"),
   tracestate: z.string().nullable(),
 });
 
@@ -172,11 +168,9 @@ const ResultsRequestBody = z.union([ResultRequest, z.array(ResultRequest).min(1)
 const ResultBody = z.object({
   job_id: z.string(),
   accepted: z.boolean(),
-  status: Status.optional().meta({
-    description: "of the job afterwards; left out when the result was refused",
-  }),
+  status: Status.optional().describe("of the job afterwards; left out when the result was refused"),
   leader_epoch: z.int().nullable(),
-  error: z.string().optional().meta({ description: "STALE_EPOCH or NOT_FOUND, when it was refused" }),
+  error: z.string().optional().describe("STALE_EPOCH or NOT_FOUND, when it was refused"),
   alias: z.string().optional(),
   message: z.string().optional(),
   field: z.string().optional(),
@@ -215,7 +209,7 @@ const LogsRequestBody = z.strictObject({
     .default([]),
   progress: z
     .strictObject({
-      percent: z.number().min(0).max(100).meta({ description: "a number from 0 to 100" }),
+      percent: z.number().min(0).max(100).describe("a number from 0 to 100"),
       message: z.string().optional(),
     })
     .optional(),

@@ -26,7 +26,7 @@ export const BulkBody = z.strictObject({
         .string()
         .max(1_000)
         .optional()
-        .meta({ description: "a message as GET /cluster/failures tells it, with what differs left out" }),
+        .describe("a message as GET /cluster/failures tells it, with what differs left out"),
     })
     .optional(),
   ids: z
@@ -34,8 +34,8 @@ export const BulkBody = z.strictObject({
     .min(1)
     .max(PAGE_MAX)
     .optional()
-    .meta({ description: `a list of 1 to ${PAGE_MAX} job ids, in place of a filter` }),
-  dry_run: z.boolean().optional().meta({ description: "true to count without changing anything" }),
+    .describe(`a list of 1 to ${PAGE_MAX} job ids, in place of a filter`),
+  dry_run: z.boolean().optional().describe("true to count without changing anything"),
   limit: whole(1, PAGE_MAX, ": jobs looked at by one call").optional(),
   cursor: Cursor.optional(),
   reason: Reason.optional(),
@@ -47,8 +47,8 @@ export const BulkAnswer = z.object({
   changed: z.int(),
   skipped: z.array(z.object({ job_id: z.string(), why: z.string() })),
   skipped_count: z.int(),
-  next_cursor: z.string().nullable().meta({ description: "call again with it, until it is null" }),
-  partial: z.boolean().meta({ description: "a node could not be reached, so its jobs were left alone" }),
+  next_cursor: z.string().nullable().describe("call again with it, until it is null"),
+  partial: z.boolean().describe("a node could not be reached, so its jobs were left alone"),
 });
 export type BulkAnswer = z.output<typeof BulkAnswer>;
 

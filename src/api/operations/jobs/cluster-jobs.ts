@@ -20,13 +20,14 @@ export const listClusterJobs = operation("GET /cluster/jobs", {
         z.object({
           name: z.string(),
           reachable: z.boolean(),
-          job_count: z.int().meta({
-            description:
+          job_count: z
+            .int()
+            .describe(
               "how many of the jobs asked for it has, before the list was cut; in a shared store, how many on this page it owns",
-          }),
+            ),
         }),
       ),
-      partial: z.boolean().meta({ description: "a node could not be reached, so its jobs are missing" }),
+      partial: z.boolean().describe("a node could not be reached, so its jobs are missing"),
       next_cursor: z.string().nullable(),
     }),
   },

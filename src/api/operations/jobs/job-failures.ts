@@ -14,7 +14,7 @@ const LOOKED_AT_MAX = 5_000;
 const PAGE = 1_000;
 
 const FailuresQuery = z.strictObject({
-  since: Instant.optional().meta({ description: "only those that failed at or after this instant" }),
+  since: Instant.optional().describe("only those that failed at or after this instant"),
   queue: Name.optional(),
   task: Name.optional(),
   limit: limit(50, 500),
@@ -24,11 +24,11 @@ type Query = z.output<typeof FailuresQuery>;
 const GroupBody = z.object({
   task: z.string(),
   code: z.string(),
-  message: z.string().meta({ description: "with numbers, ids and quoted words left out" }),
+  message: z.string().describe("with numbers, ids and quoted words left out"),
   count: z.int(),
   first_at: z.string(),
   last_at: z.string(),
-  example_job_id: z.string().meta({ description: "the latest" }),
+  example_job_id: z.string().describe("the latest"),
   queues: z.array(z.string()),
 });
 const groupBody = toWire(GroupBody, { example_job_id: "example" });
@@ -36,8 +36,8 @@ const groupOf = fromWire(GroupBody, { example_job_id: "example" });
 
 const FailuresBody = z.object({
   groups: z.array(GroupBody),
-  looked_at: z.int().meta({ description: "how many failed jobs this is made of" }),
-  complete: z.boolean().meta({ description: "whether these are all that failed" }),
+  looked_at: z.int().describe("how many failed jobs this is made of"),
+  complete: z.boolean().describe("whether these are all that failed"),
   partial: z.boolean(),
   unreachable: z.array(z.string()),
 });

@@ -20,7 +20,7 @@ import type { Jobs } from "../../../jobs/job-service.ts";
 export const LogsBody = z.object({
   job_id: z.string(),
   logs: z.array(LogLineBody),
-  next_after: z.int().meta({ description: "give it back as `after` to go on" }),
+  next_after: z.int().describe("give it back as `after` to go on"),
 });
 export type LogsBody = z.output<typeof LogsBody>;
 
@@ -31,11 +31,7 @@ export const getLogs = operation("GET /jobs/{id}/logs", {
   streams: true,
   params: IdParams,
   query: z.strictObject({
-    after: z
-      .int()
-      .min(0)
-      .default(0)
-      .meta({ description: "a sequence number from 0; only later lines are answered" }),
+    after: z.int().min(0).default(0).describe("a sequence number from 0; only later lines are answered"),
     limit: limit(500, 5_000),
   }),
   replies: { 200: LogsBody },

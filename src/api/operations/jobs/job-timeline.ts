@@ -36,9 +36,7 @@ const RunBody = z.object({
   leader_epoch: z.int(),
   started_at: z.string(),
   ended_at: z.string().nullable(),
-  outcome: z.string().meta({
-    description: "failed, interrupted, crashed, overdue, cancelled, completed or running",
-  }),
+  outcome: z.string().describe("failed, interrupted, crashed, overdue, cancelled, completed or running"),
   error: JobErrorBody.nullable(),
 });
 const runBody = toWire(RunBody);
@@ -61,9 +59,7 @@ export const getTimeline = operation("GET /jobs/{id}/timeline", {
     200: z.object({
       job_id: z.string(),
       events: z.array(EventBody),
-      runs: z
-        .array(RunBody)
-        .meta({ description: "oldest first; of those that did not end the job, the last 20" }),
+      runs: z.array(RunBody).describe("oldest first; of those that did not end the job, the last 20"),
       handoffs: z.array(HandoffBody),
     }),
   },

@@ -6,7 +6,7 @@ import type { JobId } from "../../../core/ids.ts";
 import { JOB_STATUSES, type JobStatus } from "../../../core/jobs/job.ts";
 import type { Target } from "../../../core/route.ts";
 import type { JobQuery } from "../../../store/store.ts";
-import { FILTER_SCHEMAS, IdParams, Instant, Reason, limit } from "../../bodies/fields.ts";
+import { FILTER_SCHEMAS, IdParams, Instant, Reason, limit, bounded } from "../../bodies/fields.ts";
 import { JobBody, JobSummaryBody, Status, jobBody, jobSummary } from "../../bodies/job-body.ts";
 import { answer, operation } from "../../operation.ts";
 import { fromWire } from "../../schema/to-wire.ts";
@@ -123,14 +123,12 @@ export const JobsQuery = z.strictObject({
   ...FILTER_SCHEMAS,
   since: Instant.optional(),
   until: Instant.optional(),
-  error_code: z
-    .string()
-    .min(1)
-    .max(128)
-    .optional()
-    .meta({ description: "a text of 1 to 128 characters: the code of the error that a job ended with" }),
+  error_code: bounded(
+    128,
+    "a text of 1 to 128 characters: the code of the error that a job ended with",
+  ).optional(),
   limit: limit(100, 1_000),
-  cursor: z.string().min(1).max(512).optional().meta({ description: "the next_cursor of an earlier answer" }),
+  cursor: bounded(512, "the next_cursor of an earlier answer").optional(),
 });
 
 export const jobQuery: (query: z.output<typeof JobsQuery>) => JobQuery = fromWire(JobsQuery);
@@ -138,9 +136,10 @@ export const jobQuery: (query: z.output<typeof JobsQuery>) => JobQuery = fromWir
 const ListedJobs = z.object({
   server: z.string(),
   jobs: z.array(JobSummaryBody),
-  job_count: z.int().nullable().meta({
-    description: "how many there are in all; null where that is not known without counting them",
-  }),
+  job_count: z
+    .int()
+    .nullable()
+    .describe("how many there are in all; null where that is not known without counting them"),
   next_cursor: z.string().nullable(),
 });
 export type ListedJobs = z.output<typeof ListedJobs>;

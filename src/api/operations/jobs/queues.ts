@@ -21,9 +21,9 @@ export const QueueBody = z.object({
   oldest_waiting_at: z
     .string()
     .nullable()
-    .meta({ description: "since when the oldest job waits that is due and that nobody runs" }),
-  slots: z.int().meta({ description: "how many jobs the living workers that serve it may run at once" }),
-  submitted_per_second: z.number().nullable().meta({ description: "lately; null where it is not known" }),
+    .describe("since when the oldest job waits that is due and that nobody runs"),
+  slots: z.int().describe("how many jobs the living workers that serve it may run at once"),
+  submitted_per_second: z.number().nullable().describe("lately; null where it is not known"),
   finished_per_second: z.number().nullable(),
 });
 export type QueueBody = z.output<typeof QueueBody>;
@@ -34,7 +34,7 @@ const queueOf = fromWire(QueueBody, NAMES);
 const Reached = z
   .array(z.object({ name: z.string(), reachable: z.boolean() }))
   .optional()
-  .meta({ description: "whom this was asked of, where each node keeps its own jobs" });
+  .describe("whom this was asked of, where each node keeps its own jobs");
 
 const QueuesBody = z.object({ queues: z.array(QueueBody) });
 

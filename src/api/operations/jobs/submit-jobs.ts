@@ -107,7 +107,7 @@ export function request(body: JobRequestBody, index: number | null): SubmitReque
 function withKey(body: JobRequestBody, header: string | string[]): JobRequestBody {
   const field = "idempotency_key";
   if (typeof header !== "string" || !IdempotencyKey.safeParse(header).success) {
-    const remedy = IdempotencyKey.meta()?.description;
+    const remedy = IdempotencyKey.description;
     throw new BatonError("BAD_REQUEST", `the header Idempotency-Key must be ${remedy}`, { field });
   }
   if (body.idempotency_key !== undefined && body.idempotency_key !== header) {

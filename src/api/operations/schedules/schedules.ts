@@ -122,7 +122,7 @@ const COUNT = 10;
 
 export const PreviewBody = z.object({ fires: z.array(z.string()) });
 const TimingBody = PreviewBody.extend({
-  in_words: z.string().meta({ description: "when it fires, in English" }),
+  in_words: z.string().describe("when it fires, in English"),
 });
 
 export const previewTiming = operation("POST /schedules/preview", {
