@@ -30,7 +30,7 @@ import { AgentDirectory, type AgentView, type Heartbeat } from "./agent-director
 import type { EventFeed } from "./events/event-feed.ts";
 import { LeaseService, type LeaseRequest } from "./lease-service.ts";
 import type { Caller, Issued } from "./lease-waiters.ts";
-import { LeasedRuns, StrayLeases } from "./leased-runs.ts";
+import { LeasedRuns, strayLeases } from "./leased-runs.ts";
 import {
   ResultService,
   stale,
@@ -95,7 +95,7 @@ export class Controller extends Lifecycle {
   readonly #leases: LeaseService;
   readonly #results: ResultService;
   readonly #directory: AgentDirectory;
-  readonly #strays: StrayLeases;
+  readonly #strays: ReturnType<typeof strayLeases>;
   #subscription: Subscription | null = null;
   readonly #lessees: Cached<readonly AgentView[]>;
 
@@ -123,7 +123,7 @@ export class Controller extends Lifecycle {
         feed.emit("job.updated", { job_id: id });
       },
     });
-    this.#strays = new StrayLeases(platform, options.reaper, platform.state.switchedOff);
+    this.#strays = strayLeases(platform, options.reaper, platform.state.switchedOff);
     this.#directory = new AgentDirectory(platform, {
       store,
       forgetAfterMs: settings.forgetAfterMs,

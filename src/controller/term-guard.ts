@@ -27,54 +27,18 @@ export function clusterForming(why: string): BatonError {
   return new BatonError("CLUSTER_FORMING", message);
 }
 
-export class TermGuard {
-  readonly #platform: Pick<Platform, "identity" | "state">;
-  readonly #leadership: Pick<Leadership, "current" | "held">;
-  readonly #membership: Pick<Membership, "nodes">;
+export type TermGuard = ReturnType<typeof termGuard>;
 
-  constructor(
-    platform: Pick<Platform, "identity" | "state">,
-    leadership: Pick<Leadership, "current" | "held">,
-    membership: Pick<Membership, "nodes">,
-  ) {
-    this.#platform = platform;
-    this.#leadership = leadership;
-    this.#membership = membership;
-  }
-
-  get role(): Role {
-    return roleOf(this.#leadership.held(), this.#platform.state.draining);
-  }
-
-  /** The epoch of whoever leads, as last seen. */
-  get epoch(): number | null {
-    return this.#leadership.current()?.epoch ?? null;
-  }
-
-  /** Our own term, or the refusal. */
-  require(write: Write): Term {
-    const term = this.#leadership.held();
-    const { draining, forming } = this.#platform.state;
-    if (!permits(term, draining, write)) throw this.refusal();
-    if (forming === null) return term;
-    throw clusterForming(forming);
-  }
-
-  /** A write under a term that the store no longer knows as the newest is one of a node that does not lead. */
-  async fenced<Result>(writing: Promise<Result>): Promise<Result> {
-    try {
-      return await writing;
-    } catch (error) {
-      throw hasCode(error, "STALE_EPOCH") ? this.refusal() : error;
-    }
-  }
-
-  refusal(): NotLeader {
-    const { identity, state } = this.#platform;
-    const term = this.#leadership.current();
+export function termGuard(
+  { identity, state }: Pick<Platform, "identity" | "state">,
+  leadership: Pick<Leadership, "current" | "held">,
+  membership: Pick<Membership, "nodes">,
+) {
+  const refusal = (): NotLeader => {
+    const term = leadership.current();
     // We have just found that it is not us, whatever was last seen: an agent that we send to ourselves would never leave.
     const leader = term?.incarnation === identity.incarnation ? null : (term?.leader ?? null);
-    const url = leader && this.#membership.nodes().find((node) => node.name === leader)?.url;
+    const url = leader && membership.nodes().find((node) => node.name === leader)?.url;
     return new NotLeader({
       leader_id: leader,
       leader_url: url ?? null,
@@ -82,5 +46,35 @@ export class TermGuard {
       node_id: identity.name,
       role: state.draining ? "DRAINING" : "STANDBY",
     });
-  }
+  };
+  return {
+    refusal,
+
+    get role(): Role {
+      return roleOf(leadership.held(), state.draining);
+    },
+
+    /** The epoch of whoever leads, as last seen. */
+    get epoch(): number | null {
+      return leadership.current()?.epoch ?? null;
+    },
+
+    /** Our own term, or the refusal. */
+    require(write: Write): Term {
+      const term = leadership.held();
+      const { draining, forming } = state;
+      if (!permits(term, draining, write)) throw refusal();
+      if (forming === null) return term;
+      throw clusterForming(forming);
+    },
+
+    /** A write under a term that the store no longer knows as the newest is one of a node that does not lead. */
+    async fenced<Result>(writing: Promise<Result>): Promise<Result> {
+      try {
+        return await writing;
+      } catch (error) {
+        throw hasCode(error, "STALE_EPOCH") ? refusal() : error;
+      }
+    },
+  };
 }

@@ -15,7 +15,7 @@ import { Controller } from "../controller/controller.ts";
 import { EventFeed } from "../controller/events/event-feed.ts";
 import { channelEventWire } from "../controller/events/event-wire.ts";
 import { jobEventEmitter } from "../controller/events/job-event-emitter.ts";
-import { TermGuard } from "../controller/term-guard.ts";
+import { termGuard } from "../controller/term-guard.ts";
 import { retryPolicyOf } from "../core/jobs/retry.ts";
 import { roleOf } from "../core/leadership/role.ts";
 import { Followers } from "../jobs/follow/followers.ts";
@@ -125,7 +125,7 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
   const controller = new Controller(p, {
     store,
     channels,
-    guard: new TermGuard(p, leadership, membership),
+    guard: termGuard(p, leadership, membership),
     feed,
     reaper,
     submitter,

@@ -4,7 +4,7 @@ import type { Caller } from "../../../src/controller/lease-waiters.ts";
 import type { Issued } from "../../../src/controller/lease-waiters.ts";
 import { LeaseService } from "../../../src/controller/lease-service.ts";
 import { LeasedRuns } from "../../../src/controller/leased-runs.ts";
-import { TermGuard } from "../../../src/controller/term-guard.ts";
+import { termGuard } from "../../../src/controller/term-guard.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
@@ -49,7 +49,7 @@ class World {
     const platform = fakePlatform({ clock: this.clock, identity });
     platform.state.forming = null;
     const leadership = { current: () => TERM, held: () => (this.leading ? TERM : null) };
-    const guard = new TermGuard(platform, leadership, { nodes: () => [] });
+    const guard = termGuard(platform, leadership, { nodes: () => [] });
     this.desk = new LeaseService(platform, {
       store: {
         jobs: {

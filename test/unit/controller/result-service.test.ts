@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import type { AgentResult } from "../../../src/controller/result-service.ts";
 import { ResultService } from "../../../src/controller/result-service.ts";
 import { LeasedRuns } from "../../../src/controller/leased-runs.ts";
-import { NotLeader, TermGuard } from "../../../src/controller/term-guard.ts";
+import { NotLeader, termGuard } from "../../../src/controller/term-guard.ts";
 import { BatonError } from "../../../src/core/errors.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
@@ -26,7 +26,7 @@ class World {
   readonly platform = formedPlatform();
   fenced = false;
   readonly settles: { settlements: readonly Settlement[]; fence: Term | undefined }[] = [];
-  readonly guard = new TermGuard(
+  readonly guard = termGuard(
     this.platform,
     { current: () => this.current, held: () => this.held },
     { nodes: () => [] },
@@ -118,7 +118,7 @@ describe("a refusal of a node that does not lead", () => {
   it("never sends anybody back to the node itself", () => {
     const world = new World();
     const leadership = { current: () => TERM, held: () => null };
-    const { details } = new TermGuard(world.platform, leadership, { nodes: () => [] }).refusal();
+    const { details } = termGuard(world.platform, leadership, { nodes: () => [] }).refusal();
     assert.deepEqual(details, {
       leader_id: null,
       leader_url: null,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { StrayLeases } from "../../../src/controller/leased-runs.ts";
+import { strayLeases } from "../../../src/controller/leased-runs.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import { fakePlatform } from "../../support/fake-platform.ts";
@@ -24,7 +24,7 @@ function world() {
     recovered,
     faults,
     switchedOff,
-    strays: new StrayLeases(fakePlatform(), { recover }, switchedOff),
+    strays: strayLeases(fakePlatform(), { recover }, switchedOff),
   };
 }
 

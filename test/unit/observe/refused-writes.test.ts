@@ -10,7 +10,7 @@ import { deadNodeRecovery } from "../../../src/jobs/recover/dead-node-recovery.t
 import { scheduleHandlers } from "../../../src/peers/schedules/schedule-handlers.ts";
 import { Controller } from "../../../src/controller/controller.ts";
 import { EventFeed } from "../../../src/controller/events/event-feed.ts";
-import { TermGuard } from "../../../src/controller/term-guard.ts";
+import { termGuard } from "../../../src/controller/term-guard.ts";
 import type { Membership } from "../../../src/leadership/coordination.ts";
 import { BatonError } from "../../../src/core/errors.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
@@ -120,7 +120,7 @@ class World {
     });
     this.reaper = new LeaseReaper(this.platform, { store, budgets, intervalMs: 1_000 });
     this.platform.state.forming = null;
-    const guard = new TermGuard(this.platform, leadership, { nodes: () => [] });
+    const guard = termGuard(this.platform, leadership, { nodes: () => [] });
     const standing = () => ({ role: "LEADER", epoch: 1, leader: NODE }) as const;
     const feed = new EventFeed(this.platform, { wire: null, leads: () => 1, standing });
     this.controller = new Controller(this.platform, {
