@@ -142,7 +142,7 @@ async function watch(
     for (const { name, says } of now) if (says) answered.add(name);
     if (signal.aborted) return;
     if (before !== null) {
-      for (const change of changes(before, now)) note(terminal, withKill(change, now));
+      for (const change of changes(before, now)) note(terminal, change);
       before = now;
     } else {
       const gathered = agreedLeader(now) !== null && now.every(({ says }) => says !== null);
@@ -215,11 +215,6 @@ function note(terminal: Terminal, line: string): void {
   say(terminal, `  ${styled(terminal.err, "dim", time)} ${line}`);
 }
 
-function withKill({ text, leader }: Change, seen: readonly Seen[]): string {
-  const pid = seen.find(({ name }) => name === leader)?.pid;
-  return pid ? `${text}    ${killCommand(pid)}` : text;
-}
-
 function logTail(plan: DemoNodePlan): string {
   try {
     const lines = readFileSync(plan.log, "utf8").trimEnd().split("\n");
@@ -253,25 +248,21 @@ export function agreedLeader(
   return null;
 }
 
-export interface Change {
-  readonly text: string;
-  readonly leader?: string;
-}
-
-export function changes(before: readonly Seen[], now: readonly Seen[]): Change[] {
+export function changes(before: readonly Seen[], now: readonly Seen[]): string[] {
   const lines = now.flatMap((node) => {
     const was = before.find(({ name }) => name === node.name);
     if (!was || (was.says === null) === (node.says === null)) return [];
-    if (node.says !== null) return [{ text: `${node.name} answers` }];
-    return node.pid === null ? [] : [{ text: `${node.name} does not answer` }];
+    if (node.says !== null) return [`${node.name} answers`];
+    return node.pid === null ? [] : [`${node.name} does not answer`];
   });
   const [old, leader] = [agreedLeader(before), agreedLeader(now)];
-  if (leader === null)
-    return old === null ? lines : [...lines, { text: "no leader that most nodes agree on" }];
+  if (leader === null) return old === null ? lines : [...lines, "no leader that most nodes agree on"];
   if (leader.name === old?.name && leader.epoch === old.epoch) return lines;
-  return [...lines, { text: `${leader.name} leads under epoch ${leader.epoch}`, leader: leader.name }];
+  const pid = now.find(({ name }) => name === leader.name)?.pid;
+  const kill = pid ? `    ${killCommand(pid)}` : "";
+  return [...lines, `${leader.name} leads under epoch ${leader.epoch}${kill}`];
 }
 
-export function killCommand(pid: number): string {
+function killCommand(pid: number): string {
   return process.platform === "win32" ? `taskkill /F /PID ${pid}` : `kill -9 ${pid}`;
 }

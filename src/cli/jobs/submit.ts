@@ -4,6 +4,7 @@ import { type Command, Option } from "commander";
 import { BatonClientError } from "../../client/client-error.ts";
 import type { JobRequestBody, SubmittedBody, BatonClient, FollowEvent } from "../../client/baton-client.ts";
 import { FLAG_FIELDS, type Fields } from "../../core/jobs/job-fields.ts";
+import { addClientCommand, type ClientCall } from "../client-command.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import {
   connect,
@@ -127,31 +128,25 @@ function unknownOutcome(error: unknown): CliFailure | null {
 const WAIT_MS = 30_000;
 
 export function addCallCommand(program: Command, terminal: Terminal): void {
-  withNodeOptions(program.command("call"))
-    .description("run a task now and print its result")
-    .argument("<task>", "name of the task")
-    .argument("[json]", "the payload")
-    .option("--payload-file <file>", "read the payload from a file, or from stdin with -")
-    .addHelpText("after", below(terminal, "--timeout is how long to wait for the result (default 30s)."))
-    .action((task: string, json: string | undefined, options: JobOptions & NodeOptions) =>
-      call(terminal, task, json, options),
-    );
-}
-
-async function call(
-  terminal: Terminal,
-  task: string,
-  json: string | undefined,
-  options: JobOptions & NodeOptions,
-): Promise<void> {
-  const payload = await readPayload(terminal, json, options.payloadFile);
-  await using client = await connect(terminal, options);
-  const { result } = await client
-    .call(task, payload, { timeoutMs: options.timeout ?? WAIT_MS })
-    .catch(async (error: unknown) => {
-      throw (await explained(client, error)) ?? error;
-    });
-  print(terminal, options.output === "table" ? "json" : options.output, result, () => "");
+  addClientCommand(program, terminal, {
+    usage: "call",
+    about: "run a task now and print its result",
+    setUp: (command) =>
+      command
+        .argument("<task>", "name of the task")
+        .argument("[json]", "the payload")
+        .option("--payload-file <file>", "read the payload from a file, or from stdin with -")
+        .addHelpText("after", below(terminal, "--timeout is how long to wait for the result (default 30s).")),
+    call: async (client, { name: task, args: [, json], options }: ClientCall<JobOptions>) => {
+      const payload = await readPayload(terminal, json, options.payloadFile);
+      try {
+        return (await client.call(task, payload, { timeoutMs: options.timeout ?? WAIT_MS })).result;
+      } catch (error) {
+        throw (await explained(client, error)) ?? error;
+      }
+    },
+    text: (result) => JSON.stringify(result, null, 2),
+  });
 }
 
 async function explained(client: BatonClient, error: unknown): Promise<CliFailure | null> {

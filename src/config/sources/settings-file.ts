@@ -9,20 +9,13 @@ import type { SourceContent } from "../mistake.ts";
 
 /** The file of another system: known by its keys, and put into our words, each at its place. */
 export interface Dialect {
-  readonly name: string;
   speaks(top: readonly Entry[]): boolean;
   read(document: YamlDocument, top: readonly Entry[]): void;
 }
 
 const DIALECTS: readonly Dialect[] = [LANGID, GHOTI];
 
-const SECTIONS = new Set(
-  SETTINGS.flatMap((row) => (row.path.includes(".") ? [row.path.split(".")[0]!] : [])),
-);
-const TOP_NAMES = new Set([
-  ...SETTINGS.map((row) => row.path).filter((path) => !path.includes(".")),
-  ...SECTIONS,
-]);
+const TOP_NAMES = new Set(SETTINGS.map(({ path }) => path.split(".", 1)[0]!));
 
 export function readSettingsFile(file: string, text: string): SourceContent {
   const document = new YamlDocument(file, text);
@@ -42,7 +35,9 @@ function readOurs(document: YamlDocument, top: readonly Entry[]): void {
   };
   for (const entry of top) {
     const name = entry.key;
-    if (SECTIONS.has(name)) {
+    if (!TOP_NAMES.has(name)) document.mistake(entry.at, unknownSetting(name));
+    else if (SETTING_BY_PATH.has(name)) take(name, entry);
+    else {
       if (entry.value === null || entry.value === undefined) continue;
       if (entry.entries === null) {
         const inside = SETTINGS.filter(({ path }) => path.startsWith(`${name}.`));
@@ -55,8 +50,7 @@ function readOurs(document: YamlDocument, top: readonly Entry[]): void {
         if (SETTING_BY_PATH.has(path)) take(path, inner);
         else document.mistake(inner.at, unknownSetting(path));
       }
-    } else if (TOP_NAMES.has(name)) take(name, entry);
-    else document.mistake(entry.at, unknownSetting(name));
+    }
   }
 }
 

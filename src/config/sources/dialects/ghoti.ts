@@ -13,8 +13,6 @@ const NEEDED = "node, user, pass, manager.type, manager.addr";
 const MANAGER_KEYS = ["type", "addr", "join"];
 
 export const GHOTI: Dialect = {
-  name: "ghoti",
-
   /** We have a section `cluster` too, but neither of these in it. */
   speaks: (top) => clusterOf(top)?.entries?.some(({ key }) => key === "node" || key === "manager") === true,
 

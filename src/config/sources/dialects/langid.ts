@@ -17,8 +17,6 @@ type Key = (typeof KEYS)[number];
 const STRATEGIES = ["global", "per-node"];
 
 export const LANGID: Dialect = {
-  name: "langid",
-
   /** `nodes` alone is ours; nothing of ours is called like the others. */
   speaks: (top) => top.some(({ key }) => key !== "nodes" && (KEYS as readonly string[]).includes(key)),
 
