@@ -38,7 +38,7 @@ export function Nav() {
                 return (
                   <li key={step}>
                     <a
-                      href={to(step === "" ? [] : [step])}
+                      href={to([step])}
                       aria-current={current === step ? "page" : undefined}
                       onClick={() => {
                         menuOpen.value = false;

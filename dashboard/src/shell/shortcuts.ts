@@ -20,42 +20,32 @@ export function listenToKeys(): void {
   });
 }
 
+const KEYS: Readonly<Record<string, () => void>> = {
+  g: () => {
+    leader = Date.now();
+  },
+  "/": focusSearch,
+  c: () => go(["jobs", "new"]),
+  t: nextTheme,
+  "?": () => {
+    helpOpen.value = true;
+  },
+};
+
 function react(key: string): boolean {
   const paired = leader !== null && Date.now() - leader < PAIR_MS;
   leader = null;
-  if (paired) {
-    const screen = screens().find((each) => each.key === key);
-    if (screen) go(screen.step === "" ? [] : [screen.step]);
-    return screen !== undefined;
-  }
-  switch (key) {
-    case "g":
-      leader = Date.now();
-      return true;
-    case "/":
-      return focusSearch();
-    case "c":
-      go(["jobs", "new"]);
-      return true;
-    case "t":
-      nextTheme();
-      return true;
-    case "?":
-      helpOpen.value = true;
-      return true;
-    default:
-      return false;
-  }
+  const screen = screens().find((each) => each.key === key);
+  const act = paired ? screen && (() => go([screen.step])) : KEYS[key];
+  act?.();
+  return act !== undefined;
 }
 
-function focusSearch(): boolean {
+function focusSearch(): void {
   const field = (): HTMLInputElement | null => document.querySelector("input[type=search]");
-  if (field()) field()!.focus();
-  else {
-    go(["jobs"]);
-    setTimeout(() => field()?.focus(), DRAWN_MS);
-  }
-  return true;
+  if (field()) return field()!.focus();
+  go(["jobs"]);
+  setTimeout(() => field()?.focus(), DRAWN_MS);
 }
 
 function isTyping(target: EventTarget | null): boolean {
