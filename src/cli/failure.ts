@@ -43,7 +43,11 @@ export function report(terminal: Terminal, error: unknown): ExitCode {
 export function asFailure(error: unknown): CliFailure {
   if (error instanceof CliFailure) return error;
   if (error instanceof BatonClientError) return fromClient(error);
-  if (hasCode(error, "BAD_CONFIG")) return fromConfig(mistakesOf(error));
+  if (hasCode(error, "BAD_CONFIG")) {
+    const mistakes = mistakesOf(error);
+    const title = mistakes.length === 1 ? [] : [`${mistakes.length} mistakes in the configuration`];
+    return new CliFailure(EXIT.config, [...title, ...mistakes].join("\n"));
+  }
   if (hasCode(error, "BAD_TASK")) return new CliFailure(EXIT.config, error.message);
   // An expected error: its message is enough.
   if (error instanceof BatonError && error.code !== "INTERNAL")
@@ -63,11 +67,6 @@ const HINTS: Partial<Record<ErrorCode, string>> = {
 export function mistakesOf({ message, details }: BatonError): readonly string[] {
   const { mistakes } = details as { readonly mistakes?: readonly string[] };
   return mistakes ?? [message];
-}
-
-function fromConfig(mistakes: readonly string[]): CliFailure {
-  const title = mistakes.length === 1 ? [] : [`${mistakes.length} mistakes in the configuration`];
-  return new CliFailure(EXIT.config, [...title, ...mistakes].join("\n"));
 }
 
 const HOW_TO_GET_IN =

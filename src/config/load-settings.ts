@@ -86,7 +86,11 @@ export function loadSettings(options: LoadOptions = {}): Loaded {
   const takeDefaults = (defaults: readonly Found[]): void => {
     for (const found of defaults) if (sources.get(found.path)?.from === "default") take(found);
   };
-  takeDefaults(profileDefaults(values.get("profile") as ProfileName | undefined));
+  const profile = values.get("profile") as ProfileName | undefined;
+  if (profile !== undefined) {
+    const source: Source = { from: "profile", profile };
+    takeDefaults(Object.entries(PROFILES[profile]).map(([path, value]) => ({ path, value, source })));
+  }
   takeDefaults(ownListener(values, sources));
   mistakes.push(...checkSettings(values, sources));
   if (mistakes.length > 0) throw new BatonError("BAD_CONFIG", mistakes.join("\n"), { mistakes });
@@ -119,12 +123,6 @@ export function nodeNameFrom(host: string): string {
     .slice(0, 63)
     .replace(/^[^A-Za-z0-9]+|[^A-Za-z0-9]+$/g, "");
   return name === "" ? "node" : name;
-}
-
-function profileDefaults(profile: ProfileName | undefined): Found[] {
-  if (profile === undefined) return [];
-  const source: Source = { from: "profile", profile };
-  return Object.entries(PROFILES[profile]).map(([path, value]) => ({ path, value, source }));
 }
 
 /** The default address of a node in a configured list: it listens on the port of its own URL. */

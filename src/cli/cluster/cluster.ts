@@ -70,6 +70,7 @@ function clusterFacts(cluster: ClusterBody, overview: OverviewBody): Facts {
     [cluster.dead_nodes, "dead"],
   ] as const;
   const counted = parts.filter(([count]) => count > 0).map(([count, word]) => `${count} ${word}`);
+  const { ready, oldest_age_ms: oldest } = overview.backlog;
   const state = cluster.formed
     ? "formed"
     : `forming: ${cluster.active_nodes + cluster.joining_nodes} of at least ${cluster.minimum_nodes} nodes have gathered`;
@@ -80,7 +81,7 @@ function clusterFacts(cluster: ClusterBody, overview: OverviewBody): Facts {
     ["leader", cluster.scheduler_leader ?? "none"],
     ["jobs", jobsText(overview)],
     ["flow", flowText(overview)],
-    ["waiting", waitingText(overview)],
+    ["waiting", ready === 0 ? null : `${several(ready, "job")}, the oldest for ${span(oldest)}`],
   ];
 }
 
@@ -97,11 +98,6 @@ function flowText({ rates, times }: OverviewBody): string {
     ms === null ? "" : `; ${name} p50 ${span(ms.p50)}, p95 ${span(ms.p95)}`;
   const { submitted_per_second: come, finished_per_second: end, failed_per_second: fail } = rates;
   return `in ${perSecond(come)}, out ${perSecond(end)}, failing ${perSecond(fail)}${of("wait", times.wait_ms)}${of("run", times.run_ms)}`;
-}
-
-function waitingText({ backlog }: OverviewBody): string | null {
-  if (backlog.ready === 0) return null;
-  return `${several(backlog.ready, "job")}, the oldest for ${span(backlog.oldest_age_ms)}`;
 }
 
 export function addStatusCommands(program: Command, terminal: Terminal): void {

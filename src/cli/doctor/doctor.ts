@@ -17,7 +17,7 @@ import { say, type Terminal } from "../terminal/terminal.ts";
 import { CHECKS, type DoctorContext, runChecks } from "./checks.ts";
 import { askEtcd } from "./etcd.ts";
 import { countsOf, type Finding, type Question, reportText, summary } from "./findings.ts";
-import { askNodes, type NodesQuestion } from "./nodes.ts";
+import { askNodes, type Connect } from "./nodes.ts";
 import { askPostgres } from "./postgres.ts";
 import { askRedis } from "./redis.ts";
 
@@ -118,9 +118,9 @@ function contextOf(
       const timeout = Math.ceil(deadlineMs / CALLS_EACH);
       const { token } = options;
       // Each call once: what is asked for is how that very node fares.
-      const at: NodesQuestion["connect"] = (url, as) =>
+      const at: Connect = (url, as) =>
         connect(terminal, { url, timeout, token: as === "anybody" ? null : token }, { retry: false });
-      const answer = await askNodes({ urls, clock, connect: at });
+      const answer = await askNodes(urls, at, clock);
       if (answer.url === null && !sure) return null;
       reached.set("nodes", answer.url !== null);
       return answer;

@@ -52,16 +52,12 @@ function judgeAddress({ name, url, fromHere, answersAnybody }: NodeFacts): Rule[
       warning(`${name} cannot be reached from here (${url}: ${fromHere.reason})`, WALLS),
     // It listens to its own machine only and asks nobody, and something passes on to it what comes from elsewhere.
     answersAnybody === true &&
-      !isLoopback(hostOf(url)) &&
+      !isLoopback(new URL(url).hostname) &&
       failed(
         `${name} answers at ${url} without a token: whoever reaches that can run tasks`,
         "set access.required: always there, and restart it",
       ),
   ];
-}
-
-function hostOf(url: string): string {
-  return new URL(url).hostname.replace(/^\[|\]$/g, "");
 }
 
 export interface ClusterFacts extends Pick<
@@ -142,13 +138,7 @@ export function judgeSettings(all: readonly NodeSettings[]): readonly Judgement[
   return judged(rules, `the settings of ${all.map(({ node }) => node).join(", ")} agree where they must`);
 }
 
-type Connect = (url: string, as?: "anybody") => Promise<BatonClient>;
-
-export interface NodesQuestion {
-  readonly urls: readonly string[];
-  readonly connect: Connect;
-  readonly clock: Clock;
-}
+export type Connect = (url: string, as?: "anybody") => Promise<BatonClient>;
 
 export type NodesAnswer = Awaited<ReturnType<typeof askThrough>>;
 
@@ -157,14 +147,20 @@ export interface NoNode {
   readonly reasons: readonly { readonly url: string; readonly reason: string; readonly refused: boolean }[];
 }
 
-export async function askNodes({ urls, connect, clock }: NodesQuestion): Promise<NodesAnswer | NoNode> {
+export async function askNodes(
+  urls: readonly string[],
+  connect: Connect,
+  clock: Clock,
+): Promise<NodesAnswer | NoNode> {
   const reasons: NoNode["reasons"][number][] = [];
   for (const url of urls) {
     await using client = await connect(url);
     try {
       return await askThrough(client, url, connect, clock);
     } catch (error) {
-      reasons.push({ url, reason: reasonOf(error), refused: isRefusal(error) });
+      const reason = reasonOf(error);
+      const { status } = error as BatonClientError;
+      reasons.push({ url, reason, refused: status === 401 || status === 403 });
     }
   }
   return { url: null, reasons };
@@ -221,10 +217,6 @@ async function unlessRefused<T>(call: Promise<T>): Promise<T | null> {
     if (error instanceof BatonClientError && error.status !== null && error.status < 500) return null;
     throw error;
   }
-}
-
-function isRefusal(error: unknown): boolean {
-  return error instanceof BatonClientError && (error.status === 401 || error.status === 403);
 }
 
 function reasonOf(error: unknown): string {

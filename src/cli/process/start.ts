@@ -10,7 +10,6 @@ import { withPort, type Loaded } from "../../config/load-settings.ts";
 import { ADMIN_TOKEN_FILE } from "../../config/secrets/secret-file.ts";
 import { insecurities } from "../../config/secrets/cluster-secret.ts";
 import type { Settings } from "../../config/settings.ts";
-import type { DrainProgress } from "../../core/node.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Guarantees } from "../../store/store.ts";
 import { showBanner } from "./banner.ts";
@@ -57,7 +56,10 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
     },
     leftovers: () => leftoverText(node.runningJobs()),
     released: () => node.released > 0,
-    progress: () => handoverText(node.drainProgress()),
+    progress: () => {
+      const drain = node.drainProgress();
+      return drain && drain.owned > 0 ? drainText({ ...drain, handed_over: drain.handedOver }) : null;
+    },
     drainTimeoutMs: Math.max(settings.drain.timeoutMs, handoffMs),
   });
   try {
@@ -96,11 +98,6 @@ async function withFreePort(
   if (chosen === port) return { settings, explicitPort };
   say(terminal, `port ${port} is in use, taking ${chosen} instead (choose one with --port)`);
   return { settings: withPort(settings, chosen, `free, while ${port} was in use`), explicitPort };
-}
-
-function handoverText(drain: DrainProgress | null): string | null {
-  if (!drain || drain.owned === 0) return null;
-  return drainText({ ...drain, handed_over: drain.handedOver });
 }
 
 /** What callers must know, in words; null where nobody is asked anything. */

@@ -13,8 +13,6 @@ export interface ScreenSize {
   readonly now: number;
 }
 
-type Leader = NonNullable<OverviewBody["leader"]>;
-
 /** Above this many the rest is counted: an alert must not push away what it is about. */
 const ALERTS_MAX = 3;
 
@@ -33,14 +31,18 @@ export function headerLines(model: Model, size: ScreenSize): Line[] {
 }
 
 function titleLine({ overview, trouble }: Model, { width, now }: ScreenSize): Line {
-  const time = [piece(clockTime(now), "dim")];
+  const time = [piece(new Date(now).toTimeString().slice(0, 8), "dim")];
   if (overview === null) {
     const text = trouble === null ? "connecting …" : "not connected, trying again";
     return edges([piece(" baton top ", "inverse"), piece(`  ${text}`)], time, width);
   }
   const { cluster, leader, node } = overview;
   const nodes = `${cluster.active_nodes}/${cluster.total_nodes} nodes`;
-  const lead = leader === null ? [piece("no leader", ["bold", "red"])] : leadPieces(leader, now);
+  const ruled = leader?.acquired_at ? `, for ${since(now, leader.acquired_at)}` : "";
+  const lead =
+    leader === null
+      ? [piece("no leader", ["bold", "red"])]
+      : [piece(leader.node_id, "bold"), piece(` leads, epoch ${leader.epoch}${ruled}`)];
   const state: Piece[] = [
     ...(cluster.formed ? [] : [piece("  forming", "yellow")]),
     ...(trouble === null ? [] : [piece(`  ${node} does not answer`, ["bold", "red"])]),
@@ -51,13 +53,6 @@ function titleLine({ overview, trouble }: Model, { width, now }: ScreenSize): Li
     time,
     width,
   );
-}
-
-function leadPieces({ node_id: name, epoch, acquired_at: at }: Leader, now: number): Piece[] {
-  return [
-    piece(name, "bold"),
-    piece(` leads, epoch ${epoch}${at === null ? "" : `, for ${since(now, at)}`}`),
-  ];
 }
 
 function flowLine({ rates, times }: OverviewBody, { rates: history }: Model, width: number): Line {
@@ -136,8 +131,4 @@ const BARS = "▁▂▃▄▅▆▇█";
 export function sparkline(values: readonly number[]): string {
   const most = Math.max(...values, Number.EPSILON);
   return values.map((value) => BARS[Math.min(7, Math.floor((value / most) * 7.999))]!).join("");
-}
-
-function clockTime(now: number): string {
-  return new Date(now).toTimeString().slice(0, 8);
 }

@@ -139,11 +139,10 @@ function moved(model: Model, key: Exclude<Key, object>, page: number): Step {
   if (key === "enter") {
     return still(keysOf(model).length === 0 ? model : { ...model, mode: { kind: "detail" } });
   }
-  return still(
-    key in rows
-      ? selecting(model, rows[key as keyof typeof rows])
-      : inPane(model, PANE_STEPS[key as keyof typeof PANE_STEPS]),
-  );
+  if (key in rows) return still(selecting(model, rows[key as keyof typeof rows]));
+  const by = PANE_STEPS[key as keyof typeof PANE_STEPS];
+  const at = (PANES.indexOf(model.pane) + by + PANES.length) % PANES.length;
+  return still({ ...model, pane: PANES[at]! });
 }
 
 function typed(model: Model, char: string): Step {
@@ -199,11 +198,6 @@ function asking(model: Model, char: string): Step {
     default:
       return still(model);
   }
-}
-
-function inPane(model: Model, by: number): Model {
-  const at = (PANES.indexOf(model.pane) + by + PANES.length) % PANES.length;
-  return { ...model, pane: PANES[at]! };
 }
 
 function selecting(model: Model, by: number): Model {

@@ -48,7 +48,11 @@ const LOOP = 508;
 export function judgeAnswer(answer: Answer): Verdict {
   const { status, retryAfterMs } = answer;
   const afterMs = retryAfterMs ?? 0;
-  if (status === 409) return judgeConflict(refusalIn(answer));
+  if (status === 409) {
+    const { error, leader_url: leader } = refusalIn(answer);
+    if (error !== "NOT_LEADER") return TAKE;
+    return { ...NEXT, passes: true, hints: texts([leader]), standby: true };
+  }
   if (status === 421) return { ...NEXT, hints: texts(refusalIn(answer).gateways) };
   if (status === 408) return { ...NEXT, passes: true };
   if (status === 429) return { ...NEXT, do: "pause", passes: true, afterMs };
@@ -63,11 +67,6 @@ export function judgeFailure(error: BatonClientError, wasThere: boolean, inRound
   const { code } = error;
   const lost = code === "UNREACHABLE" || code === "TIMEOUT" || (inRound && code === "BAD_REPLY");
   return lost ? { ...NEXT, maybeDone: error.maybeDone, passes: wasThere } : TAKE;
-}
-
-function judgeConflict({ error, leader_url: leader }: Refusal): Verdict {
-  if (error !== "NOT_LEADER") return TAKE;
-  return { ...NEXT, passes: true, hints: texts([leader]), standby: true };
 }
 
 function refusalIn(answer: Answer): Refusal {

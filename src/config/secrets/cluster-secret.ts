@@ -1,13 +1,8 @@
 /**
- * The secret with which the nodes of a cluster of peers sign their calls: the setting `cluster.secret`; or a key
- * derived from the join server's user and password; or, among nodes on one machine that no other machine can reach, a
- * secret stored on the machine.
- *
- * The one derived from the password is weaker: the password is sent in clear with every join, and people choose it.
- *
- * A secret may be used beyond the machine if it has at least 32 characters, at least 8 different ones, no repetition,
- * and is not a commonly known one. 32 characters of base64url have 192 bits, of hexadecimal 128; the rest of the rule
- * rejects secrets that were typed instead of generated.
+ * The secret with which peers sign their calls: the setting `cluster.secret`; or a key derived from the join server's
+ * user and password, which is weaker, because the password is sent in clear with every join and people choose it; or a
+ * secret stored on the machine, among nodes that no other machine can reach. The rules for its strength reject secrets
+ * that were typed instead of generated: 32 characters of base64url have 192 bits, of hexadecimal 128.
  */
 
 import { scryptSync } from "node:crypto";

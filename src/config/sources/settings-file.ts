@@ -60,12 +60,8 @@ function unknownSetting(path: string): string {
     return `unknown setting ${path}; write it as \`${name}\` under \`${section}:\``;
   }
   // First among the neighbours: `http.hots` is nearer to `http.host` than to anything elsewhere.
-  const guess = nearest(path, path.includes(".") ? SETTING_BY_PATH.keys() : TOP_NAMES) ?? whereverNamed(path);
+  const near = nearest(path, path.includes(".") ? SETTING_BY_PATH.keys() : TOP_NAMES);
+  // `port` at the top was meant for `http.port`.
+  const guess = near ?? SETTINGS.find((row) => row.path.endsWith(`.${path.split(".").at(-1)!}`))?.path;
   return `unknown setting ${path}${guess ? `; did you mean ${guess}?` : ""}`;
-}
-
-/** `port` at the top was meant for `http.port`. */
-function whereverNamed(path: string): string | null {
-  const last = path.split(".").at(-1)!;
-  return SETTINGS.find((row) => row.path.endsWith(`.${last}`))?.path ?? null;
 }
