@@ -3,7 +3,7 @@
 import { clusterForming } from "../controller/term-guard.ts";
 import { BatonError } from "../core/errors.ts";
 import { parseJobId, type NodeName } from "../core/ids.ts";
-import { acceptsWork, hasRole } from "../core/node.ts";
+import { acceptsWork } from "../core/node.ts";
 import { roleOf } from "../core/leadership/role.ts";
 import { decide, type Decision, type Refusal, type Target, type View } from "../core/route.ts";
 import type { Inbound } from "../transport/hop-headers.ts";
@@ -59,7 +59,7 @@ export class RequestRouter {
   #notAGateway(): BatonError {
     const gateways = this.#services.cluster
       .nodes()
-      .filter((node) => hasRole(node, "gateway") && acceptsWork(node) && node.alive)
+      .filter((node) => node.roles.includes("gateway") && acceptsWork(node) && node.alive)
       .flatMap((node) => node.url ?? []);
     const advice =
       gateways.length === 0

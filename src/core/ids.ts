@@ -23,12 +23,7 @@ export function jobId(birthplace: NodeName, uuid: string): JobId {
   return `${birthplace}-${uuid}` as JobId;
 }
 
-export interface JobIdParts {
-  readonly birthplace: NodeName;
-  readonly uuid: string;
-}
-
-export function parseJobId(text: string): JobIdParts | null {
+export function parseJobId(text: string): { readonly birthplace: NodeName; readonly uuid: string } | null {
   if (text.length > JOB_ID_LENGTH_MAX) return null;
   const cut = text.length - UUID_LENGTH;
   if (cut < 2 || text[cut - 1] !== "-") return null;

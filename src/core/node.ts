@@ -100,14 +100,6 @@ export function acceptsWork(node: { readonly status: NodeStatus }): boolean {
   return node.status === "active";
 }
 
-export function hasRole(node: Pick<NodeInfo, "roles">, role: NodeRole): boolean {
-  return node.roles.includes(role);
-}
-
-export function hasCapability(node: Pick<NodeInfo, "capabilities">, capability: string): boolean {
-  return node.capabilities.includes(capability);
-}
-
 export type NodeCounts = ReturnType<typeof countNodes>;
 
 export function countNodes(nodes: readonly Pick<NodeInfo, "status">[]) {

@@ -4,7 +4,7 @@
  * node finds the first job.
  */
 
-import { type NodeInfo, type NodeRole, acceptsWork, hasCapability, hasRole } from "./node.ts";
+import { type NodeInfo, type NodeRole, acceptsWork } from "./node.ts";
 
 export interface Wants {
   readonly role: NodeRole;
@@ -22,7 +22,7 @@ export function willing(nodes: readonly NodeInfo[], wants: Wants): readonly Node
 }
 
 export function canRun(node: NodeInfo, { role, tasks }: Wants): boolean {
-  return hasRole(node, role) && tasks.every((task) => hasCapability(node, task));
+  return node.roles.includes(role) && tasks.every((task) => node.capabilities.includes(task));
 }
 
 /** Rotated to the one at this position. */

@@ -7,7 +7,7 @@ import type { CancelRequest } from "../channels/messages.ts";
 import type { AgentState } from "../core/agent.ts";
 import type { JobId } from "../core/ids.ts";
 import { FUNCTIONS_QUEUE, isSuspect, type Budgets, type Job, type JobStatus } from "../core/jobs/job.ts";
-import { acceptsWork, hasCapability, hasRole, type NodeInfo } from "../core/node.ts";
+import { acceptsWork, type NodeInfo } from "../core/node.ts";
 import type { BriefJob, CancelAnswer, JobPage, JobQuery, LogLine, Store, Submitted } from "../store/store.ts";
 import type { JobRuns } from "../store/jobs.ts";
 import type { Followers } from "./follow/followers.ts";
@@ -183,5 +183,5 @@ export function whyQueued(
 /** As far as a node tells: which queues it serves it does not. */
 function mayRun(node: NodeInfo, job: Pick<Job, "queue" | "task">): boolean {
   const role = job.queue === FUNCTIONS_QUEUE ? "function" : "worker";
-  return acceptsWork(node) && hasRole(node, role) && hasCapability(node, job.task);
+  return acceptsWork(node) && node.roles.includes(role) && node.capabilities.includes(job.task);
 }

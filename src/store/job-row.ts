@@ -20,6 +20,13 @@ export const STATUS = {
   cancelled: 5,
 } as const;
 
+/** A queue and a task. Rows contain its number. */
+export interface Kind {
+  readonly id: number;
+  readonly queue: string;
+  readonly task: string;
+}
+
 export type Counts = Record<JobStatus, number>;
 
 export function noJobs(): Counts {

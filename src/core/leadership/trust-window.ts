@@ -10,13 +10,11 @@
  * covers clocks that run at different rates: 25 % of the lease tolerates a rate of 1.33.
  */
 
-export interface TrustSettings {
-  readonly leaseMs: number;
-  readonly marginMs: number;
-}
-
-export function trustedUntil(sentAtMono: number, settings: TrustSettings): number {
-  return sentAtMono + settings.leaseMs - settings.marginMs;
+export function trustedUntil(
+  sentAtMono: number,
+  { leaseMs, marginMs }: { readonly leaseMs: number; readonly marginMs: number },
+): number {
+  return sentAtMono + leaseMs - marginMs;
 }
 
 /**

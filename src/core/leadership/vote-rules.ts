@@ -30,12 +30,10 @@ export interface HeldTerm extends NodeIdentity {
   readonly epoch: number;
 }
 
-export type Denial = "leased" | "promised" | "far";
-
 export type Decision =
   | { readonly answer: "granted" | "acknowledged"; readonly vote: Vote; readonly durable: boolean }
   | { readonly answer: "behind" }
-  | { readonly answer: "denied"; readonly why: Denial };
+  | { readonly answer: "denied"; readonly why: "leased" | "promised" | "far" };
 
 /**
  * A larger step is a mistake or a forgery: the largest number would end all elections for ever. One election a second

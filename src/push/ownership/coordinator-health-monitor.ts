@@ -4,7 +4,7 @@ import type { Subscription } from "../../channels/channels.ts";
 import type { CoordinatorHeartbeat } from "../../channels/messages.ts";
 import { topics } from "../../channels/channel-names.ts";
 import type { NodeName } from "../../core/ids.ts";
-import { acceptsWork, hasRole } from "../../core/node.ts";
+import { acceptsWork } from "../../core/node.ts";
 import type { OwnerContext } from "./owner-context.ts";
 
 export interface Peer {
@@ -56,7 +56,7 @@ export class CoordinatorHealthMonitor {
     const peers: Peer[] = [];
     for (const node of nodes) {
       if (node.incarnation === identity.incarnation) continue;
-      if (!node.alive || !acceptsWork(node) || !hasRole(node, "scheduler")) continue;
+      if (!node.alive || !acceptsWork(node) || !node.roles.includes("scheduler")) continue;
       const heard = this.#heard.get(node.incarnation);
       // Its heartbeat reports a drain before membership does.
       if (heard?.heartbeat.status === "draining") continue;

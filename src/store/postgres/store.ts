@@ -1,7 +1,7 @@
 /** The shared store: one database, any number of nodes. */
 
 import type { Clock } from "../../platform/clock.ts";
-import { Postgres, type PostgresOptions } from "../../platform/drivers/postgres/postgres.ts";
+import { Postgres, type PostgresOptions, write } from "../../platform/drivers/postgres/postgres.ts";
 import { PoolerCheck } from "../../platform/drivers/postgres/pooler-check.ts";
 import type { Store } from "../store.ts";
 import { accessStore } from "../access.ts";
@@ -9,16 +9,16 @@ import { agentStore } from "../agents.ts";
 import { journalStore } from "../journal.ts";
 import { purgeScript } from "../purge.ts";
 import { sampleStore } from "../samples.ts";
-import { scheduleStore } from "../schedules.ts";
+import { fireSchedule, scheduleStore, type ScheduleStore } from "../schedules.ts";
 import { termStore } from "../terms.ts";
 import { postgresJobs } from "./jobs/jobs.ts";
 import { jobPurge } from "./jobs/purge.ts";
-import { StoreCache } from "./jobs/store-cache.ts";
+import { covering } from "./jobs/ranges.ts";
+import { StoreCache, uuidOf } from "./jobs/store-cache.ts";
 import { postgresOwnership } from "./ownership/ownership.ts";
 import { postgresQueues } from "./queues.ts";
 import { PostgresScripts } from "./scripts.ts";
 import { deadRows } from "./dead-rows.ts";
-import { fire } from "./fire-schedules.ts";
 import { migrate } from "./migrate.ts";
 import { Report } from "./jobs/report.ts";
 import { Settle } from "./jobs/settle.ts";
@@ -30,6 +30,11 @@ export interface PostgresStoreOptions extends PostgresOptions {
 }
 
 export type PostgresStore = Store & Required<Pick<Store, "ownership">>;
+
+const UNFINISHED = write(
+  "schedule-unfinished",
+  `SELECT FROM baton.job j CROSS JOIN LATERAL (${covering("live", "j.seq")}) AS l WHERE j.id = $1`,
+);
 
 /** Shorter than the time that a lease leaves after one failed renewal. */
 const RENEWAL_CONNECT_MS = 2_000;
@@ -75,5 +80,22 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
     deadRows: () => deadRows(cache),
     close,
     [Symbol.asyncDispose]: close,
+  };
+}
+
+/** The script of schedules.ts, with the jobs of this store. */
+function fire(parts: { cache: StoreCache; scripts: PostgresScripts; submit: Submit }): ScheduleStore["fire"] {
+  const { cache, scripts, submit } = parts;
+  return async (firing, author, fence) => {
+    await submit.learnNames(firing.occurrences.flatMap(({ job }) => job ?? []));
+    const by = await cache.authorId({ ...author, leaderEpoch: fence.epoch });
+    return scripts.write(
+      (tx) =>
+        fireSchedule(firing, fence, {
+          isUnfinished: async (job) => (await tx.query(UNFINISHED, [uuidOf(job)])).length > 0,
+          submit: (jobs) => submit.within(tx, jobs, by, firing.schedule),
+        }),
+      fence,
+    );
   };
 }

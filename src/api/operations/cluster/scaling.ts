@@ -4,7 +4,7 @@ import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";
 import { sumOf } from "../../../core/format-figures.ts";
 import { FUNCTIONS_QUEUE } from "../../../core/jobs/job.ts";
-import { hasRole, servesQueue, type NodeInfo } from "../../../core/node.ts";
+import { servesQueue, type NodeInfo } from "../../../core/node.ts";
 import { quantiles } from "../../../core/health/quantiles.ts";
 import { desiredWorkers, type ScalingFacts } from "../../../core/health/scaling.ts";
 import { askAllNodes, searchOf } from "../../ask-all-nodes.ts";
@@ -105,7 +105,9 @@ function worksOn(node: NodeInfo, queue: string | undefined): boolean {
   if (node.status !== "active" || !node.alive) return false;
   const role = queue === FUNCTIONS_QUEUE ? "function" : "worker";
   return (
-    hasRole(node, role) && node.load.slots !== 0 && (queue === undefined || servesQueue(node.load, queue))
+    node.roles.includes(role) &&
+    node.load.slots !== 0 &&
+    (queue === undefined || servesQueue(node.load, queue))
   );
 }
 

@@ -8,6 +8,7 @@ import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.t
 import type { Outcome, Settlement } from "../../store.ts";
 import { covering, LIVE_SHARED, type Ref, rowOf } from "./ranges.ts";
 import { NOW } from "./store-cache.ts";
+import type { Term } from "../../../core/leadership/term.ts";
 import { fenceFrom } from "../terms.ts";
 
 const OWNED = ", owner, owner_epoch, assignment";
@@ -94,11 +95,17 @@ const pieces = (fenced: boolean): string => `
 export const COMPLETE_PIECES = write("settle-pieces", pieces(false));
 export const COMPLETE_PIECES_FENCED = write("settle-pieces-fenced", pieces(true));
 
-/** Completed runs, with the numbers of their jobs (null where there is no such job) and their authors. */
-export interface CompletedRuns {
-  readonly settlements: readonly Settlement[];
-  readonly seqs: readonly (number | null)[];
+/** A leader's term, and for each run its author under that epoch. */
+export interface Fenced {
+  readonly fence: Term;
   readonly authors: readonly (number | null)[];
+}
+
+/** Settlements, with the numbers of their jobs (null where there is no such job). */
+export interface Batch<One extends Settlement = Settlement> {
+  readonly settlements: readonly One[];
+  readonly seqs: readonly (number | null)[];
+  readonly fenced?: Fenced | undefined;
 }
 
 /** So many runs of `order` from there on. */
@@ -115,7 +122,7 @@ export interface Pieces {
 }
 
 /** In the order of their numbers, so that two calls cannot deadlock. A run that is twice in the batch is in one piece only. */
-export function completedPieces(runs: CompletedRuns): Pieces {
+export function completedPieces(runs: Batch): Pieces {
   const { seqs } = runs;
   const order = isAscending(seqs) ? null : byNumber(seqs);
   const placeOf = (index: number): number => (order ? order[index]! : index);
@@ -142,7 +149,7 @@ function byNumber(seqs: readonly (number | null)[]): number[] {
   return order.filter((at, index) => index === 0 || seqs[at] !== seqs[order[index - 1]!]);
 }
 
-function alike({ settlements, authors }: CompletedRuns, at: number, first: number): boolean {
+function alike({ settlements, fenced }: Batch, at: number, first: number): boolean {
   const one = settlements[at]!;
   const other = settlements[first]!;
   const row = rowOf(one.run.ref as Ref | null | undefined);
@@ -152,12 +159,12 @@ function alike({ settlements, authors }: CompletedRuns, at: number, first: numbe
     resultOf(one.outcome) === null &&
     resultOf(other.outcome) === null &&
     one.run.jobEpoch === other.run.jobEpoch &&
-    authors[at] === authors[first]
+    fenced?.authors[at] === fenced?.authors[first]
   );
 }
 
 /** The parameters from $3 on. */
-export function pieceValues({ order, pieces }: Pieces, { settlements, authors }: CompletedRuns): unknown[] {
+export function pieceValues({ order, pieces }: Pieces, { settlements, fenced }: Batch): unknown[] {
   const firsts = pieces.map(({ from }) => (order ? order[from]! : from));
   return [
     int8s(pieces.map(({ seq }) => seq)),
@@ -165,7 +172,7 @@ export function pieceValues({ order, pieces }: Pieces, { settlements, authors }:
     int4s(pieces.map(({ n }) => n)),
     int4s(firsts.map((at) => settlements[at]!.run.jobEpoch)),
     texts(firsts.map((at) => resultOf(settlements[at]!.outcome))),
-    int4s(firsts.map((at) => authors[at] ?? null)),
+    int4s(firsts.map((at) => fenced?.authors[at] ?? null)),
   ];
 }
 

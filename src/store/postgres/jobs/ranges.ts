@@ -17,17 +17,17 @@ import { type Queryable, type Statement, write } from "../../../platform/drivers
 import { int8s } from "../../../platform/drivers/postgres/arrays.ts";
 
 /**
- * Most jobs of a range, and the step of `job_seq`: each statement numbers its jobs upwards from the next value. More
- * gains little, and leaves less for other workers while one takes a slice.
+ * Also the step of `job_seq`: each statement numbers its jobs upwards from the next value. More gains little, and
+ * leaves less for other workers while one takes a slice.
  */
 export const RANGE_MAX = 128;
 
 /** Between the payloads of a range. JSON text cannot contain it; a payload that does is in no range. */
 export const PAYLOAD_END = "\u001e";
-/** Bytes of payloads that a range has at most: they are one value in the answer to a claim. */
+/** The payloads are one value in the answer to a claim. */
 export const RANGE_BYTES_MAX = 2 ** 20;
 
-/** What the store keeps with a claimed job: its number, and of a range also that of the row that was claimed. */
+/** Kept with a claimed job: its number, and for a range that of the claimed row. */
 export type Ref = number | { readonly row: number; readonly seq: number };
 
 export function seqOf(ref: Ref): number {
@@ -45,7 +45,7 @@ export function rowOf(ref: Ref | null | undefined): number | null {
   return typeof ref === "object" ? (ref?.row ?? null) : null;
 }
 
-/** A range of jobs to be stored: takes one after the other, as long as it may. */
+/** Takes the jobs of a range one after the other, as long as they fit. */
 export class RangeBuilder {
   size = 1;
   #bytes: number;
@@ -64,7 +64,6 @@ export class RangeBuilder {
     this.#closed = payload.includes(PAYLOAD_END);
   }
 
-  /** False if the job begins another range. */
   takes(uuid: string, payload: string, trace: string | null): boolean {
     const fits =
       !this.#closed &&
@@ -82,7 +81,6 @@ export class RangeBuilder {
   }
 }
 
-/** The 12 bits in which consecutive ids differ. */
 function countOf(uuid: string): number {
   return Number.parseInt(uuid.slice(15, 18), 16);
 }
@@ -131,8 +129,8 @@ export const LIVE_APART = apart("live", LIVE_SHARED);
 const DONE_APART = apart("done", DONE_SHARED);
 
 /**
- * Takes the ranges apart in which these jobs are. Afterwards each of them that is in the table has a row of its own,
- * and keeps it. Starts again if a range was cut between the look and the lock.
+ * Takes the ranges of these jobs apart: each of them that is in the table has a row of its own afterwards, and keeps
+ * it. Starts again if a range was cut between the look and the lock.
  */
 export async function takeApart(
   db: Queryable,

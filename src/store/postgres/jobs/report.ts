@@ -11,7 +11,8 @@ import { LOG_LIMIT_REACHED, LOG_LINES_MAX } from "../../store.ts";
 import type { NewLogLine, Recorded, Report as RunReport, Run, RunBatch, Verdict } from "../../store.ts";
 import { type StoreCache, NOW, withoutNul } from "./store-cache.ts";
 import { takeApart } from "./ranges.ts";
-import { type Fenced, inRanges, type Settle } from "./settle.ts";
+import type { Fenced } from "./complete.ts";
+import { inRanges, type Settle } from "./settle.ts";
 import type { PostgresScripts } from "../scripts.ts";
 import { fenceFrom, termValues } from "../terms.ts";
 
@@ -65,7 +66,7 @@ interface Sum {
 /** A run is identified by its assignment, or else by its lease. The write may carry the term of a leader. */
 interface WrittenUnder {
   readonly assignments?: readonly AssignmentId[];
-  readonly fenced?: Fenced;
+  readonly fenced?: Fenced | undefined;
 }
 
 export class Report {
@@ -93,7 +94,7 @@ export class Report {
     const [reported, settled] = await this.#scripts.transaction(
       async (tx) => [
         await this.write(tx, reports, said.seqs, said),
-        await this.#settle.underLeases(tx, settlements, ended.seqs, ended.fenced),
+        await this.#settle.underLeases(tx, { settlements, ...ended }),
       ],
       fence,
     );

@@ -10,12 +10,12 @@ import { type Queryable, read, write } from "../../../platform/drivers/postgres/
 import { int4s, int8s, texts, uuids } from "../../../platform/drivers/postgres/arrays.ts";
 import type { Run, Settlement, Verdict } from "../../store.ts";
 import {
+  type Batch,
   COMPLETE,
   COMPLETE_ALIKE,
   COMPLETE_PIECES,
   COMPLETE_PIECES_FENCED,
   completedPieces,
-  type CompletedRuns,
   pieceValues,
   resultOf,
 } from "./complete.ts";
@@ -81,12 +81,6 @@ interface WrittenBy {
   readonly ownerEpoch: number;
 }
 
-/** A leader's term, and for each run its author under that epoch. */
-export interface Fenced {
-  readonly fence: Term;
-  readonly authors: readonly (number | null)[];
-}
-
 export class Settle {
   readonly #cache: StoreCache;
   readonly #scripts: PostgresScripts;
@@ -102,24 +96,15 @@ export class Settle {
       return [];
     }
     const runs = given.map(({ run }) => run);
-    const { seqs, fenced } = await this.known(runs, fence);
-    const verdicts = await this.#inOneStatement(given, seqs, fenced);
-    if (verdicts.includes("open")) {
-      const open = [...verdicts.keys()].filter((at) => verdicts[at] === "open");
-      const left = await this.#scripts.transaction(
-        (tx) => this.underLeases(tx, pick(given, open), pick(seqs, open), picked(fenced, open)),
-        fence,
-      );
-      for (const [n, at] of open.entries()) verdicts[at] = left[n]!;
-    }
-    return this.withRefusals(runs, verdicts as (Verdict | null)[]);
+    const batch = { settlements: given, ...(await this.known(runs, fence)) };
+    const verdicts = await settleOpen(batch, await this.#inOneStatement(batch), (rest) =>
+      this.#scripts.transaction((tx) => this.underLeases(tx, rest), fence),
+    );
+    return this.withRefusals(runs, verdicts);
   }
 
   /** The numbers of the runs' jobs, and the values that a write under this term records. */
-  async known(
-    runs: readonly Run[],
-    fence: Term | undefined,
-  ): Promise<{ readonly seqs: readonly (number | null)[]; readonly fenced?: Fenced }> {
+  async known(runs: readonly Run[], fence: Term | undefined): Promise<Omit<Batch, "settlements">> {
     if (!fence) return { seqs: await this.seqs(runs) };
     const cache = this.#cache;
     const rows = await cache.db.query<WrittenBy>(WRITTEN_BY, [uuids(runs.map((run) => uuidOf(run.id)))]);
@@ -159,18 +144,14 @@ export class Settle {
   }
 
   /** What one statement can settle. Everything else is open: a transaction decides. */
-  async #inOneStatement(
-    settlements: readonly Settlement[],
-    seqs: readonly (number | null)[],
-    fenced: Fenced | undefined,
-  ): Promise<(Verdict | "open" | null)[]> {
-    const { lease } = settlements[0]!.run;
+  async #inOneStatement(batch: Batch): Promise<(Verdict | "open" | null)[]> {
+    const { settlements, seqs, fenced } = batch;
+    const { lease, jobEpoch } = settlements[0]!.run;
     if (!settlements.every(({ run, outcome }) => outcome.kind === "completed" && run.lease === lease))
       return settlements.map(() => "open");
     if (fenced || settlements.some(({ run }) => typeof run.ref !== "number"))
-      return this.#pieces(this.#cache.db, settlements, seqs, lease, fenced);
+      return this.#pieces(this.#cache.db, batch);
     const results = settlements.map(({ outcome }) => resultOf(outcome));
-    const { jobEpoch } = settlements[0]!.run;
     const alike = settlements.every(({ run }, at) => run.jobEpoch === jobEpoch && results[at] === null);
     const common = [this.#cache.now(), lease, int8s(seqs), settlements.length];
     const { db } = this.#cache;
@@ -185,16 +166,10 @@ export class Settle {
   }
 
   /** Completed runs under one lease, cut out of their rows. Those in a range that was cut meanwhile are open. */
-  async #pieces(
-    db: Queryable,
-    settlements: readonly Settlement[],
-    seqs: readonly (number | null)[],
-    lease: LeaseId,
-    fenced: Fenced | undefined,
-  ): Promise<(Verdict | "open")[]> {
-    const runs: CompletedRuns = { settlements, seqs, authors: fenced?.authors ?? [] };
-    const cut = completedPieces(runs);
-    const values = [this.#cache.now(), lease, ...pieceValues(cut, runs)];
+  async #pieces(db: Queryable, batch: Batch): Promise<(Verdict | "open")[]> {
+    const { settlements, fenced } = batch;
+    const cut = completedPieces(batch);
+    const values = [this.#cache.now(), settlements[0]!.run.lease, ...pieceValues(cut, batch)];
     const [row] = fenced
       ? await db.query<CompletedFenced>(COMPLETE_PIECES_FENCED, [...values, ...termValues(fenced.fence)])
       : await db.query<Completed>(COMPLETE_PIECES, values);
@@ -211,41 +186,28 @@ export class Settle {
   }
 
   /** In a transaction of the caller. What has completed is cut out of its range first, so that less of it is taken apart. */
-  async underLeases(
-    tx: Queryable,
-    settlements: readonly Settlement[],
-    seqs: readonly (number | null)[],
-    fenced: Fenced | undefined,
-  ): Promise<(Verdict | null)[]> {
+  async underLeases(tx: Queryable, batch: Batch): Promise<(Verdict | null)[]> {
+    const { settlements, seqs } = batch;
     const others = new Set(seqs.filter((_, at) => settlements[at]!.outcome.kind !== "completed"));
     const inRange = [...settlements.keys()].filter(
       (at) => typeof settlements[at]!.run.ref === "object" && !others.has(seqs[at]!),
     );
     const verdicts: (Verdict | "open" | null)[] = settlements.map(() => "open");
     if (inRange.length > 0) {
-      const completed = pick(settlements, inRange);
-      const { lease } = completed[0]!.run;
-      const cut = await this.#pieces(tx, completed, pick(seqs, inRange), lease, picked(fenced, inRange));
+      const cut = await this.#pieces(tx, partOf(batch, inRange));
       for (const [n, at] of inRange.entries()) verdicts[at] = cut[n]!;
     }
-    const open = [...verdicts.keys()].filter((at) => verdicts[at] === "open");
-    const left = await this.within(tx, pick(settlements, open), pick(seqs, open), underItsLease, {
-      fenced: picked(fenced, open),
-    });
-    for (const [n, at] of open.entries()) verdicts[at] = left[n]!;
-    return verdicts as (Verdict | null)[];
+    return settleOpen(batch, verdicts, (rest) =>
+      this.within(tx, rest, (holder, { run }) => holder.lease === run.lease),
+    );
   }
 
   /** In a transaction of the caller, which also decides whether a running row is the run of a settlement. */
-  async within<T extends Settlement>(
+  async within<One extends Settlement>(
     tx: Queryable,
-    settlements: readonly T[],
-    seqs: readonly (number | null)[],
-    isMeant: (holder: Holder, settlement: T) => boolean,
-    {
-      fenced,
-      ownerOf,
-    }: { readonly fenced?: Fenced | undefined; readonly ownerOf?: (settlement: T) => Applied["owner"] } = {},
+    { settlements, seqs, fenced }: Batch<One>,
+    isMeant: (holder: Holder, settlement: One) => boolean,
+    ownerOf?: (settlement: One) => Applied["owner"],
   ): Promise<(Verdict | null)[]> {
     await takeApart(tx, inRanges(settlements, seqs));
     const rows = await tx.query<Holder>(LOCK, [int8s(seqs.filter((seq) => seq !== null))]);
@@ -272,10 +234,6 @@ export class Settle {
   }
 }
 
-export function underItsLease(holder: Holder, { run }: Settlement): boolean {
-  return holder.lease === run.lease;
-}
-
 /** The numbers of runs whose job may be in a range. */
 export function inRanges(
   all: readonly { readonly run: Run }[],
@@ -284,12 +242,25 @@ export function inRanges(
   return seqs.filter((seq, at): seq is number => seq !== null && typeof all[at]!.run.ref !== "number");
 }
 
-function picked(fenced: Fenced | undefined, places: readonly number[]): Fenced | undefined {
-  return fenced && { fence: fenced.fence, authors: pick(fenced.authors, places) };
+/** Settles what is open in another way. */
+async function settleOpen(
+  batch: Batch,
+  verdicts: (Verdict | "open" | null)[],
+  settle: (rest: Batch) => Promise<(Verdict | null)[]>,
+): Promise<(Verdict | null)[]> {
+  const open = [...verdicts.keys()].filter((at) => verdicts[at] === "open");
+  const left = open.length === 0 ? [] : await settle(partOf(batch, open));
+  for (const [n, at] of open.entries()) verdicts[at] = left[n]!;
+  return verdicts as (Verdict | null)[];
 }
 
-function pick<T>(all: readonly T[], places: readonly number[]): T[] {
-  return places.map((at) => all[at]!);
+function partOf({ settlements, seqs, fenced }: Batch, places: readonly number[]): Batch {
+  const pick = <T>(all: readonly T[]): T[] => places.map((at) => all[at]!);
+  return {
+    settlements: pick(settlements),
+    seqs: pick(seqs),
+    fenced: fenced && { fence: fenced.fence, authors: pick(fenced.authors) },
+  };
 }
 
 /** Null for refused runs. */

@@ -7,16 +7,10 @@ import type { JobId, NodeName } from "../../../core/ids.ts";
 import type { Clock } from "../../../platform/clock.ts";
 import { type Postgres, type Queryable, read, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s } from "../../../platform/drivers/postgres/arrays.ts";
+import type { Kind } from "../../job-row.ts";
 import type { Author } from "../../store.ts";
 
-/** A queue and a task: rows carry its number, and a line is that of one kind. */
-export interface Kind {
-  readonly id: number;
-  readonly queue: string;
-  readonly task: string;
-}
-
-/** The instant of a statement: the database's, unless a test gives one as $1. */
+/** The time of the database, unless a test gives one as $1. */
 export const NOW = "coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)";
 
 const ADD_KIND = write(
@@ -25,7 +19,7 @@ const ADD_KIND = write(
    ON CONFLICT (task, queue) DO UPDATE SET queue = excluded.queue RETURNING id`,
 );
 const KINDS = read("kind-list", "SELECT id, queue, task FROM baton.kind WHERE id = ANY ($1::int[])");
-/** With more kinds than this they are looked up one by one: passing all of them would cost more than it saves. */
+/** With more they are looked up one by one: passing all of them would cost more than it saves. */
 const FEW_KINDS = 32;
 const FIRST_KINDS = read(
   "kind-first",
@@ -42,10 +36,10 @@ const ADD_AUTHOR = write(
    ON CONFLICT (node, owner_epoch, leader_epoch) DO UPDATE SET node = excluded.node RETURNING id`,
 );
 
-/** Names of workers and authors change with incarnations and epochs; an entry that was dropped is looked up again. */
+/** Names of workers and authors change with incarnations and epochs; a dropped entry is looked up again. */
 const REMEMBERED_MAX = 5_000;
 
-/** Drops only entries that were not used lately: a caller that has just looked one up is about to use it. */
+/** Drops entries that were not used lately. */
 class Remembered<K, V> {
   #recent = new Map<K, V>();
   #earlier = new Map<K, V>();
@@ -82,7 +76,7 @@ export class StoreCache {
     this.#time = time;
   }
 
-  /** Parameter $1 of every statement that needs the time: null for the clock of the database. */
+  /** Parameter $1 of every statement that needs the time. */
   now(): number | null {
     return this.#time?.now() ?? null;
   }
@@ -99,7 +93,6 @@ export class StoreCache {
     return row!.id;
   }
 
-  /** The kind of this number, from a row. */
   kind(id: number): Kind {
     return this.#kinds.get(id)!;
   }
@@ -110,7 +103,6 @@ export class StoreCache {
     for (const kind of await this.db.query<Kind>(KINDS, [int4s(unknown)])) this.#learnKind(kind);
   }
 
-  /** All known kinds; null if there are many. */
   allKinds(): readonly Kind[] | null {
     if (this.#kinds.size > FEW_KINDS) return null;
     if (this.#few.length !== this.#kinds.size) this.#few = [...this.#kinds.values()];
@@ -153,7 +145,7 @@ export class StoreCache {
     return id;
   }
 
-  /** Inside a transaction, which may be rolled back: nothing is cached. */
+  /** The transaction may be rolled back, so nothing is cached. */
   async authorIdWithin(tx: Queryable, author: Author): Promise<number> {
     const { node, ownerEpoch, leaderEpoch } = author;
     const [row] = await tx.query<{ id: number }>(ADD_AUTHOR, [node, ownerEpoch, leaderEpoch]);
@@ -175,17 +167,17 @@ export class StoreCache {
 
 const UUID_LENGTH = 36;
 
-/** The part of an id that the database compares: 16 bytes instead of a long text. */
+/** The 16 bytes of an id that the database compares. */
 export function uuidOf(id: JobId): string {
   return id.slice(-UUID_LENGTH);
 }
 
-/** The part before it: the name of the node that created the job. */
+/** The name of the node that created the job. */
 export function birthplaceOf(id: JobId): NodeName {
   return id.slice(0, -UUID_LENGTH - 1) as NodeName;
 }
 
-/** Does not split the ids, because it is called for every job of a batch. */
+/** Called for every job of a batch, so the ids are not split. */
 export function sameBirthplace(a: JobId, b: JobId): boolean {
   if (a.length !== b.length) return false;
   for (let at = a.length - UUID_LENGTH - 1; at >= 0; at--) {

@@ -62,7 +62,7 @@ const SUBMIT_ALIKE = alike("submit-alike", MANY, false);
 const SUBMIT_ALIKE_WAKE = alike("submit-alike-wake", MANY, true);
 const SUBMIT_ONE = alike("submit-one", ONE, false);
 const SUBMIT_ONE_WAKE = alike("submit-one-wake", ONE, true);
-/** The fields with a column of their own, as arrays of the values of a batch; a list is sent as the text of an array. */
+/** As arrays of the values of a batch; a list is sent as the text of an array. */
 const COLUMNS = COLUMN_FIELDS.map(({ wire, column }, at) => ({
   wire,
   parameter: `$${FIRST_COLUMN + at}::${column === "text[]" ? "text" : column}[]`,
@@ -113,7 +113,6 @@ const EXISTING = read(
 
 interface Inserted {
   readonly now: number;
-  /** The jobs that were stored; null for all. */
   readonly fresh: readonly string[] | null;
 }
 
@@ -286,7 +285,7 @@ function checkPayloads(jobs: readonly NewJob[]): void {
   });
 }
 
-/** The values of a batch: of its jobs, and of the ranges in which they wait. */
+/** The jobs, and the ranges in which they wait. */
 function inRanges(jobs: readonly NewJob[]): unknown[] {
   const ids = jobs.map((job) => uuidOf(job.id));
   const firsts: string[] = [];
@@ -319,7 +318,6 @@ function columnValues({ name, column }: JobFieldRow, jobs: readonly NewJob[]): u
   return texts(values as (string | null)[]);
 }
 
-/** As PostgreSQL writes an array. */
 function arrayText(items: readonly string[]): string {
   return `{${items.map((item) => `"${item.replace(/["\\]/g, "\\$&")}"`).join(",")}}`;
 }

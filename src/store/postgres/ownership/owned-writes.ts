@@ -11,8 +11,8 @@ import { complete, resultOf } from "../jobs/complete.ts";
 import { completedVerdicts, type Settle } from "../jobs/settle.ts";
 
 /**
- * The positions of the assignments that the caller owns under the given epochs. Locks them as a leader's write locks its
- * term: the next owner waits until this transaction has ended, and this transaction sees an owner that came first.
+ * The positions of assignments that the caller owns under these epochs. The lock lets the next owner wait until this
+ * transaction has ended, and shows it an owner that came first.
  */
 const held = (owner: string, ids: string, epochs: string): string => `
   SELECT h.place FROM unnest(${ids}::bigint[], ${epochs}::int[]) WITH ORDINALITY AS h (id, owner_epoch, place)
@@ -66,7 +66,6 @@ interface Batch {
 
 interface Written {
   readonly ours: (place: number) => boolean;
-  /** Null for refused runs. */
   readonly reported: readonly (Verdict | null)[];
   readonly settled: readonly (Verdict | null)[];
 }
@@ -156,10 +155,9 @@ export class OwnedWrites {
     const reported = await this.#report.write(tx, reports, mine(reports, batch.reportSeqs), { assignments });
     const settled = await this.#settle.within(
       tx,
-      settlements,
-      mine(settlements, batch.settlementSeqs),
+      { settlements, seqs: mine(settlements, batch.settlementSeqs) },
       (holder, { assignment }) => holder.assignment === assignment,
-      { ownerOf: ({ ownerEpoch }) => ({ name: ownerName, epoch: ownerEpoch }) },
+      ({ ownerEpoch }) => ({ name: ownerName, epoch: ownerEpoch }),
     );
     return { ours, reported, settled };
   }

@@ -14,7 +14,8 @@
 
 import type { JobId } from "../../../core/ids.ts";
 import type { Claimed, ClaimedJob, ClaimRequest } from "../../store.ts";
-import { endsBy, type Kind, type StoreCache } from "./store-cache.ts";
+import type { Kind } from "../../job-row.ts";
+import { endsBy, type StoreCache } from "./store-cache.ts";
 
 type NotClaimed = "lease" | "ref" | "task" | "queue" | "leaderEpoch" | "trace" | "assignment";
 
@@ -32,21 +33,21 @@ const LIVE_COLUMNS = `j.seq, j.id, j.kind, j.payload, j.max_attempts, j.timeout_
   l.priority, l.run_at, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes`;
 const IN_ORDER = "ORDER BY l.priority DESC, l.run_at, l.seq LIMIT ?";
 
-/** Due jobs that one claim promotes: limits its duration after a long downtime. */
+/** Limits the duration of a claim after a long downtime. */
 const PROMOTE_MAX = 5_000;
 
-/** Jobs of other workers that one claim skips: a million jobs of an unknown task must not block the event loop. */
+/** A million jobs of an unknown task must not block the event loop. */
 const SCAN_MAX = 2_000;
-/** Lanes that one claim reads. With more of them (one for each paused queue or unknown task) they take turns. */
+/** With more lanes (one for each paused queue or unknown task) they take turns. */
 const LANES_MAX = 200;
 
 const SUSPECTS_MAX = 1_000;
 
 interface Scan {
   readonly chosen: readonly Candidate[];
-  /** Found after the first chosen one, and not for this claimant. */
+  /** After the first chosen one, and not for this claimant. */
   readonly passed: readonly Candidate[];
-  /** False if there may be more for this claimant later in the line. */
+  /** False: there may be more for this claimant. */
   readonly exhausted: boolean;
 }
 
@@ -141,8 +142,8 @@ export class Claim {
   }
 
   /**
-   * Fresh jobs. Those that this claimant may not take are moved to a lane, so that the head can advance: at once while they
-   * are at the head, otherwise together with the next job that is taken after them.
+   * Moves jobs that this claimant may not take to a lane, so that the head can advance: at once while they are at the
+   * head, otherwise together with the next job that is taken.
    */
   #fromLog(request: ClaimRequest): Scan {
     const cache = this.#cache;
@@ -203,7 +204,7 @@ export class Claim {
     return found;
   }
 
-  /** Suspects are few: those of a paused queue or an unknown task are skipped one by one. */
+  /** Suspects are few, so they are skipped one by one. */
   #fromSuspects(request: ClaimRequest): Candidate[] {
     for (const row of this.#sql.suspects.iterate(SUSPECTS_MAX)) {
       const suspect = this.#waiting(row as unknown as LiveRow);
@@ -256,7 +257,7 @@ export class Claim {
       };
     });
     if (lastFresh > 0) {
-      // One statement for all: the fresh rows up to the last taken one are exactly those taken and those moved to a lane.
+      // The fresh rows up to the last taken one are exactly those taken and those moved to a lane.
       for (const candidate of passed) if (candidate.seq < lastFresh) this.#park(candidate);
       const { changes } = this.#sql.takeFresh.run(now, worker, lease, by, cache.head, lastFresh);
       const fresh = taken.filter((candidate) => candidate.fresh).length;
@@ -302,7 +303,7 @@ export class Claim {
   }
 }
 
-/** The first `limit` of several lines, each in order. The order within a line is kept: the log is taken as a prefix. */
+/** The order within a line is kept: the log is taken as a prefix. */
 function merge(places: readonly (readonly Candidate[])[], limit: number): readonly Candidate[] {
   if (places.length === 1 && places[0]!.length <= limit) return places[0]!;
   const next = places.map(() => 0);

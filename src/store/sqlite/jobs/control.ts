@@ -25,14 +25,13 @@ interface Place {
   readonly queue: string;
   readonly status: JobStatus;
   readonly fresh: boolean;
-  /** Scheduled and due. */
   readonly due: boolean;
 }
 
 export class Control {
   readonly #cache: StoreCache;
   readonly #sql;
-  /** Where the next purge continues: it walks the finished jobs in a circle, a bounded piece each time. */
+  /** Where the next purge continues: it walks the finished jobs in a circle, piece by piece. */
   #purgeAt = 0;
 
   constructor(cache: StoreCache) {
@@ -133,7 +132,8 @@ export class Control {
       this.#drop(this.#place(row["seq"] as number)!);
       removed++;
     }
-    // A whole piece of young jobs is mostly followed by younger ones: walking through millions of them would delay the old ones.
+    // After a whole piece of young jobs mostly younger ones follow: walking through millions of them would delay the
+    // old ones.
     this.#purgeAt = young || rows.length < limit ? 0 : (rows.at(-1)!["seq"] as number);
     this.#sql.dropOccurrences.run(now - occurrencesKeptMs(retention));
     return removed;

@@ -14,7 +14,7 @@ import { STATUS } from "../../job-row.ts";
 const KEPT =
   "attempts, failures, interruptions, crashes, started_at, worker, lease, author, logs, progress, progress_message, cancel_requested";
 
-/** What a change charges to the job, for the parameters of `charges`. A caller that takes the run from its claimant passes the author. */
+/** Charges a change to the job. With an author, the run is taken from its claimant. */
 const CHARGED = `attempts = attempts + ?1, failures = failures + ?2, interruptions = interruptions + ?3, crashes = crashes + ?4,
   suspect = coalesce(?5, suspect), killed = coalesce(?6, killed), author = coalesce(?7, author),
   job_epoch = job_epoch + (?7 IS NOT NULL), lease = CASE WHEN ?7 IS NULL THEN lease END`;
@@ -111,7 +111,7 @@ export class Settle {
     return holder && holder.jobEpoch === run.jobEpoch && holder.lease === run.lease ? seq : null;
   }
 
-  /** Usually it is the epoch under which the job was claimed, and there is nothing to write. */
+  /** Usually the epoch of the claim, so that nothing is written. */
   #noteEpoch(seq: number, leaderEpoch: number): void {
     const cache = this.#cache;
     const author = cache.author(this.#sql.author.get(seq)!["author"] as number);
@@ -123,14 +123,15 @@ export class Settle {
     const seq = this.#cache.seqOf(run.id);
     const row = seq === null ? undefined : this.#sql.settled.get(seq);
     if (!row) return "missing";
-    // An epoch identifies one run, so one with an equal epoch that no longer runs was settled before. A known lease must match too.
+    // An epoch identifies one run: with an equal epoch, one that no longer runs was settled before. A known lease must
+    // match too.
     const over =
       row["live_status"] !== STATUS.processing && run.jobEpoch > 0 && row["epoch"] === run.jobEpoch;
     const lease = this.#cache.leaseName(row["lease"] as number | null);
     return over && (lease === null || lease === run.lease) ? "replayed" : "stale";
   }
 
-  /** Writes the next state of the job of an ended run. With an author, the run is taken from its claimant. */
+  /** With an author, the run is taken from its claimant. */
   apply(seq: number, change: RunChange, now: number, author: number | null = null): void {
     const { end, spent, delayMs, suspect, killed } = change;
     const charges = [

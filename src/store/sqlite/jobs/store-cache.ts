@@ -8,7 +8,7 @@ import type { JobStatus } from "../../../core/jobs/job.ts";
 import type { Clock } from "../../../platform/clock.ts";
 import { IN_MEMORY, type SqliteFile } from "../../../platform/drivers/sqlite/sqlite-file.ts";
 import type { Author } from "../../store.ts";
-import { type Counts, type JobRow, noJobs, STATUS, statusName } from "../../job-row.ts";
+import { type Counts, type JobRow, type Kind, noJobs, STATUS, statusName } from "../../job-row.ts";
 
 export interface RunningJob {
   readonly queue: string;
@@ -18,14 +18,7 @@ export interface RunningJob {
   readonly endsBy: number;
 }
 
-/** A queue and a task: rows contain its number, and a lane contains the jobs of one kind. */
-export interface Kind {
-  readonly id: number;
-  readonly queue: string;
-  readonly task: string;
-}
-
-/** The last 12 bits of a key (see idKey) distinguish ids of the same millisecond. */
+/** The last 12 bits of a key (idKey) distinguish ids of the same millisecond. */
 const KEYS_PER_MS = 0x1000;
 
 /** Values that rows name by a small number. */
@@ -61,7 +54,7 @@ class Numbered<Value> {
 export class StoreCache {
   readonly file: SqliteFile;
   readonly clock: Clock;
-  /** Leases survive the process only in a file: in memory, a change of the wall clock must not end one. */
+  /** In memory, where leases end with the process, a change of the wall clock must not end one. */
   readonly #leaseClock: () => number;
 
   /** Every fresh job up to here has been claimed or given a lane. */
@@ -70,7 +63,7 @@ export class StoreCache {
   readonly running = new Map<number, RunningJob>();
   readonly cancelRequests = new Map<number, string | null>();
   readonly paused = new Set<string>();
-  /** Kinds whose lane may contain waiting jobs; an empty one is dropped when it is read. */
+  /** Lanes that may contain waiting jobs; an empty one is dropped when it is read. */
   readonly lanes = new Set<Kind>();
   readonly #kinds = new Map<number, Kind>();
   readonly #kindsByName = new Map<string, Map<string, Kind>>();
@@ -172,7 +165,6 @@ export class StoreCache {
     this.#headMoved = false;
   }
 
-  /** Runs at the end of every transaction. */
   save(): void {
     if (this.#headMoved) {
       this.#sql.saveHead.run(this.head);
@@ -207,7 +199,7 @@ export class StoreCache {
     return this.#tally;
   }
 
-  /** A job of the queue changes its status; null for a job that is created or removed. */
+  /** Null for a job that is created or removed. */
   count(queue: string, from: JobStatus | null, to: JobStatus | null, by = 1): void {
     const counts = this.counts(queue);
     let dirty = this.#dirty.get(queue);
@@ -228,8 +220,8 @@ export class StoreCache {
   }
 
   /**
-   * Whether an id with this key is certainly new, without reading the file: ids begin with their time, so an id of a later
-   * millisecond than all others is new, and within one millisecond the known keys are marked.
+   * An id is certainly new if its time is later than that of all others; within one millisecond the known keys are
+   * marked. Nothing is read.
    */
   surelyNew(key: number): boolean {
     const at = Math.floor(key / KEYS_PER_MS);
@@ -267,7 +259,7 @@ export class StoreCache {
     tasks.set(kind.task, kind);
   }
 
-  /** Name and epochs of a writer repeat in many rows, so a row contains one small number for the three. */
+  /** Writers repeat in many rows, so a row contains one number for name and epochs. */
   authorId(author: Author): number {
     if (this.#latestAuthor?.author === author) return this.#latestAuthor.id;
     const { node, ownerEpoch, leaderEpoch } = author;
@@ -297,8 +289,8 @@ export class StoreCache {
   }
 
   /**
-   * Whether a claim may be made under the lease. A missing or expired lease is opened only for a claimant that holds nothing:
-   * an expired lease with jobs must not be revived by a claim.
+   * A missing or expired lease is opened only for a claimant without runs: a claim must not revive an expired lease
+   * with jobs.
    */
   mayHold(name: LeaseId, opens: boolean): boolean {
     const known = this.#leases.get(name);
@@ -306,7 +298,6 @@ export class StoreCache {
     return opens && !(known && this.#holdsJobs(name));
   }
 
-  /** Opens a lease that may be held, or extends it. */
   holdLease(name: LeaseId, ttlMs: number): number {
     const expiresAt = this.#leaseClock() + ttlMs;
     const known = this.#leases.get(name);
@@ -320,7 +311,6 @@ export class StoreCache {
     return id;
   }
 
-  /** False if the lease does not exist or has expired. */
   prolongLease(name: LeaseId, ttlMs: number): boolean {
     const known = this.#leases.get(name);
     if (!known || this.leaseExpired(name)) return false;
@@ -373,8 +363,8 @@ export function endsBy(startedAt: number, timeoutMs: number | null): number {
 }
 
 /**
- * A number that stands for an id in a narrow index: 41 bits of the uuid's time and 12 that follow, 53 in all, so that
- * it stays a safe integer. Not unique; the id itself is compared afterwards. Half the cost of indexing the text.
+ * A narrow index key for an id: 41 bits of its time and the 12 that follow, so that it stays a safe integer. Not
+ * unique; the id is compared afterwards. Half the cost of indexing the text.
  */
 export function idKey(id: JobId): number {
   const at = id.length - 36;
@@ -390,5 +380,5 @@ export function idKey(id: JobId): number {
 const DASH = 45;
 const ZERO = 48;
 const A = 97;
-/** The position of the version in a uuid, which is the same in all of ours. */
+/** The same in all our uuids, so it is skipped. */
 const VERSION = 14;

@@ -13,15 +13,15 @@ import type { Read } from "./read.ts";
 import { STATUS } from "../../job-row.ts";
 
 /**
- * Rows in one INSERT. One statement for each row costs 1.5 µs more than ten or fifty rows in one (measured); more rows
- * gain nothing. Parameters are anonymous: looking up numbered ones is quadratic in their number.
+ * One statement for each row costs 1.5 µs more than for ten or fifty (measured); more rows gain nothing. Parameters are
+ * anonymous: looking up numbered ones is quadratic in their number.
  */
 const ROWS = [50, 10, 1] as const;
 const PLAIN_VALUES = 9;
 
 const COLUMNS =
   "(seq, id, id_key, kind, priority, payload, created_at, max_attempts, timeout_ms, idempotency_key, schedule, author, fresh, trace)";
-/** For a job that is not plain: every field that has a column. */
+/** For a job that is not plain. */
 const OTHER_COLUMNS = ["seq", "id", "id_key", "kind", "created_at", "schedule", "author", "trace"].concat(
   COLUMN_FIELDS.map(({ wire }) => wire),
 );
@@ -37,7 +37,7 @@ export class Submit {
     const { file } = cache;
     this.#sql = {
       plain: ROWS.map((rows) => ({ rows, insert: file.prepare(plainInsert(rows, "NULL")) })),
-      /** Separate, because most jobs have no trace, and every bound value has a cost. */
+      /** Most jobs have no trace, and every bound value costs. */
       traced: ROWS.map((rows) => ({ rows, insert: file.prepare(plainInsert(rows, "?")) })),
       other: file.prepare(
         `INSERT INTO job (fresh, ${OTHER_COLUMNS.join(", ")}) VALUES (0, ${OTHER_COLUMNS.map(() => "?").join(", ")})`,
@@ -77,7 +77,8 @@ export class Submit {
         answers.push({ id: job.id, status: "queued", existed: false });
         continue;
       }
-      // Numbers are in the order of arrival: earlier jobs of the batch are inserted first, and found if this one repeats one.
+      // Numbers follow the order of arrival, so earlier jobs of the batch are inserted first, and found if this one
+      // repeats one.
       insertPlain();
       answers.push(
         this.#existing(job) ?? {
@@ -91,7 +92,7 @@ export class Submit {
     return answers;
   }
 
-  /** The job that this one would repeat: with the same key, or with the same id after a lost reply. */
+  /** The known job with this key, or with this id after a lost reply. */
   #existing(job: NewJob): Submitted | null {
     let id: JobId | null = this.#cache.seqOf(job.id) === null ? null : job.id;
     if (id === null && job.idempotencyKey !== null) {
@@ -157,7 +158,7 @@ export class Submit {
   }
 }
 
-/** Without special settings: it waits in the log and needs no row in `live`. */
+/** It waits in the log and needs no row in `live`. */
 function isPlain(job: NewJob): boolean {
   return (
     job.priority === 0 &&

@@ -5,7 +5,8 @@ import { int4s } from "../../../../platform/drivers/postgres/arrays.ts";
 import type { Claimed, ClaimedJob, ClaimRequest } from "../../../store.ts";
 import { fencedClaim } from "./fenced-claim.ts";
 import { makeLease, openLease, PROLONG_LEASE, startRun } from "./leases.ts";
-import { type Kind, type StoreCache, NOW } from "../store-cache.ts";
+import type { Kind } from "../../../job-row.ts";
+import { type StoreCache, NOW } from "../store-cache.ts";
 import {
   CONTENDED,
   CONTENDED_TRIES,
@@ -126,7 +127,6 @@ type ClaimRow = [
 /** Without a job, the two are whether nothing waits, and whether there are kinds that we do not know. */
 type QuickRow = [...row: ClaimRow, nextDueInMs: number | null];
 
-/** The numbers of those names. */
 interface Claimant {
   readonly author: number;
   readonly worker: number;
@@ -196,7 +196,6 @@ export class Claim {
     return { jobs, held: true, more: mayHaveMore(used, wanted) };
   }
 
-  /** Null if nothing was taken. */
   async #quick(request: ClaimRequest, by: Claimant): Promise<Piece | null> {
     const { lease, leaseMs, limit } = request;
     const cache = this.#cache;
