@@ -7,7 +7,6 @@ import type { Ballot } from "../../core/leadership/vote-rules.ts";
 import type { NodeName } from "../../core/ids.ts";
 import { Loop, within } from "../../platform/loop.ts";
 import type { HeartbeatAnswer, Presence } from "../rpc/bully-messages.ts";
-import { termOf } from "./leader-view.ts";
 import type { PeerCalls } from "./peer-calls.ts";
 import type { PeerState } from "./peer-state.ts";
 
@@ -94,23 +93,18 @@ export class Heartbeats {
   }
 
   #note(presence: Presence): void {
-    const { presences, peers, events } = this.#state;
+    const { presences, peers, events, identity, clock } = this.#state;
     const { name } = presence.node;
     const voted = presences.get(name)?.votes ?? false;
     presences.note(presence);
     if (presence.votes && !voted) events.emit("voter");
     presences.heard(presence.node);
     if (presence.address !== null) peers.moved(name, presence.address);
-    if (presence.leader) this.#noteLeader(presence.leader);
-  }
-
-  #noteLeader({ term, leftMs, acquiredAt }: NonNullable<Presence["leader"]>): void {
-    const { identity, leader, clock, voter } = this.#state;
+    const { leader } = presence;
     // No other node can know that this one leads.
-    if (term.incarnation === identity.incarnation) return;
-    const known = term.epoch <= leader.epoch;
-    if (!leader.note({ term, acquiredAt, until: clock.monotonic() + leftMs }) || known) return;
-    void voter.admit(termOf(term));
+    if (leader === null || leader.term.incarnation === identity.incarnation) return;
+    const { term, leftMs, acquiredAt } = leader;
+    void this.#state.noteLeader({ term, acquiredAt, until: clock.monotonic() + leftMs });
   }
 
   async #tryToVote(): Promise<void> {

@@ -147,11 +147,7 @@ export class BullyLock extends BaseLock {
     if (poll.verdict !== "stand") return null;
     const sentAt = clock.monotonic();
     const term: HeldTerm = { ...candidate, epoch: poll.epoch + 1 };
-    if (!(await this.#promises(term, ttlMs, voters))) {
-      await this.vote({ op: "release", term });
-      void this.#giveBack(term);
-      return null;
-    }
+    if (!(await this.#promises(term, ttlMs, voters))) return this.#lose(term);
     return this.#begin(term, ttlMs, sentAt);
   }
 
@@ -218,9 +214,7 @@ export class BullyLock extends BaseLock {
     const term = termOf(held);
     if (!(await voter.admit(term))) {
       log.warn(termFields(term), "the store of this node knows a later term; trying again above it");
-      await this.vote({ op: "release", term: held });
-      void this.#giveBack(held);
-      return null;
+      return this.#lose(held);
     }
     this.#granted = { term: held, acquiredAt };
     leader.note({ term: held, acquiredAt, until: sentAt + ttlMs });
@@ -228,6 +222,12 @@ export class BullyLock extends BaseLock {
     for (const peer of peers.others())
       void this.#calls.ask(peer, "coordinator", announcement, settings.heartbeatTimeoutMs);
     return term;
+  }
+
+  async #lose(term: HeldTerm): Promise<null> {
+    await this.vote({ op: "release", term });
+    void this.#giveBack(term);
+    return null;
   }
 
   /** Waits until all peers that can be reached know, and no longer than one call takes. */
@@ -244,16 +244,14 @@ export class BullyLock extends BaseLock {
   }
 
   async #hearRenewal(request: Extract<VoteRequest, { op: "renew" }>) {
-    const { voter, leader, presences, clock } = this.#state;
+    const { voter, presences, clock } = this.#state;
     const { term, ttlMs, granted, acquiredAt } = request;
     const at = clock.monotonic();
-    const known = term.epoch <= leader.epoch;
     const answer = await voter.renew(request);
     if (!granted) return answer;
     presences.heard(term);
     // Also when our vote went to a later candidate that did not win: a majority still supports this leader.
-    const noted = leader.note({ term, acquiredAt, until: at + ttlMs });
-    if (noted && !known) await voter.admit(termOf(term));
+    await this.#state.noteLeader({ term, acquiredAt, until: at + ttlMs });
     return answer;
   }
 

@@ -19,7 +19,7 @@ import {
 import type { Platform } from "../../platform/platform.ts";
 import type { TermStore } from "../../store/store.ts";
 import type { Presence } from "../rpc/bully-messages.ts";
-import { LeaderView } from "./leader-view.ts";
+import { LeaderView, termOf, type Sighting } from "./leader-view.ts";
 import { PeerList, type PeerSource } from "./peer-list.ts";
 import { Presences, type PeerEventMap, type PeerEvents } from "./presences.ts";
 import { Voter } from "./election/voter.ts";
@@ -167,6 +167,12 @@ export class PeerState {
     };
   }
 
+  /** The store admits a term that was not known before. */
+  async noteLeader(sighting: Sighting): Promise<void> {
+    const known = sighting.term.epoch <= this.leader.epoch;
+    if (this.leader.note(sighting) && !known) await this.voter.admit(termOf(sighting.term));
+  }
+
   alive(name: NodeName): boolean {
     return name === this.identity.name || this.presences.alive(name);
   }
@@ -238,19 +244,12 @@ export function checkBullySettings(settings: BullySettings): void {
     if (typeof value !== "number" || (Number.isFinite(value) && value > 0)) continue;
     throw new BatonError("BAD_CONFIG", `${field} must be a number of ms above 0, not ${value}`, { field });
   }
-  const { heartbeatMs, deadAfterMs, joinRetryMs, joinRetryMsMax } = settings;
+  const { heartbeatMs, deadAfterMs } = settings;
   if (deadAfterMs <= heartbeatMs) {
     throw new BatonError(
       "BAD_CONFIG",
       `deadAfterMs (${deadAfterMs}) must be above heartbeatMs (${heartbeatMs}): otherwise every node looks dead between two heartbeats; raise it`,
       { field: "deadAfterMs" },
-    );
-  }
-  if (joinRetryMsMax < joinRetryMs) {
-    throw new BatonError(
-      "BAD_CONFIG",
-      `joinRetryMsMax (${joinRetryMsMax}) must not be below joinRetryMs (${joinRetryMs})`,
-      { field: "joinRetryMsMax" },
     );
   }
 }

@@ -133,7 +133,13 @@ export class RunPlacement {
     }
     if (answer.got === "refused") return this.#isGone(one) || (facts.minted && !facts.dark);
     if (answer.got === "stale") return false;
-    if (!facts.dark) this.#warn(one, answer.reason);
+    if (!facts.dark) {
+      const { schedule, run } = one;
+      this.#platform.log.warn(
+        { schedule, at: run.at, job: run.job, target: run.target, reason: answer.reason },
+        "it is unknown whether a scheduled job was stored; its node is asked until it answers",
+      );
+    }
     facts.dark = true;
     return false;
   }
@@ -152,13 +158,6 @@ export class RunPlacement {
       "a scheduled job's node is no member any more; the job goes to another one",
     );
     return true;
-  }
-
-  #warn({ schedule, run }: Unplaced, reason: string): void {
-    this.#platform.log.warn(
-      { schedule, at: run.at, job: run.job, target: run.target, reason },
-      "it is unknown whether a scheduled job was stored; its node is asked until it answers",
-    );
   }
 
   /**
@@ -191,11 +190,8 @@ export class RunPlacement {
 
   #factsOf(schedule: string, run: OpenRun): RunFacts {
     const key = keyOf(schedule, run);
-    let facts = this.#facts.get(key);
-    if (!facts) {
-      facts = newFacts();
-      this.#facts.set(key, facts);
-    }
+    const facts = this.#facts.get(key) ?? newFacts();
+    this.#facts.set(key, facts);
     return facts;
   }
 }
