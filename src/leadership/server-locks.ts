@@ -36,6 +36,11 @@ export function commandMsOf({ heartbeatMs = 1_000 }: { readonly heartbeatMs?: nu
   return Math.min(Math.max(2 * heartbeatMs, COMMAND_MS_MIN), COMMAND_MS_MAX);
 }
 
+/** Of a notification about the leader. */
+export function subjectOf(role: LeaderRole): string {
+  return `leader/${role}`;
+}
+
 export abstract class ServerLocks<Lock extends ServerLock> extends Lifecycle implements LeaderLocks {
   abstract readonly kind: string;
   protected readonly locks = new Map<LeaderRole, Lock>();
@@ -52,9 +57,8 @@ export abstract class ServerLocks<Lock extends ServerLock> extends Lifecycle imp
     return lock;
   }
 
-  /** The lock of the role whose notifications have this subject. */
-  protected lockOf(subject: string, subjectOf: (role: LeaderRole) => string): Lock | undefined {
-    const role = LEADER_ROLES.find((each) => subjectOf(each) === subject);
+  protected lockOf(subject: string, nameOf: (role: LeaderRole) => string = subjectOf): Lock | undefined {
+    const role = LEADER_ROLES.find((each) => nameOf(each) === subject);
     return role && this.locks.get(role);
   }
 

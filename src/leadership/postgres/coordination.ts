@@ -14,7 +14,6 @@ import type { Coordination, LeaderLocks, LeaseLock } from "../coordination.ts";
 import { commandMsOf, ServerLocks, type LeaderLocksOptions } from "../server-locks.ts";
 import { AdvisoryLocks } from "./advisory-lock.ts";
 import { ControlSession } from "./control-session.ts";
-import { subjectOf } from "./leader-record.ts";
 import { PostgresLock } from "./lock.ts";
 import { PostgresMembership, type MembershipSettings } from "./membership.ts";
 import { NodeRegistry, requestSubject } from "./node-registry.ts";
@@ -62,7 +61,7 @@ export class PostgresCoordination extends ServerLocks<PostgresLock> implements C
       },
       onNotification: (subject) => {
         if (subject === requestSubject(identity.name)) this.membership.hurry();
-        else this.lockOf(subject, subjectOf)?.hint();
+        else this.lockOf(subject)?.hint();
       },
     });
     this.#advisoryLocks = new AdvisoryLocks(this.#control, options.clock);

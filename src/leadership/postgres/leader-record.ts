@@ -7,6 +7,7 @@ import type { NodeIdentity } from "../../core/node.ts";
 import type { LeaderRole, Term } from "../../core/leadership/term.ts";
 import { read, write, type Queryable } from "../../platform/drivers/postgres/postgres.ts";
 import type { Tenure } from "../coordination.ts";
+import { subjectOf } from "../server-locks.ts";
 import { HELD_LOCKS } from "./advisory-lock.ts";
 import { LEADER_CHANNEL, NOW, type ControlSession } from "./control-session.ts";
 
@@ -195,10 +196,6 @@ export class LeaderRecord {
   #fence({ role, leader, incarnation, epoch }: Term): unknown[] {
     return [this.#control.now(), role, leader, incarnation, epoch];
   }
-}
-
-export function subjectOf(role: LeaderRole): string {
-  return `leader/${role}`;
 }
 
 function ended(rows: readonly unknown[]): number {

@@ -13,6 +13,7 @@ import type { LeaderRole, Term } from "../../core/leadership/term.ts";
 import { redisScript } from "../../platform/drivers/redis/session.ts";
 import type { GrantRequest } from "../admitted-lock.ts";
 import type { Tenure } from "../coordination.ts";
+import { subjectOf } from "../server-locks.ts";
 import { NOW, type ControlSession } from "./control-session.ts";
 
 /** The term that is in the way of a grant. */
@@ -79,14 +80,13 @@ return { 1, at, held[1], held[2], tonumber(held[3]), tonumber(held[6]), tonumber
 export class LeaderRecord {
   readonly #control: ControlSession;
   readonly #role: LeaderRole;
-  readonly #leaderKey: string;
-  readonly #epochKey: string;
+  readonly #key: string;
 
   constructor(control: ControlSession, role: LeaderRole) {
     this.#control = control;
     this.#role = role;
-    this.#leaderKey = leaderKey(control, role);
-    this.#epochKey = `${this.#leaderKey}:epoch`;
+    // The scheduler is the leader of the cluster; the others have their role behind it.
+    this.#key = role === "scheduler" ? control.key("leader") : control.key("leader", role);
   }
 
   /** `gone`: the channel of an incarnation that was seen to end: its term may be taken, if the channel is still empty. */
@@ -101,7 +101,7 @@ export class LeaderRecord {
       readonly [outcome: number, at: number, epoch: number, leftMs: number, channel: string]
     >(
       GRANT,
-      [this.#leaderKey, this.#epochKey],
+      [this.#key, `${this.#key}:epoch`],
       [control.latestBy(deadlineMs), leader, incarnation, ttlMs, floor, control.ownChannel, gone],
       { deadlineMs },
     );
@@ -114,7 +114,7 @@ export class LeaderRecord {
     const control = this.#control;
     const [outcome] = await control.timed(
       RENEW,
-      [this.#leaderKey],
+      [this.#key],
       [control.latestBy(deadlineMs), ...holder(term), ttlMs, control.ownChannel],
       { deadlineMs },
     );
@@ -125,25 +125,16 @@ export class LeaderRecord {
   async release(term: Term): Promise<void> {
     const control = this.#control;
     const args = ["", ...holder(term), control.notifications, subjectOf(this.#role)];
-    await control.timed(RELEASE, [this.#leaderKey], args);
+    await control.timed(RELEASE, [this.#key], args);
   }
 
   async tenure(): Promise<Tenure | null> {
     const [outcome, , leader, incarnation, epoch, acquiredAt, leaseUntil] = await this.#control.timed<
       readonly [number, number, NodeName, string, number, number, number]
-    >(TENURE, [this.#leaderKey], []);
+    >(TENURE, [this.#key], []);
     if (outcome === REFUSED) return null;
     return { role: this.#role, leader, incarnation, epoch, acquiredAt, leaseUntil };
   }
-}
-
-/** The scheduler is the leader of the cluster; the others have their role behind it. */
-export function leaderKey(control: ControlSession, role: LeaderRole): string {
-  return role === "scheduler" ? control.key("leader") : control.key("leader", role);
-}
-
-export function subjectOf(role: LeaderRole): string {
-  return `leader/${role}`;
 }
 
 function holder({ leader, incarnation, epoch }: Term): [NodeName, string, number] {

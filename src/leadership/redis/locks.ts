@@ -5,7 +5,7 @@ import { silentLog } from "../../platform/log.ts";
 import { startWith } from "../../platform/service.ts";
 import { commandMsOf, ServerLocks, type AdmittedLocksOptions } from "../server-locks.ts";
 import { ControlSession } from "./control-session.ts";
-import { LeaderRecord, subjectOf } from "./leader-record.ts";
+import { LeaderRecord } from "./leader-record.ts";
 import { IncarnationWatch } from "./incarnation-watch.ts";
 import { RedisLock } from "./lock.ts";
 
@@ -32,7 +32,7 @@ export class RedisLocks extends ServerLocks<RedisLock> {
       // Again after a loss: others may have seen us go, so a leader renews at once.
       onReady: () => this.hintAll(),
       onLost: () => this.#watch.lost(),
-      onNotification: (subject) => this.lockOf(subject, subjectOf)?.hint(),
+      onNotification: (subject) => this.lockOf(subject)?.hint(),
     });
     this.#watch = new IncarnationWatch(options.clock, this.#control);
   }
