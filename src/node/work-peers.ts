@@ -33,7 +33,7 @@ export function peerWork(
   const { strategy, stateFile } = settings.placement;
   const file = stateFile === "" ? join(settings.data, "placement.json") : stateFile;
   const position = new RoundRobinPosition(platform, file);
-  const rounds = new PlacementRounds(platform, strategy, position, leadership, client, nodes);
+  const rounds = new PlacementRounds({ ...platform, strategy, position, leadership, client, nodes });
   const retractionFile = new RetractionFile(platform, join(settings.data, "retractions"));
   const retractions = new Retractions(platform, retractionFile, client, nodes, jobs);
   const placement = new RoundRobinPlacement(platform, { strategy, rounds, peers, nodes, retractions });

@@ -142,7 +142,14 @@ export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
     const nodesSeen = () => view(name);
     const { strategy = "global" } = options;
     const position = new RoundRobinPosition(platform, null);
-    const rounds = new PlacementRounds(platform, strategy, position, leadership, client, nodesSeen);
+    const rounds = new PlacementRounds({
+      ...platform,
+      strategy,
+      position,
+      leadership,
+      client,
+      nodes: nodesSeen,
+    });
     const retractionFile = new RetractionFile(platform, join(dir, `${name}.retractions`));
     const retractions = new Retractions(platform, retractionFile, client, nodesSeen, node.jobs);
     await retractionFile.start();

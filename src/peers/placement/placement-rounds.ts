@@ -29,15 +29,18 @@ interface Stock {
   readonly freshUntil: number;
 }
 
+interface RoundsOptions extends Pick<Platform, "identity" | "clock" | "log"> {
+  readonly strategy: PlacementStrategy;
+  readonly position: RoundRobinPosition;
+  readonly leadership: Pick<Leadership, "current" | "held">;
+  readonly client: PeerClient;
+  readonly nodes: () => readonly NodeInfo[];
+}
+
 export class PlacementRounds {
   /** Gives out positions to the others. */
   readonly handle: PeerHandler;
-  readonly #strategy: PlacementStrategy;
-  readonly #position: RoundRobinPosition;
-  readonly #leadership: Pick<Leadership, "current" | "held">;
-  readonly #client: PeerClient;
-  readonly #nodes: () => readonly NodeInfo[];
-  readonly #clock: Platform["clock"];
+  readonly #o: RoundsOptions;
   #stock: Stock | null = null;
   #coming: Promise<void> | null = null;
   /** How many callers have waited for the last answer: more than one, and more are asked for. */
@@ -45,33 +48,22 @@ export class PlacementRounds {
   #batch = 1;
   #restUntil = -Infinity;
 
-  constructor(
-    platform: Pick<Platform, "identity" | "clock" | "log">,
-    strategy: PlacementStrategy,
-    position: RoundRobinPosition,
-    leadership: Pick<Leadership, "current" | "held">,
-    client: PeerClient,
-    nodes: () => readonly NodeInfo[],
-  ) {
-    this.#clock = platform.clock;
-    this.#strategy = strategy;
-    this.#position = position;
-    this.#leadership = leadership;
-    this.#client = client;
-    this.#nodes = nodes;
-    this.handle = servePeers(platform, {
+  constructor(options: RoundsOptions) {
+    const { identity, leadership, position } = options;
+    this.#o = options;
+    this.handle = servePeers(options, {
       positions: ({ count }) => {
         const term = leadership.held();
         if (term) return { index: position.next(count), count, epoch: term.epoch };
         const leader = leadership.current()?.leader ?? null;
-        throw new BatonError("NOT_LEADER", `${platform.identity.name} does not lead`, { leader_id: leader });
+        throw new BatonError("NOT_LEADER", `${identity.name} does not lead`, { leader_id: leader });
       },
     });
   }
 
   next(): number | Promise<number> {
-    const position = this.#position;
-    if (this.#strategy !== "global" || this.#leadership.held()) return position.next();
+    const { strategy, position, leadership } = this.#o;
+    if (strategy !== "global" || leadership.held()) return position.next();
     const stocked = this.#take();
     if (stocked !== null) return stocked;
     const coming = this.#fetch();
@@ -87,33 +79,33 @@ export class PlacementRounds {
     const usable =
       stock &&
       stock.next < stock.end &&
-      stock.epoch === this.#leadership.current()?.epoch &&
-      this.#clock.monotonic() < stock.freshUntil;
+      stock.epoch === this.#o.leadership.current()?.epoch &&
+      this.#o.clock.monotonic() < stock.freshUntil;
     return usable ? stock.next++ : null;
   }
 
   /** Null when there is no leader to ask. One request at a time, for all that wait. */
   #fetch(): Promise<void> | null {
     if (this.#coming) return this.#coming;
-    const term = this.#leadership.current();
-    const leader = this.#nodes().find((node) => node.name === term?.leader);
-    if (!leader?.alive || this.#clock.monotonic() < this.#restUntil) return null;
+    const term = this.#o.leadership.current();
+    const leader = this.#o.nodes().find((node) => node.name === term?.leader);
+    if (!leader?.alive || this.#o.clock.monotonic() < this.#restUntil) return null;
     this.#coming = this.#ask(leader).finally(() => (this.#coming = null));
     return this.#coming;
   }
 
   async #ask(leader: NodeInfo): Promise<void> {
     const count = this.#wanted();
-    const asked = await this.#client.ask(leader, "positions", { count }, { deadlineMs: ASK_MS });
+    const asked = await this.#o.client.ask(leader, "positions", { count }, { deadlineMs: ASK_MS });
     if (asked.got !== "answer") {
-      this.#restUntil = this.#clock.monotonic() + REST_MS;
+      this.#restUntil = this.#o.clock.monotonic() + REST_MS;
       return;
     }
     const given = asked.value;
     const end = given.index + given.count;
-    this.#position.follow(end);
+    this.#o.position.follow(end);
     this.#batch = count;
-    const freshUntil = this.#clock.monotonic() + FRESH_MS;
+    const freshUntil = this.#o.clock.monotonic() + FRESH_MS;
     this.#stock = { epoch: given.epoch, next: given.index, end, freshUntil };
   }
 
