@@ -45,7 +45,7 @@ export class FirstToken extends Lifecycle {
   #loop: Promise<void> = Promise.resolve();
   /** Whether this node began with nothing; null while that is not known. */
   #anew: boolean | null = null;
-  #made: MadeToken | null = null;
+  made: MadeToken | null = null;
   #logged = false;
 
   /** `file`: where it is kept for its owner to find; null where a node has no directory of its own. */
@@ -60,10 +60,6 @@ export class FirstToken extends Lifecycle {
     this.#credentials = credentials;
     this.#file = file;
     this.#peers = peers;
-  }
-
-  get made(): MadeToken | null {
-    return this.#made;
   }
 
   protected override async onStart(): Promise<void> {
@@ -138,7 +134,7 @@ export class FirstToken extends Lifecycle {
   }
 
   #announce(made: MadeToken): void {
-    this.#made = made;
+    this.made = made;
     // Never the token itself: logs are kept, copied and read by many.
     const where = made.file === null ? "shown once at the terminal" : `in ${made.file}`;
     this.#platform.log.warn(

@@ -10,14 +10,12 @@ import * as journal from "./operations/cluster/journal.ts";
 import * as leaderHistory from "./operations/cluster/leader-history.ts";
 import * as nodeStatus from "./operations/cluster/node-status.ts";
 import * as nodes from "./operations/cluster/nodes.ts";
-import * as placementMetrics from "./operations/cluster/placement-metrics.ts";
 import * as scaling from "./operations/cluster/scaling.ts";
 import * as agents from "./operations/controller/agents.ts";
 import * as controllerJobs from "./operations/controller/jobs.ts";
 import * as leases from "./operations/controller/leases.ts";
 import * as bulkJobs from "./operations/jobs/bulk-jobs.ts";
 import * as callFunction from "./operations/jobs/call-function.ts";
-import * as clusterJobs from "./operations/jobs/cluster-jobs.ts";
 import * as jobFailures from "./operations/jobs/job-failures.ts";
 import * as jobLogs from "./operations/jobs/job-logs.ts";
 import * as jobTimeline from "./operations/jobs/job-timeline.ts";
@@ -29,16 +27,7 @@ import * as schedules from "./operations/schedules/schedules.ts";
 const MODULES = [
   ...([submitJobs, jobs, jobLogs, jobTimeline, callFunction, queues, schedules] as const),
   ...([controllerJobs, leases, agents] as const),
-  ...([
-    cluster,
-    nodes,
-    leaderHistory,
-    placementMetrics,
-    clusterJobs,
-    bulkJobs,
-    jobFailures,
-    journal,
-  ] as const),
+  ...([cluster, nodes, leaderHistory, bulkJobs, jobFailures, journal] as const),
   ...([access, nodeStatus, scaling] as const),
 ] as const;
 

@@ -21,14 +21,6 @@ export interface RelayHead {
   readonly idleMs: number;
 }
 
-interface Piping {
-  readonly head: Pick<RelayHead, "status" | "headers">;
-  readonly body: AsyncIterable<Buffer>;
-  readonly stop: AbortController;
-  readonly stays: (() => boolean) | null;
-  readonly onBroken: (error: unknown) => void;
-}
-
 export class EventStreams {
   readonly #platform: Pick<Platform, "clock" | "log">;
   readonly #open = new Map<AbortController, Promise<void>>();
@@ -48,13 +40,10 @@ export class EventStreams {
   send(reply: FastifyReply, events: EventReply["events"], stays: (() => boolean) | null = null): void {
     const { clock, log } = this.#platform;
     const stop = new AbortController();
-    this.#pipe(reply, {
-      head: { status: 200, headers: EVENT_HEADERS },
-      body: eventBytes(events, clock, stop),
-      stop,
-      stays,
-      onBroken: (error) => log.error({ error }, "an event stream broke"),
-    });
+    const head = { status: 200, headers: EVENT_HEADERS };
+    this.#pipe(reply, head, eventBytes(events, clock, stop), stop, stays, (error) =>
+      log.error({ error }, "an event stream broke"),
+    );
   }
 
   /** Passes a body on. One that is cut short cuts the connection: what was sent so far must not be taken for the whole. */
@@ -67,13 +56,9 @@ export class EventStreams {
   ): void {
     const { clock, log } = this.#platform;
     const idleMs = isEvents(head.headers) ? 3 * HEARTBEAT_MS : head.idleMs;
-    this.#pipe(reply, {
-      head,
-      body: punctual(body, clock, idleMs, stop),
-      stop,
-      stays,
-      onBroken: (error) => log.warn({ err: error }, "a reply of another node was cut short"),
-    });
+    this.#pipe(reply, head, punctual(body, clock, idleMs, stop), stop, stays, (error) =>
+      log.warn({ err: error }, "a reply of another node was cut short"),
+    );
   }
 
   /** Ends all of them without their `end` event: readers go on elsewhere behind the last id that they saw. */
@@ -83,7 +68,14 @@ export class EventStreams {
     await Promise.all(this.#open.values());
   }
 
-  #pipe(reply: FastifyReply, { head, body, stop, stays, onBroken }: Piping): void {
+  #pipe(
+    reply: FastifyReply,
+    head: Pick<RelayHead, "status" | "headers">,
+    body: AsyncIterable<Buffer>,
+    stop: AbortController,
+    stays: (() => boolean) | null,
+    onBroken: (error: unknown) => void,
+  ): void {
     const response = reply.raw;
     const { signal } = stop;
     const events = isEvents(head.headers);
@@ -109,15 +101,12 @@ export class EventStreams {
         response.destroy();
       })
       .finally(() => this.#closed(stop));
-    this.#opened(stop, piping, stays);
+    this.#open.set(stop, piping);
+    if (stays !== null) {
+      this.#watched.set(stop, stays);
+      this.#callOff ??= this.#platform.clock.after(STAY_MS, () => this.#checkReaders());
+    }
     if (this.#ending) stop.abort();
-  }
-
-  #opened(stop: AbortController, over: Promise<void>, stays: (() => boolean) | null): void {
-    this.#open.set(stop, over);
-    if (stays === null) return;
-    this.#watched.set(stop, stays);
-    this.#callOff ??= this.#platform.clock.after(STAY_MS, () => this.#checkReaders());
   }
 
   #closed(stop: AbortController): void {

@@ -6,7 +6,7 @@
 import type compilerOf from "@fastify/ajv-compiler";
 import type fastJson from "fast-json-stringify";
 import { loadPackage } from "../../platform/load-package.ts";
-import { invalidInput, type Finding, type Part } from "./invalid-input.ts";
+import { invalidInput, type Finding } from "./invalid-input.ts";
 import type { Input, Operation } from "../operation.ts";
 import { ProblemBody } from "../problem.ts";
 import { z } from "zod";
@@ -35,78 +35,78 @@ export function schemaOf(operation: Operation): JsonSchema {
 type Validate = ((value: unknown) => unknown) & { errors?: readonly Finding[] | null };
 type Write = (body: unknown) => string;
 
-type Compile = (route: { readonly schema: unknown }) => Validate;
-let compiler: Compile | null = null;
+/** Values are taken as they are: coercion would make 0 of an empty text. */
+const AJV_OPTIONS = {
+  coerceTypes: false,
+  removeAdditional: false,
+  useDefaults: true,
+  allErrors: false,
+  verbose: true,
+} as const;
+
+let compiler: ((route: { readonly schema: unknown }) => Validate) | null = null;
 
 function compile(schema: unknown): Validate {
-  return (compiler ??= newCompiler())({ schema });
+  compiler ??= loadPackage<typeof compilerOf>("@fastify/ajv-compiler")()(
+    {},
+    { customOptions: AJV_OPTIONS },
+  ) as NonNullable<typeof compiler>;
+  return compiler({ schema });
 }
 
-/** Values are taken as they are: coercion would make 0 of an empty text. */
-function newCompiler(): Compile {
-  const customOptions = {
-    coerceTypes: false,
-    removeAdditional: false,
-    useDefaults: true,
-    allErrors: false,
-    verbose: true,
-  } as const;
-  const factory = loadPackage<typeof compilerOf>("@fastify/ajv-compiler")();
-  return factory({}, { customOptions }) as Compile;
+export interface PreparedOperation {
+  /** Throws BAD_REQUEST or BAD_ID with the field at fault. Fills in defaults, and makes numbers of the query's texts. */
+  validate(input: Pick<Input<any, any, any>, "params" | "body" | "query">): void;
+  write(status: number, body: unknown): string;
 }
 
 const known = new WeakMap<Operation, PreparedOperation>();
 
 export function prepared(operation: Operation): PreparedOperation {
   let found = known.get(operation);
-  if (!found) known.set(operation, (found = new PreparedOperation(schemaOf(operation))));
+  if (!found) known.set(operation, (found = prepare(schemaOf(operation))));
   return found;
 }
 
-export class PreparedOperation {
-  readonly #parts: readonly (readonly [Part, keyof Input<any, any, any>, Validate])[];
-  readonly #numbers: readonly string[];
-  readonly #replies: Readonly<Record<string, JsonSchema>>;
-  readonly #write = new Map<number, Write>();
+const PARTS = [
+  ["params", "params"],
+  ["body", "body"],
+  ["querystring", "query"],
+] as const;
 
-  constructor(schema: JsonSchema) {
-    const parts = [
-      ["params", "params"],
-      ["body", "body"],
-      ["querystring", "query"],
-    ] as const;
-    this.#parts = parts
-      .filter(([part]) => schema[part] !== undefined)
-      .map(([part, field]) => [part, field, compile(schema[part])]);
-    const query = schema["querystring"] as { properties: Record<string, JsonSchema> } | undefined;
-    this.#numbers = Object.entries(query?.properties ?? {})
-      .filter(([, { type }]) => type === "integer")
-      .map(([name]) => name);
-    this.#replies = schema["response"] as Record<string, JsonSchema>;
-  }
-
-  /** Throws BAD_REQUEST or BAD_ID with the field at fault. Fills in defaults, and makes numbers of the query's texts. */
-  validate(input: Pick<Input<any, any, any>, "params" | "body" | "query">): void {
-    for (const name of this.#numbers) {
-      const text: unknown = input.query[name];
-      if (typeof text === "string" && /^-?\d{1,16}$/.test(text)) input.query[name] = Number(text);
-    }
-    for (const [part, field, validate] of this.#parts) {
-      if (validate(input[field as "body"] ?? null) === false) throw invalidInput(validate.errors ?? [], part);
-    }
-  }
-
-  write(status: number, body: unknown): string {
-    let write = this.#write.get(status);
-    if (!write) {
-      const schema = this.#replies[String(status)];
-      write = schema
-        ? (loadPackage<typeof fastJson>("fast-json-stringify")(schema as never) as Write)
-        : JSON.stringify;
-      this.#write.set(status, write);
-    }
-    return write(body);
-  }
+function prepare(schema: JsonSchema): PreparedOperation {
+  const parts = PARTS.filter(([part]) => schema[part] !== undefined).map(
+    ([part, field]) => [part, field, compile(schema[part])] as const,
+  );
+  const query = schema["querystring"] as { properties: Record<string, JsonSchema> } | undefined;
+  const numbers = Object.entries(query?.properties ?? {})
+    .filter(([, { type }]) => type === "integer")
+    .map(([name]) => name);
+  const replies = schema["response"] as Record<string, JsonSchema>;
+  const writers = new Map<number, Write>();
+  return {
+    validate(input) {
+      for (const name of numbers) {
+        const text: unknown = input.query[name];
+        if (typeof text === "string" && /^-?\d{1,16}$/.test(text)) input.query[name] = Number(text);
+      }
+      for (const [part, field, validate] of parts) {
+        if (validate(input[field as "body"] ?? null) === false)
+          throw invalidInput(validate.errors ?? [], part);
+      }
+    },
+    write(status, body) {
+      let write = writers.get(status);
+      if (!write) {
+        const reply = replies[String(status)];
+        write = reply
+          ? (loadPackage<typeof fastJson>("fast-json-stringify")(reply as never) as Write)
+          : JSON.stringify;
+        writers.set(status, write);
+      }
+      return write(body);
+    },
+  };
 }
 
 export type JsonSchema = { [keyword: string]: unknown };

@@ -6,10 +6,10 @@ import { parseJobId, type JobId } from "../../../core/ids.ts";
 import type { NodeServices } from "../../node-services.ts";
 import { IdParams, JobIdText } from "../../bodies/fields.ts";
 import { traceIn } from "../../../transport/hop-headers.ts";
-import { JobBody, JobSummaryBody, Status, jobBody, jobSummary } from "../../bodies/job-body.ts";
+import { JobBody, JobSummaryBody, Status, jobSummary } from "../../bodies/job-body.ts";
 import { answer, operation } from "../../operation.ts";
 import type { SubmitRequest } from "../../../jobs/submit/submitter.ts";
-import { JobsQuery, findJob, jobQuery } from "../jobs/jobs.ts";
+import { JobsQuery, getJob, jobQuery } from "../jobs/jobs.ts";
 import { JobRequestBody, request } from "../jobs/submit-jobs.ts";
 
 const V1JobRequest = JobRequestBody.extend({ job_id: JobIdText.optional() });
@@ -63,5 +63,5 @@ export const v1GetJob = operation("GET /v1/jobs/{id}", {
   summary: "A job, and why it does not run if it waits",
   params: IdParams,
   replies: { 200: JobBody },
-  handler: async ({ jobs }, { params }) => answer(200, jobBody(await findJob(jobs, params.id))),
+  handler: (services, input) => getJob.handler(services, input),
 });
