@@ -14,7 +14,7 @@ import { traceFields } from "../core/trace.ts";
 import type { Log } from "../platform/log.ts";
 import type { Platform } from "../platform/platform.ts";
 import { traceIn } from "../transport/hop-headers.ts";
-import { AuthenticationHook, type AccessCheck } from "./authenticate.ts";
+import { authentication, type AccessCheck, type Authentication } from "./authenticate.ts";
 import { EventStreams } from "./event-streams.ts";
 import { OriginGuard } from "./origin-guard.ts";
 import { NO_COMPILERS, RateLimits } from "./rate-limits.ts";
@@ -107,11 +107,11 @@ export async function buildApp(
   const living = (): number => services.membership.nodes().filter(({ alive }) => alive).length;
   const limits = new RateLimits(options.rateLimit ?? 0, living);
   const audit = new AuditTrail(platform, services.journal);
-  const authentication = new AuthenticationHook(options.access, limits, audit);
-  app.addHook("onRoute", authentication.onRoute);
+  const entrance = authentication(options.access, limits, audit);
+  app.addHook("onRoute", entrance.onRoute);
   app.addHook("onClose", () => audit.flush());
   const guard = new OriginGuard(options.host, services.identity.name);
-  app.addHook("onRequest", introduce(executor, guard, authentication));
+  app.addHook("onRequest", introduce(executor, guard, entrance));
   if (options.sink) app.addHook("onResponse", countRequests(options.sink));
   app.addHook("preClose", () => {
     closing.now = true;
@@ -126,7 +126,7 @@ export async function buildApp(
     executor,
     streams,
     closing,
-    authentication,
+    authentication: entrance,
     limits,
     audit,
     secure: options.secure ?? false,
@@ -182,7 +182,7 @@ const PLAIN_ANSWER = {
 } as const;
 
 /** The only hook of every request: who answers, under which epoch, and whether the caller is a web page. */
-function introduce(executor: OperationExecutor, guard: OriginGuard, authentication: AuthenticationHook) {
+function introduce(executor: OperationExecutor, guard: OriginGuard, { onNotFound }: Authentication) {
   const { services } = executor;
   return function (
     this: FastifyInstance,
@@ -200,7 +200,7 @@ function introduce(executor: OperationExecutor, guard: OriginGuard, authenticati
     const refusal = guard.check(request.headers, method === "GET" || method === "HEAD");
     if (refusal !== null) done(refusal);
     else if (request.is404) {
-      authentication.onNotFound.call(this, request, reply, (error?: Error) => {
+      onNotFound.call(this, request, reply, (error?: Error) => {
         const wrong = error ?? methodNotAllowed(request);
         if (wrong instanceof BatonError && typeof wrong.details["allow"] === "string")
           reply.header("allow", wrong.details["allow"]);

@@ -31,43 +31,23 @@ declare module "fastify" {
 
 export type AccessCheck = Pick<Access, "open" | "stale" | "identify" | "identifyAgain" | "knows">;
 
-export class AuthenticationHook {
+export interface Authentication {
+  /** For Fastify's `onRoute`: nothing that is served can forget to ask. */
+  onRoute(this: void, route: RouteOptions): void;
   /** For a path that is not there: those who may not look are not told so. */
   readonly onNotFound: onRequestHookHandler;
-  readonly #access: AccessCheck;
-  readonly #limits: RateLimits;
-  readonly #audit: Pick<AuditTrail, "refused">;
-
-  constructor(access: AccessCheck, limits: RateLimits, audit: Pick<AuditTrail, "refused">) {
-    this.#access = access;
-    this.#limits = limits;
-    this.#audit = audit;
-    this.onNotFound = this.#hook("read");
-  }
-
-  /** For Fastify's `onRoute`: nothing that is served can forget to ask. */
-  readonly onRoute = (route: RouteOptions): void => {
-    let hook: onRequestHookHandler | null = null;
-    const first: onRequestHookHandler = function (request, reply, done) {
-      hook ??= made();
-      hook.call(this, request, reply, done);
-    };
-    // Not before the first request: those who declare routes may still say what they need, in hooks of their own.
-    const made = (): onRequestHookHandler => this.#hook(route.config?.access ?? "read");
-    const others = route.onRequest === undefined ? [] : [route.onRequest].flat();
-    route.onRequest = [first, ...(others as onRequestHookHandler[])];
-  };
-
   /** For an answer that goes on for long: whether its reader may stay, to be asked now and then. Null where nothing was shown. */
-  stays(request: FastifyRequest): (() => boolean) | null {
-    if ((request.principal?.id ?? null) === null) return null;
-    const shown = shownIn(request);
-    return shown && (() => this.#access.knows(shown));
-  }
+  stays(request: FastifyRequest): (() => boolean) | null;
+}
 
-  #hook(needs: NeededPermission): onRequestHookHandler {
-    const [access, limits] = [this.#access, this.#limits];
-    const { limitsRequests } = limits;
+export function authentication(
+  access: AccessCheck,
+  limits: RateLimits,
+  audit: Pick<AuditTrail, "refused">,
+): Authentication {
+  const { limitsRequests } = limits;
+
+  function hook(needs: NeededPermission): onRequestHookHandler {
     return (request, reply, done) => {
       const { headers } = request;
       if (access.open && !isPassedOn(headers)) request.principal = LOOPBACK;
@@ -75,9 +55,9 @@ export class AuthenticationHook {
       else {
         const shown = shownIn(request);
         const known = shown && access.identify(shown);
-        if (!known) return void settle(this.#admit(request, reply, needs), done);
+        if (!known) return void settle(admit(request, reply, needs), done);
         try {
-          this.#enter(known, shown, request, reply, needs);
+          enter(known, shown, request, reply, needs);
         } catch (error) {
           return done(error as Error);
         }
@@ -87,22 +67,22 @@ export class AuthenticationHook {
     };
   }
 
-  async #admit(request: FastifyRequest, reply: FastifyReply, needs: NeededPermission): Promise<void> {
-    const [access, limits] = [this.#access, this.#limits];
+  /** Asks the store, for those who are not known at once. */
+  async function admit(request: FastifyRequest, reply: FastifyReply, needs: NeededPermission): Promise<void> {
     const shown = shownIn(request);
     const known = shown && (await access.identifyAgain(shown));
     if (!known) {
       if (access.stale && shown) throw cannotCheck();
-      this.#audit.refused(addressOf(request), "UNAUTHENTICATED");
+      audit.refused(addressOf(request), "UNAUTHENTICATED");
       if (shown !== null || request.headers.authorization !== undefined) await limits.failed(request, reply);
       reply.header("www-authenticate", 'Bearer realm="baton"');
       throw new BatonError("UNAUTHENTICATED", whyNot(request, access.open));
     }
-    this.#enter(known, shown, request, reply, needs);
+    enter(known, shown, request, reply, needs);
     await limits.request(request, reply);
   }
 
-  #enter(
+  function enter(
     known: Principal,
     shown: PresentedCredential,
     request: FastifyRequest,
@@ -113,13 +93,26 @@ export class AuthenticationHook {
       if (shown.by === "cookie") checkOrigin(request, reply);
       requirePermission(known, needs);
     } catch (error) {
-      this.#audit.refused(addressOf(request), "FORBIDDEN", principalText(known));
+      audit.refused(addressOf(request), "FORBIDDEN", principalText(known));
       throw error;
     }
     // What cannot be read in the store cannot have been revoked there either, as far as this node knows.
-    if (needs !== "read" && known.id !== null && this.#access.stale) throw cannotCheck();
+    if (needs !== "read" && known.id !== null && access.stale) throw cannotCheck();
     request.principal = known;
   }
+
+  return {
+    onRoute(route) {
+      const others = [route.onRequest ?? []].flat() as onRequestHookHandler[];
+      route.onRequest = [hook(route.config?.access ?? "read"), ...others];
+    },
+    onNotFound: hook("read"),
+    stays(request) {
+      if ((request.principal?.id ?? null) === null) return null;
+      const shown = shownIn(request);
+      return shown && (() => access.knows(shown));
+    },
+  };
 }
 
 /** Few requests need it, so the others do not pay for a promise. */

@@ -13,7 +13,7 @@ import { standing } from "../api/route.ts";
 import { sessionCookie, type CookieScope } from "../api/bodies/session-cookie.ts";
 import type { Caller } from "../controller/lease-waiters.ts";
 import { BatonError } from "../core/errors.ts";
-import { addressOf, inboundOf, isHttps, type AuthenticationHook } from "./authenticate.ts";
+import { addressOf, inboundOf, isHttps, type Authentication } from "./authenticate.ts";
 import type { EventStreams } from "./event-streams.ts";
 import type { RateLimits } from "./rate-limits.ts";
 import type { HttpMetrics } from "../observe/metrics/http-metrics.ts";
@@ -21,7 +21,7 @@ import type { HttpMetrics } from "../observe/metrics/http-metrics.ts";
 interface RoutesOptions {
   readonly executor: OperationExecutor;
   readonly streams: EventStreams;
-  readonly authentication: AuthenticationHook;
+  readonly authentication: Authentication;
   readonly limits: RateLimits;
   readonly audit: Pick<AuditTrail, "changed" | "counted" | "refused">;
   readonly secure: boolean;
