@@ -5,8 +5,9 @@ import * as fc from "../../support/fast-check.ts";
 import type { NodeIdentity } from "../../../src/core/node.ts";
 import type { Membership, NodeRequest, Tenure } from "../../../src/leadership/coordination.ts";
 import { sameTerm, type Term } from "../../../src/core/leadership/term.ts";
-import { MemoryMembership, openMemoryMembership } from "../../support/lock-membership.ts";
+import { candidate } from "../../support/lock-candidates.ts";
 import { MemoryLeaseLock, openMemoryLock } from "../../support/lock-memory.ts";
+import { openStandaloneMembership } from "../../support/lock-standalone.ts";
 import { withLock } from "../../support/lock-world.ts";
 import { findsOut } from "../promises.ts";
 import { lockPromises } from "./contract.ts";
@@ -213,82 +214,66 @@ describe("the contract of a lease lock finds out a lock that", { concurrency: tr
   }
 });
 
-class HidesItself extends MemoryMembership {
-  override nodes(): ReturnType<Membership["nodes"]> {
-    return [];
-  }
+const DELIVERED = "a request for our name is delivered";
+const REFUSED = "a request for a node that is not there is refused and delivered to no node";
+
+async function* repeated(requests: AsyncIterable<NodeRequest>, times: number): AsyncGenerator<NodeRequest> {
+  for await (const request of requests) for (let n = 0; n < times; n++) yield request;
 }
 
-class ShowsStatusesLate extends MemoryMembership {
-  override async setStatus(status: string): Promise<void> {
-    setImmediate(() => void super.setStatus(status));
-  }
-}
-
-class DeliversRequestsTwice extends MemoryMembership {
-  protected override async *deliver(request: NodeRequest): AsyncGenerator<NodeRequest> {
-    yield request;
-    yield request;
-  }
-}
-
-class LosesRequests extends MemoryMembership {
-  // oxlint-disable-next-line require-yield
-  protected override async *deliver(): AsyncGenerator<NodeRequest> {}
-}
-
-class SaysYesToEverybody extends MemoryMembership {
-  override async ask(node: NodeIdentity["name"], request: NodeRequest): Promise<boolean> {
-    await super.ask(node, request);
-    return true;
-  }
-}
-
-class DeliversEveryRequest extends MemoryMembership {
-  override async ask(_node: NodeIdentity["name"], request: NodeRequest): Promise<boolean> {
-    return super.ask(this.identity.name, request);
-  }
-}
-
-class ForgetsWhatNobodyHeardYet extends MemoryMembership {
-  override requests(signal: AbortSignal): AsyncIterable<NodeRequest> {
-    this.empty();
-    return super.requests(signal);
-  }
-}
-
-class DeliversRequestsForEver extends MemoryMembership {
-  override requests(): AsyncIterable<NodeRequest> {
-    return super.requests(new AbortController().signal);
-  }
-}
-
-class TakesItselfForDead extends MemoryMembership {
-  override async findDead(): Promise<readonly NodeIdentity[]> {
-    return [this.identity];
-  }
-}
-
-const BROKEN_MEMBERSHIPS: readonly (readonly [typeof MemoryMembership, ...sentences: string[]])[] = [
-  [HidesItself, "we are a member from the start, joining, with what we say of ourselves"],
-  [ShowsStatusesLate, "the status that we gave ourselves last is shown at once"],
-  [DeliversRequestsTwice, "a request is delivered once", "a request for our name is delivered"],
-  [LosesRequests, "a request for our name is delivered"],
-  [SaysYesToEverybody, "a request for a node that is not there is refused and delivered to no node"],
-  [DeliversEveryRequest, "a request for a node that is not there is refused and delivered to no node"],
-  [
-    ForgetsWhatNobodyHeardYet,
+const BROKEN_MEMBERSHIPS: Readonly<
+  Record<string, readonly [replace: (whole: Membership) => Partial<Membership>, ...sentences: string[]]>
+> = {
+  "hides itself": [
+    () => ({ nodes: () => [] }),
+    "we are a member from the start, joining, with what we say of ourselves",
+  ],
+  "shows statuses late": [
+    (whole) => ({ setStatus: async (status) => void setImmediate(() => void whole.setStatus(status)) }),
+    "the status that we gave ourselves last is shown at once",
+  ],
+  "delivers requests twice": [
+    (whole) => ({ requests: (signal) => repeated(whole.requests(signal), 2) }),
+    "a request is delivered once",
+    DELIVERED,
+  ],
+  "loses requests": [(whole) => ({ requests: (signal) => repeated(whole.requests(signal), 0) }), DELIVERED],
+  "says yes to everybody": [
+    (whole) => ({ ask: (node, request) => whole.ask(node, request).then(() => true) }),
+    REFUSED,
+  ],
+  "delivers every request": [
+    (whole) => ({ ask: (_, request) => whole.ask(candidate("ada").name, request) }),
+    REFUSED,
+  ],
+  "forgets what nobody heard yet": [
+    (whole) => {
+      let heard = false;
+      return {
+        ask: async (node, request) => !heard || whole.ask(node, request),
+        requests(signal) {
+          heard = true;
+          return whole.requests(signal);
+        },
+      };
+    },
     "a request waits for a later follower, and only the last of several is delivered",
   ],
-  [DeliversRequestsForEver, "following requests ends with its signal"],
-  [TakesItselfForDead, "whoever lives is not found dead, and laying nobody to rest is fine"],
-];
+  "delivers requests for ever": [
+    (whole) => ({ requests: () => whole.requests(new AbortController().signal) }),
+    "following requests ends with its signal",
+  ],
+  "takes itself for dead": [
+    () => ({ findDead: async () => [candidate("ada")] }),
+    "whoever lives is not found dead, and laying nobody to rest is fine",
+  ],
+};
 
 describe("the contract of membership finds out one that", { concurrency: true }, () => {
-  for (const [Kind, ...sentences] of BROKEN_MEMBERSHIPS) {
+  for (const [mistake, [replace, ...sentences]] of Object.entries(BROKEN_MEMBERSHIPS)) {
     for (const sentence of sentences) {
-      test(`${inWords(Kind)}: ${sentence}`, () =>
-        findsOut(membershipPromises, sentence, withMembership(openMemoryMembership(Kind))));
+      test(`${mistake}: ${sentence}`, () =>
+        findsOut(membershipPromises, sentence, withMembership(openStandaloneMembership(replace))));
     }
   }
 });

@@ -1,32 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Coordination } from "../../../src/leadership/coordination.ts";
-import { StandaloneCoordination } from "../../../src/leadership/standalone/coordination.ts";
-import type { OwnInfo } from "../../../src/core/node.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import type { TermStore } from "../../../src/store/store.ts";
 import { lifecycleStress } from "../../support/lifecycle-stress.ts";
-import { candidate, granted } from "../../support/lock-candidates.ts";
+import { candidate, granted, OWN_INFO } from "../../support/lock-candidates.ts";
 import { MemoryTerms } from "../../support/lock-terms.ts";
+import { openStandalone as open, openStandaloneMembership } from "../../support/lock-standalone.ts";
 import { ROLE } from "../../support/lock-world.ts";
 import { leaseLockContract } from "./contract.ts";
 import { MANY, membershipContract } from "./membership.ts";
-
-const info: OwnInfo = {
-  url: null,
-  hostname: "host",
-  address: null,
-  httpPort: null,
-  roles: ["worker"],
-  capabilities: [],
-  version: "0.0.0",
-  startedAt: 5,
-  load: { jobs: 0, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 },
-};
-
-function open(clock = new ManualClock(), terms: TermStore = new MemoryTerms()): Coordination {
-  return new StandaloneCoordination({ identity: candidate("ada"), info: () => info, terms, clock });
-}
 
 const SUPERSEDES = "a new candidate proves that the old process is gone, so it is never kept waiting";
 
@@ -63,24 +46,9 @@ leaseLockContract(
   },
 );
 
-membershipContract(
-  "standalone",
-  async () => {
-    const identity = candidate("ada");
-    const coordination = open(new ManualClock());
-    await coordination.start();
-    const fence = await granted(coordination.lock(ROLE), identity, 1_000);
-    return {
-      membership: coordination.membership,
-      identity,
-      info,
-      fence,
-      join: () => assert.fail("a cluster of one"),
-      close: () => coordination.stop(),
-    };
-  },
-  { skip: Object.fromEntries(MANY.map((sentence) => [sentence, "a cluster of one"])) },
-);
+membershipContract("standalone", openStandaloneMembership(), {
+  skip: Object.fromEntries(MANY.map((sentence) => [sentence, "a cluster of one"])),
+});
 
 describe("the standalone coordination", () => {
   test("a new candidate supersedes the holder at once, and the old term is over", async () => {
@@ -148,7 +116,7 @@ describe("the standalone coordination", () => {
     await coordination.start();
     const { membership } = coordination;
     assert.deepEqual(membership.nodes(), [
-      { ...info, name: "ada", incarnation: "ada/1", status: "joining", lastSeenAt: 1_000, alive: true },
+      { ...OWN_INFO, name: "ada", incarnation: "ada/1", status: "joining", lastSeenAt: 1_000, alive: true },
     ]);
     await membership.setStatus("active");
     await clock.advance(50);

@@ -7,8 +7,8 @@ import { ManualClock } from "../../support/manual-clock.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
 import { candidate } from "../../support/lock-candidates.ts";
 import { SETTINGS } from "../../support/lock-election.ts";
-import { MemoryMembership } from "../../support/lock-membership.ts";
 import { MemoryLeaseLock } from "../../support/lock-memory.ts";
+import { openStandalone } from "../../support/lock-standalone.ts";
 
 describe("a node whose name another has taken", () => {
   it("gives its terms up with the next renewal, and stands again when it is back in the list", async () => {
@@ -21,7 +21,7 @@ describe("a node whose name another has taken", () => {
       return known;
     };
     let taken: string | null = null;
-    const membership = Object.assign(new MemoryMembership(identity), { displaced: () => taken });
+    const membership = { ...openStandalone().membership, displaced: () => taken };
     const leaders = new LeaderElections({
       coordination: {
         kind: "memory",
