@@ -83,6 +83,18 @@ export class NodeGroup {
     );
   }
 
+  /** Whoever leads under a later epoch than that, also the same node again. */
+  leaderAfter(epoch: number, withinMs?: number): Promise<Leading> {
+    return eventually(
+      `a leader after epoch ${epoch}`,
+      async () => {
+        const found = await this.leader(withinMs);
+        return found.epoch > epoch && found;
+      },
+      withinMs,
+    );
+  }
+
   /** Another than that one, as soon as it says that it leads under a later epoch, and how long that took from now. */
   successor(
     { name, epoch }: Pick<Leading, "name" | "epoch">,
@@ -115,24 +127,20 @@ export class TestCluster extends NodeGroup {
   readonly redis: RedisServer | null;
   readonly #t: Scope;
   readonly #server: SharedPostgres;
-  readonly #data: string;
-  readonly #settings: Readonly<Record<string, string>>;
+  readonly #common: Pick<ProcessOptions, "data" | "settings">;
 
   private constructor(
     t: Scope,
     server: SharedPostgres,
-    url: string,
-    redis: RedisServer | null,
-    data: string,
-    settings: Readonly<Record<string, string>>,
+    made: Pick<TestCluster, "url" | "redis">,
+    common: Pick<ProcessOptions, "data" | "settings">,
   ) {
     super();
     this.#t = t;
     this.#server = server;
-    this.url = url;
-    this.redis = redis;
-    this.#data = data;
-    this.#settings = settings;
+    this.url = made.url;
+    this.redis = made.redis;
+    this.#common = common;
   }
 
   /** A server with one empty database; nodes are started by name. */
@@ -143,7 +151,7 @@ export class TestCluster extends NodeGroup {
     const running = on ?? (await (server ? PostgresServer.start(server) : PostgresServer.shared()));
     if (!on) atEnd(t, () => running.stop());
     const url = await running.createDatabase();
-    return new TestCluster(t, running, url, redis, await dataDirectory(t), settings);
+    return new TestCluster(t, running, { url, redis }, { data: await dataDirectory(t), settings });
   }
 
   /** For tests that stop or pause it. */
@@ -170,7 +178,7 @@ export class TestCluster extends NodeGroup {
     command?: ProcessOptions["command"],
   ): NodeProcess {
     return NodeProcess.spawn(this.#t, {
-      data: this.#data,
+      data: this.#common.data,
       name,
       command,
       settings: {
@@ -179,7 +187,7 @@ export class TestCluster extends NodeGroup {
         LOG__LEVEL: "info",
         RETRY__FIRST_DELAY: "20ms",
         JOBS__CRASHES_MAX: "1000", // nodes are killed from outside, and no job is to blame
-        ...this.#settings,
+        ...this.#common.settings,
         ...settings,
       },
     });

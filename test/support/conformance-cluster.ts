@@ -98,15 +98,8 @@ export class ConformanceCluster {
     return this.#cluster.leader(WAIT_MS);
   }
 
-  async successor(epoch: number): Promise<Led> {
-    return eventually(
-      `a leader after epoch ${epoch}`,
-      async () => {
-        const led = await this.leader();
-        return led.epoch > epoch ? led : null;
-      },
-      WAIT_MS,
-    );
+  successor(epoch: number): Promise<Led> {
+    return this.#cluster.leaderAfter(epoch, WAIT_MS);
   }
 
   /** One leads, and all who answer agree on who it is and under which epoch. */

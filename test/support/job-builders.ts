@@ -2,6 +2,7 @@
 
 import { jobId, type JobId, type LeaseId, type NodeName } from "../../src/core/ids.ts";
 import type { NodeInfo } from "../../src/core/node.ts";
+import type { ScheduleDefinition } from "../../src/core/schedules/schedule.ts";
 import { systemRandom, type Random } from "../../src/platform/random.ts";
 import type { DispatchRequest } from "../../src/store/ownership.ts";
 import type { ClaimedJob, ClaimRequest, NewJob } from "../../src/store/store.ts";
@@ -46,6 +47,23 @@ export function dispatchRequest(fields: Partial<DispatchRequest> = {}): Dispatch
     limit: 1_000,
     size: 1,
     suspect: true,
+    ...fields,
+  };
+}
+
+export function scheduleDefinition(fields: Partial<ScheduleDefinition> = {}): ScheduleDefinition {
+  return {
+    name: "nightly",
+    timing: { kind: "cron", expression: "0 3 * * *", zone: "Europe/Berlin" },
+    task: "work",
+    payload: '{"from":"schedule"}',
+    queue: "default",
+    priority: 0,
+    maxAttempts: 3,
+    timeoutMs: null,
+    missed: "skip",
+    missedMax: 10,
+    overlap: "allow",
     ...fields,
   };
 }

@@ -1,19 +1,16 @@
 /** Two real controllers on one database. */
 
 import assert from "node:assert/strict";
-import { QUICK, TestCluster } from "./cluster.ts";
+import { LONG_LEASES, QUICK, TestCluster } from "./cluster.ts";
 import type { Scope } from "./node-cleanup.ts";
 import type { NodeProcess } from "./process-node.ts";
-
-/** A leader that is killed is replaced when its session ends, not when its lease does: only a busy machine needs a long one. */
-const LONG = { LEADER__LEASE: "20s", NODE__DEAD_AFTER: "20s" };
 
 /** Controllers run no jobs themselves: what is done here, agents do. */
 export async function openControllers(
   t: Scope,
   own: Readonly<Record<string, string>> = {},
 ): Promise<TestCluster> {
-  const settings = { ...QUICK, ...LONG, WORKER__CONCURRENCY: "0", AGENTS__LEASE: "10s", ...own };
+  const settings = { ...QUICK, ...LONG_LEASES, WORKER__CONCURRENCY: "0", AGENTS__LEASE: "10s", ...own };
   const cluster = await TestCluster.open(t, { settings });
   await cluster.startAll("ada", "bob");
   return cluster;

@@ -2,7 +2,6 @@
 
 import { QUICK, TestCluster } from "./cluster.ts";
 import type { Scope } from "./node-cleanup.ts";
-import { eventually } from "./wait.ts";
 
 export function openCluster(t: Scope): Promise<TestCluster> {
   const settings = { ...QUICK, DISPATCH__TIMEOUT: "1500ms" };
@@ -11,9 +10,6 @@ export function openCluster(t: Scope): Promise<TestCluster> {
 
 /** The next term, and that jobs submitted now are run under it. */
 export async function nextLeader(cluster: TestCluster, epoch: number): Promise<void> {
-  const next = await eventually("a new leader", async () => {
-    const found = await cluster.leader();
-    return found.epoch > epoch ? found : null;
-  });
+  const next = await cluster.leaderAfter(epoch);
   await next.node.does({ task: "work", payload: { ms: 0 } });
 }

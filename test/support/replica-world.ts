@@ -1,12 +1,13 @@
 /** A few replica nodes that do as they are told: who leads, who is dead, who reaches whom. */
 
-import type { JobId, NodeName } from "../../src/core/ids.ts";
+import type { NodeName } from "../../src/core/ids.ts";
 import { jobId } from "../../src/core/ids.ts";
 import type { Job } from "../../src/core/jobs/job.ts";
 import type { ScheduleDefinition } from "../../src/core/schedules/schedule.ts";
 import type { Term } from "../../src/core/leadership/term.ts";
 import type { ReplicatedSchedulesOptions } from "../../src/peers/schedules/replicated-schedules.ts";
 import { silentLog, type Log } from "../../src/platform/log.ts";
+import { newJob, scheduleDefinition } from "./job-builders.ts";
 import { ManualClock } from "./manual-clock.ts";
 import { seededRandom } from "./seeded-random.ts";
 import { memoryStore, type MemoryStore } from "./memory-store.ts";
@@ -155,16 +156,8 @@ export class ReplicaWorld {
     const { schedules, term } = this.nodes.get(name)!;
     const schedule = fields.schedule ?? "tick";
     const at = (await this.during(schedules.leading.get(schedule)))!.nextAt!;
-    const id: JobId = jobId(name, this.#random.timedUuid());
-    const template = {
-      task: "work",
-      queue: "default",
-      priority: 0,
-      payload: "1",
-      maxAttempts: 3,
-      timeoutMs: null,
-    };
-    const job = { ...template, id, delayMs: 0, runAt: at, idempotencyKey: null };
+    const id = jobId(name, this.#random.timedUuid());
+    const job = newJob({ id, payload: "1", runAt: at });
     const firing: Firing = {
       schedule,
       occurrences: [{ at, do: "fire", reason: null, job }],
@@ -191,18 +184,13 @@ export class ReplicaWorld {
 }
 
 export function definition(fields: Partial<ScheduleDefinition> = {}): ScheduleDefinition {
-  return {
+  const timing = { kind: "every", everyMs: SECOND_MS, anchor: 0 } as const;
+  return scheduleDefinition({
     name: "tick",
-    timing: { kind: "every", everyMs: SECOND_MS, anchor: 0 },
-    task: "work",
+    timing,
     payload: "1",
-    queue: "default",
-    priority: 0,
-    maxAttempts: 3,
-    timeoutMs: null,
     missed: "run_all",
     missedMax: 100,
-    overlap: "allow",
     ...fields,
-  };
+  });
 }

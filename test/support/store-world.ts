@@ -15,7 +15,7 @@ import { DEFAULT_BUDGETS } from "../../src/core/jobs/job.ts";
 import type { ScheduleDefinition } from "../../src/core/schedules/schedule.ts";
 import type { Term } from "../../src/core/leadership/term.ts";
 import type { Clock } from "../../src/platform/clock.ts";
-import { claimRequest, newJob } from "./job-builders.ts";
+import { claimRequest, newJob, scheduleDefinition } from "./job-builders.ts";
 import { ManualClock } from "./manual-clock.ts";
 import { seededRandom } from "./seeded-random.ts";
 import type {
@@ -253,19 +253,6 @@ export class StoreWorld {
   }
 
   definition(fields: Partial<ScheduleDefinition> = {}): ScheduleDefinition {
-    return {
-      name: "nightly",
-      timing: { kind: "cron", expression: "0 3 * * *", zone: "Europe/Berlin" },
-      task: "work",
-      payload: '{"from":"schedule"}',
-      queue: "default",
-      priority: 0,
-      maxAttempts: 3,
-      timeoutMs: null,
-      missed: "skip",
-      missedMax: 10,
-      overlap: "allow",
-      ...fields,
-    };
+    return scheduleDefinition(fields);
   }
 }

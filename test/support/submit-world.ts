@@ -29,18 +29,12 @@ export class SubmitWorld {
   readonly schema: string;
   readonly #t: TestContext;
 
-  private constructor(
-    t: TestContext,
-    server: SharedPostgres,
-    url: string,
-    schema: string,
-    store: PostgresStore,
-  ) {
+  private constructor(t: TestContext, made: Pick<SubmitWorld, "server" | "url" | "schema" | "store">) {
     this.#t = t;
-    this.server = server;
-    this.url = url;
-    this.schema = schema;
-    this.store = store;
+    this.server = made.server;
+    this.url = made.url;
+    this.schema = made.schema;
+    this.store = made.store;
   }
 
   static async open(t: TestContext, server: SharedPostgres, schema = "baton"): Promise<SubmitWorld> {
@@ -48,7 +42,7 @@ export class SubmitWorld {
     atEnd(t, () => server.giveBack(url));
     const store = await openPostgresStore({ url, clock: systemClock, schema });
     atEnd(t, () => store.close());
-    return new SubmitWorld(t, server, url, schema, store);
+    return new SubmitWorld(t, { server, url, schema, store });
   }
 
   /** Somebody else's connection. What it has open when the test ends is rolled back by its end. */
