@@ -15,10 +15,6 @@ export const grantPromises: Promises<LockWorld> = {
     assert.ok(Number.isSafeInteger(epoch) && epoch >= 1, `epoch ${epoch}`);
   },
 
-  "nobody leads before the first grant": async ({ lock }) => {
-    assert.equal(await lock.read(), null);
-  },
-
   "while a lease is valid nobody else is granted one": async ({ lock, ttlMs, elapse }) => {
     const term = await granted(lock, ada, ttlMs);
     assert.equal(await lock.acquire(bob, ttlMs), null);

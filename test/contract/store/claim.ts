@@ -156,18 +156,6 @@ export const claimPromises: Promises = {
     assert.deepEqual(await world.claimIds(), [waiting[1], added, waiting[0], last]);
   },
 
-  "jobs of others in front hold up nobody, whatever more urgent ones come in between": async (world) => {
-    const foreign = await world.submit({ task: "unheard-of" });
-    const plain = await world.submitMany(2);
-    const urgent: JobId[] = [];
-    for (let i = 0; i < 4; i++) urgent.push(await world.submit({ priority: 5 }));
-    assert.deepEqual(await world.claimIds({ limit: 2 }), urgent.slice(0, 2));
-    assert.deepEqual(await world.claimIds({ limit: 2 }), urgent.slice(2));
-    assert.deepEqual(await world.claimIds({ limit: 5 }), plain);
-    assert.deepEqual(await world.claimIds({ tasks: new Set(["unheard-of"]) }), [foreign]);
-    assert.deepEqual(await world.claimIds({ tasks: new Set(["work", "unheard-of"]) }), []);
-  },
-
   "a wall clock that is set back leaves no job behind and gives none out twice": async (world) => {
     const before = await world.submitMany(2);
     world.clock.setWall(world.clock.now() - 1_000);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { HOUR_MS, lease, LEASE_MS, node, type Promises } from "../../support/store-world.ts";
+import { HOUR_MS, LEASE_MS, type Promises } from "../../support/store-world.ts";
 import { column } from "../../support/columns.ts";
 
 export const leasePromises: Promises = {
@@ -81,25 +81,5 @@ export const leasePromises: Promises = {
     const next = await world.running({}, { opens: false });
     await world.finish(next);
     await world.finish(run);
-  },
-
-  "a lease that nobody has is not held": async (world) => {
-    await world.running();
-    assert.deepEqual(await world.store.jobs.renew(lease("node-z/9"), LEASE_MS), {
-      held: false,
-      cancelled: [],
-    });
-  },
-
-  "leases of different claimants run out on their own": async (world) => {
-    const short = await world.running({}, { lease: lease("node-a/1"), leaseMs: 1_000 });
-    const long = await world.running(
-      {},
-      { lease: lease("node-b/1"), leaseMs: 9_000, worker: node("node-b") },
-    );
-    await world.clock.advance(1_001);
-    assert.deepEqual(column(await world.recover(), "id"), [short.id]);
-    assert.equal(await world.status(long.id), "processing");
-    assert.equal((await world.store.jobs.renew(long.lease, LEASE_MS)).held, true);
   },
 };

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { ERROR, HOUR_MS, lease, type Promises, STOPPED_ERROR } from "../../support/store-world.ts";
+import { HOUR_MS, lease, type Promises } from "../../support/store-world.ts";
 
 const NONE = { scheduled: 0, queued: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 };
 
@@ -74,44 +74,5 @@ export const queuePromises: Promises = {
     await world.crash();
     await world.clock.advance(1);
     assert.deepEqual((await since())["b"], now + 1_000, "one that crashed");
-  },
-
-  "the counts are right after every transition": async (world) => {
-    const { jobs } = world.store;
-    const id = await world.submit({ delayMs: 1_000 });
-    assert.deepEqual(await world.counts(), { scheduled: 1 });
-    await world.clock.advance(1_000);
-    assert.deepEqual(await world.counts(), { queued: 1 });
-    let run = await world.again(id);
-    assert.deepEqual(await world.counts(), { processing: 1 });
-    await world.settle(run, { kind: "released" });
-    assert.deepEqual(await world.counts(), { queued: 1 });
-    run = await world.again(id);
-    await world.settle(run, { kind: "interrupted" });
-    assert.deepEqual(await world.counts(), { queued: 1 });
-    run = await world.again(id);
-    await world.settle(run, { kind: "retry", error: ERROR, delayMs: 50 });
-    assert.deepEqual(await world.counts(), { scheduled: 1 });
-    await world.clock.advance(50);
-    run = await world.again(id);
-    await world.crash();
-    assert.deepEqual(await world.counts(), { queued: 1 });
-    run = await world.again(id);
-    await jobs.cancel(id, null);
-    assert.deepEqual(await world.counts(), { processing: 1 });
-    await world.settle(run, { kind: "cancelled", error: STOPPED_ERROR });
-    assert.deepEqual(await world.counts(), { cancelled: 1 });
-    await jobs.retry(id);
-    assert.deepEqual(await world.counts(), { queued: 1 });
-    await jobs.cancel(id, null);
-    assert.deepEqual(await world.counts(), { cancelled: 1 });
-    await jobs.retry(id);
-    await world.fail(await world.again(id));
-    assert.deepEqual(await world.counts(), { failed: 1 });
-    await jobs.retry(id);
-    await world.finish(await world.again(id));
-    assert.deepEqual(await world.counts(), { completed: 1 });
-    await jobs.remove(id);
-    assert.deepEqual(await world.counts(), {});
   },
 };

@@ -219,10 +219,6 @@ export const settlePromises: Promises = {
     assert.deepEqual(JSON.parse((await world.store.jobs.result(run.id))!), { ok: true });
   },
 
-  "an empty batch of results is fine": async (world) => {
-    assert.deepEqual(await settleRuns(world.store, []), []);
-  },
-
   "a stale run does not hold up the others in its batch": async (world) => {
     await world.submitMany(3);
     const [a, b, c] = await world.claim();

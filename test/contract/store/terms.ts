@@ -57,11 +57,6 @@ export const termPromises: Promises = {
     assert.equal((await world.store.terms.grant("scheduler", A)).epoch, term.epoch + 1);
   },
 
-  "a first term may come from elsewhere": async (world) => {
-    assert.equal(await world.store.terms.admit(elsewhere(3)), true);
-    assert.deepEqual(await world.store.terms.read("scheduler"), elsewhere(3));
-  },
-
   "a lower term from elsewhere is refused": async (world) => {
     await world.store.terms.admit(elsewhere(5));
     assert.equal(await world.store.terms.admit(elsewhere(4)), false);
