@@ -3,6 +3,7 @@
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeInfo } from "../../core/node.ts";
 import { servePeers, type PeerClient } from "../../peers/rpc/peer-rpc.ts";
+import { Batcher } from "../../platform/batcher.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { PeerHandler } from "../../transport/transport.ts";
 import { eventMessage, type EventMessage, type EventWire } from "./event-wire.ts";
@@ -17,20 +18,15 @@ const DEADLINE_MS = 2_000;
 /** Messages that one slow node may be behind with. */
 const UNSENT_MAX = 500;
 
-interface Line {
-  unsent: EventMessage[];
-  sending: boolean;
-}
-
 export class PeerEventWire implements EventWire {
-  readonly #self: NodeName;
+  readonly #platform: Pick<Platform, "clock" | "identity">;
   readonly #peers: EventPeers;
-  readonly #lines = new Map<NodeName, Line>();
+  readonly #lines = new Map<NodeName, Batcher<EventMessage, void>>();
   #handler: ((message: EventMessage) => void) | null = null;
   readonly handle: PeerHandler;
 
-  constructor(platform: Pick<Platform, "identity" | "log">, peers: EventPeers) {
-    this.#self = platform.identity.name;
+  constructor(platform: Pick<Platform, "clock" | "identity" | "log">, peers: EventPeers) {
+    this.#platform = platform;
     this.#peers = peers;
     this.handle = servePeers(platform, {
       events: ({ messages }) => {
@@ -42,39 +38,32 @@ export class PeerEventWire implements EventWire {
 
   /** Waits for nobody: each node hears as fast as it can. */
   async send(messages: readonly EventMessage[]): Promise<void> {
-    const others = this.#peers
-      .nodes()
-      .filter(({ name, alive, url }) => name !== this.#self && alive && url !== null);
-    const names = new Set(others.map(({ name }) => name));
-    for (const name of this.#lines.keys()) if (!names.has(name)) this.#lines.delete(name);
-    for (const { name } of others) {
-      const line = this.#lines.get(name) ?? { unsent: [], sending: false };
+    const { clock } = this.#platform;
+    const others = new Set(this.#others().map(({ name }) => name));
+    for (const name of this.#lines.keys()) if (!others.has(name)) this.#lines.delete(name);
+    for (const name of others) {
+      const flush = (batch: readonly EventMessage[]): Promise<void[]> => this.#tell(name, batch);
+      const line = this.#lines.get(name) ?? new Batcher({ clock, flush });
       this.#lines.set(name, line);
-      line.unsent = line.unsent.length > UNSENT_MAX ? [...messages] : [...line.unsent, ...messages];
-      if (!line.sending) void this.#work(name, line);
+      if (line.size < UNSENT_MAX) for (const message of messages) void line.add(message);
     }
   }
 
   hear(handler: (message: EventMessage) => void): { close(): Promise<void> } {
     this.#handler = handler;
-    return {
-      close: async () => {
-        this.#handler = null;
-        this.#lines.clear();
-      },
-    };
+    return { close: async () => void (this.#handler = null) };
   }
 
-  async #work(name: NodeName, line: Line): Promise<void> {
-    line.sending = true;
-    while (line.unsent.length > 0 && this.#lines.get(name) === line) {
-      const messages = line.unsent;
-      line.unsent = [];
-      const node = this.#peers.nodes().find((each) => each.name === name);
-      if (!node?.alive || node.url === null) break;
-      // What does not arrive is a hole in the numbers.
-      await this.#peers.client.ask(node, "events", { messages }, { deadlineMs: DEADLINE_MS });
-    }
-    line.sending = false;
+  /** What does not arrive is a hole in the numbers. */
+  async #tell(name: NodeName, messages: readonly EventMessage[]): Promise<void[]> {
+    const node = this.#others().find((each) => each.name === name);
+    if (node && this.#handler)
+      await this.#peers.client.ask(node, "events", { messages: [...messages] }, { deadlineMs: DEADLINE_MS });
+    return messages.map(() => {});
+  }
+
+  #others(): NodeInfo[] {
+    const self = this.#platform.identity.name;
+    return this.#peers.nodes().filter(({ name, alive, url }) => name !== self && alive && url !== null);
   }
 }
