@@ -47,7 +47,6 @@ const GROUPS: Readonly<Record<string, readonly CommandModule[]>> = {
   ],
 };
 
-/** All modules are needed, unless the first argument names a command or asks for the version. */
 function isNeeded([names]: CommandModule, [first = "", second, , line = ""]: readonly string[]): boolean {
   if (first === "-V" || first === "--version") return false;
   if (first === "completion") {

@@ -45,7 +45,6 @@ function optionOf(row: Setting): Option {
   return option;
 }
 
-/** The flags that were given, with their values; Commander says true for a flag without one. */
 function givenFlags(options: Readonly<Record<string, unknown>>) {
   return FLAGGED.flatMap((row) => {
     const value = options[new Option(`${row.flag} <x>`).attributeName()];

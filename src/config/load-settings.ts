@@ -182,7 +182,6 @@ function nested(values: ReadonlyMap<string, Value>): Settings {
 
 const HIDDEN = "(hidden)";
 
-/** Values as a person would write them. The source is null when the settings were made by a program. */
 export function shownSettings(settings: Settings) {
   const sources = origins.get(settings)?.sources;
   return SETTINGS.map((row: Setting) => {

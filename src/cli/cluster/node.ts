@@ -159,7 +159,6 @@ async function untilDrained(
 /** `left`: what must still end or change hands, once that is known; `note`: the text without the name. */
 type Show = (text: string, draining?: { readonly left: number; readonly note: string }) => void;
 
-/** Every change in a line of its own; or, on a terminal, a bar of what was there at first. */
 function showing(terminal: Terminal, bar: ProgressBar, inLines: boolean): Show {
   let [last, most] = ["", 0];
   return (text, { left, note } = { left: 0, note: text }) => {

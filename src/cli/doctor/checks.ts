@@ -111,7 +111,6 @@ async function data({ settings }: Loaded): Promise<readonly Judgement[]> {
   ];
 }
 
-/** The configuration file if a secret stands in it, and the files that `*_FILE` variables name. */
 function secretFiles({ file, sources, values }: Loaded, { environment, cwd }: Terminal): SecretFile[] {
   const rows = SETTINGS.filter(mayBeFile);
   const inFile = rows.filter((row) => {

@@ -113,7 +113,6 @@ export async function directoryFacts(path: string) {
   };
 }
 
-/** Permission bits; null on Windows, where they say nothing, and for what is not there. */
 export function modeOf(path: string): number | null {
   if (process.platform === "win32") return null;
   return statSync(path, { throwIfNoEntry: false })?.mode ?? null;

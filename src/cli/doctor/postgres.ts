@@ -92,7 +92,6 @@ function switchOn(name: string): string {
   return `ALTER SYSTEM SET ${name} = on; SELECT pg_reload_conf();`;
 }
 
-/** Whether the nodes get their connections; only the tightest limit is reported. */
 function room(facts: PostgresFacts, { nodes, connections }: PostgresNeeds): Rule {
   const { settings, otherSessions: others, roleLimit, databaseLimit, user } = facts;
   const needed = nodes * (connections + SESSIONS_MORE);
@@ -206,7 +205,6 @@ const IDENTITY = `
              AND application_name NOT LIKE 'baton%') AS "otherSessions"
     FROM pg_roles r, pg_database d WHERE r.rolname = current_user AND d.datname = current_database()`;
 
-/** Transactions that are open, those that were prepared and left, and slots of replication that hold rows back. */
 const LONG = `
   SELECT format('pid %s (%s%s)', pid, coalesce(nullif(application_name, ''), usename),
                 CASE WHEN state = 'idle in transaction' THEN ', idle in its transaction' ELSE '' END) AS who,

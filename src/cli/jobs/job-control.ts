@@ -55,9 +55,7 @@ export function addJobControlCommands(jobs: Command, terminal: Terminal): void {
       .option("--all", "all jobs that match the filters, after a question with their number")
       .option("--error-code <code>", "only jobs that failed with this code")
       .option("--dry-run", "only count them")
-      .action((ids: readonly string[] | undefined, options: ControlOptions) =>
-        control(terminal, action, ids ?? [], options),
-      );
+      .action(control.bind(null, terminal, action));
     if (action === "cancel") command.option("--reason <text>", "why, for the job's error");
   }
 }
@@ -65,7 +63,7 @@ export function addJobControlCommands(jobs: Command, terminal: Terminal): void {
 async function control(
   terminal: Terminal,
   action: BulkAction,
-  ids: readonly string[],
+  ids: readonly string[] = [],
   options: ControlOptions,
 ): Promise<void> {
   const filter = filterOf(options);

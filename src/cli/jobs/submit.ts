@@ -25,7 +25,6 @@ import { Deadline } from "../../platform/loop.ts";
 import { ProgressBar } from "../terminal/progress-bar.ts";
 import { progressText } from "./job-text.ts";
 
-/** Those of core/jobs/job-fields.ts by the name of their flag, and where the payload is. */
 export interface JobOptions {
   readonly payloadFile?: string;
 }
@@ -69,9 +68,7 @@ export function addSubmitCommand(program: Command, terminal: Terminal): void {
     .argument("[json]", "the payload")
     .option("--each-line <file>", "a job for each line of a file, which is its payload; - for stdin")
     .option("--wait", "wait for the result and print it; --timeout then bounds the whole wait")
-    .action((task: string, json: string | undefined, options: SubmitOptions) =>
-      submit(terminal, task, json, options),
-    );
+    .action(submit.bind(null, terminal));
 }
 
 async function submit(

@@ -19,7 +19,6 @@ export function print({ out }: Terminal, ...what: Parameters<typeof printed>): v
   out.write(printed(...what));
 }
 
-/** Rows under the titles of their columns. A terminal that is too narrow has fewer columns. */
 export function table<Row>(
   { out }: Pick<Terminal, "out">,
   columns: readonly Column<Row>[],
@@ -96,11 +95,9 @@ export function statusPiece(status: string, note = ""): Piece {
 }
 
 export function statusText(terminal: Terminal, status: string): string {
-  const style = toneStyle(toneOf(status));
-  return style ? styled(terminal.out, style, status) : status;
+  return written(terminal.out, [statusPiece(status)]);
 }
 
-/** Says whose part is missing, where every node keeps its own jobs and some were not reached. */
 export function sayPartial(
   terminal: Pick<Terminal, "err">,
   nodes: readonly { readonly name: string; readonly reachable: boolean }[] | undefined,
@@ -212,7 +209,6 @@ export function painted(line: Line, width: number, paint: (style: Style, text: s
   return left <= 0 ? out : `${out}\u001b[K`;
 }
 
-/** Pieces on the left and one on the right edge, which gives way when there is no room for both. */
 export function edges(left: Line, right: Line, width: number): Line {
   const space = width - columnsOf(textOf(left)) - columnsOf(textOf(right));
   return space < 1 ? left : [...left, piece(" ".repeat(space)), ...right];

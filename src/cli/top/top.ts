@@ -166,7 +166,6 @@ const EVENTS_MAX = 100;
 
 type Tell = (event: TopEvent) => void;
 
-/** The overview and the journal. Rejects only with what will not pass, such as a missing token. */
 async function stream(client: BatonClient, tell: Tell, signal?: AbortSignal): Promise<void> {
   const onTrouble = (error: BatonClientError): void => tell({ kind: "trouble", reason: error.message });
   for await (const event of client.cluster.live({ signal, giveUpAfterMs: Infinity, onTrouble })) {

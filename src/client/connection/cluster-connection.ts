@@ -110,7 +110,6 @@ export class ClusterConnection {
     return new Backoff(FIRST_WAIT_MS, WAIT_MS_MAX, this.#random);
   }
 
-  /** The answer of some node, refusals too. Rejects with what kept all of them from answering. */
   call(call: ClusterCall): Promise<ClusterAnswer> {
     return this.#call(call, this.#clock.monotonic() + call.timeoutMs, null);
   }

@@ -49,7 +49,6 @@ const WELL_KNOWN: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-/** Why a secret will not do beyond this machine, after its name; null if it will. */
 export function weakness(secret: string): string | null {
   if (isWellKnown(secret)) return "is known to everybody";
   if (secret.length < LENGTH_MIN)

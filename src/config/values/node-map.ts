@@ -32,7 +32,6 @@ export function nodesFromText(text: string): unknown {
   return Object.fromEntries(nodes);
 }
 
-/** Names checked, URLs without their last slash; or a `Mistake` that names the node. */
 export function readNodes(found: unknown): NodeMap {
   if (found === null || typeof found !== "object" || Array.isArray(found)) {
     throw new Mistake("must be a map of names and URLs, such as `node-1: http://10.0.0.1:8420`");
