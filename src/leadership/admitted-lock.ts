@@ -71,7 +71,6 @@ export abstract class AdmittedLock<Grant extends { readonly term: Term }> extend
     this.onStop();
   }
 
-  /** Gives a hint when another's lease may be taken. */
   protected wait(epoch: number, leftMs: number, onLapse = (): void => {}): void {
     this.note(epoch);
     this.#callOffLapse = this.#o.clock.after(leftMs + TIMER_SLACK_MS, () => {

@@ -66,7 +66,6 @@ export abstract class BaseLock implements LeaseLock {
     return this.#hints.follow(signal);
   }
 
-  /** This node is no candidate any more. */
   protected stepBack(): void {}
 
   #unfollowed(): void {
@@ -78,7 +77,6 @@ export abstract class BaseLock implements LeaseLock {
     this.#hints.push();
   }
 
-  /** A lock may be called after its coordination has stopped. */
   protected requireRunning(): void {
     if (!this.#owner.running) throw new BatonError("STOPPED", "the coordination is not running");
   }

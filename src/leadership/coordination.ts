@@ -35,7 +35,6 @@ export interface LeaseLock {
   renew(term: Term, ttlMs: number): Promise<boolean>;
   /** Ends this term; touches no later one. */
   release(term: Term): Promise<void>;
-  /** The current term, or null while no node holds a valid one. */
   read(): Promise<Term | null>;
   /** The current term with its times, by the backend's clock. */
   tenure(): Promise<Tenure | null>;
@@ -136,6 +135,5 @@ export interface Leadership {
 export interface LockSilence {
   /** Since the first of the questions that were not answered was sent. */
   readonly forMs: number;
-  /** Of the last question. */
   readonly error: unknown;
 }

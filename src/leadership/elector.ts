@@ -61,9 +61,7 @@ export interface ElectorOptions extends Pick<Platform, "identity" | "clock" | "r
   readonly lock: LeaseLock;
   readonly role: LeaderRole;
   readonly settings: ElectorSettings;
-  /** Whether this node is a candidate now. */
   readonly stands?: () => boolean;
-  /** What has to happen before a term begins. */
   readonly gate?: LeaderGate | undefined;
   readonly onChange?: ((change: TermChange) => void) | undefined;
 }
@@ -88,7 +86,6 @@ export class Elector extends Lifecycle implements Leadership {
   #confirmed: Stamp = { mono: 0, wall: 0 };
   #seen: Term | null = null;
   #standsFrom = -Infinity;
-  /** Logged once. */
   #unanswered = false;
   #stopping = new AbortController();
   #loop: Promise<void> = Promise.resolve();
@@ -219,7 +216,6 @@ export class Elector extends Lifecycle implements Leadership {
     return false;
   }
 
-  /** While the backend is away no leader is known. */
   async #observe(stopping: AbortSignal): Promise<void> {
     this.#pause.clear();
     const answer = await this.#calls.ask(() => this.#o.lock.read(), { stopping });

@@ -51,7 +51,6 @@ export class LeaderElections extends Lifecycle {
     return this.#electors[role];
   }
 
-  /** Gives all terms up, and is no candidate until `stand`. */
   async withdraw(): Promise<void> {
     this.#withdrawn = true;
     await this.#each((elector) => elector.reconsider());

@@ -13,7 +13,6 @@ export interface AskOptions<Value> {
   readonly deadlineMs?: number;
   /** Ends the wait like the deadline does. */
   readonly stopping?: AbortSignal;
-  /** Gets an answer that came after the wait. */
   readonly late?: (value: Value) => unknown;
 }
 

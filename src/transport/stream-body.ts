@@ -69,7 +69,6 @@ export class StreamBody implements AsyncIterable<Buffer> {
     this.end();
   }
 
-  /** The reader's side says that it is enough. */
   callOff(reason: string): void {
     if (this.#over) return;
     this.#over = true;

@@ -26,7 +26,6 @@ export interface ControlOptions extends Pick<Platform, "clock" | "random"> {
   readonly prefix: string;
   readonly commandMs: number;
   readonly time: Clock;
-  /** Changes are reported from now on, again after each loss. */
   readonly onReady: () => void;
   readonly onLeader: (event: WatchEvent) => void;
 }
@@ -94,7 +93,6 @@ export class ControlSession extends Lifecycle {
     return Number(result?.TTL ?? 0) > 0;
   }
 
-  /** Deletes the keys under it too. */
   async revokeLease(lease: string): Promise<void> {
     try {
       await this.#gateway.call("/v3/lease/revoke", { ID: lease });

@@ -167,7 +167,6 @@ export class Gateway extends Lifecycle {
     }
   }
 
-  /** One token for everybody; asked for again after a failure. */
   #authorisation(): Promise<string | null> {
     const { user } = this.#address;
     if (user === null) return Promise.resolve(null);
@@ -225,7 +224,6 @@ export class Gateway extends Lifecycle {
     throw unavailable(`${this.endpoints[at]} answered with status ${status} and nothing of etcd`, "unknown");
   }
 
-  /** The next call goes to the next member. */
   #leave(at: number, reason: string): void {
     this.#failures.set(this.endpoints[at]!, reason);
     if (this.#current === at) this.#current = (at + 1) % this.endpoints.length;

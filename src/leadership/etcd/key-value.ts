@@ -8,7 +8,6 @@ export interface KeyValue {
   readonly value: string;
   /** Of the whole etcd, when this key was written last; greater with every write. */
   readonly revision: number;
-  /** Empty when it is under none. */
   readonly lease: string;
 }
 
@@ -16,7 +15,6 @@ export type Operation = Readonly<Record<string, Readonly<Record<string, string>>
 export type Comparison = Readonly<Record<string, string>>;
 
 export interface Transaction {
-  /** All must hold. */
   readonly if?: readonly Comparison[];
   readonly then: readonly Operation[];
 }

@@ -89,7 +89,6 @@ export class EtcdLock extends AdmittedLock<LeaseRecord> {
     this.#own = null;
   }
 
-  /** The lease of this very term, or null when it is over. */
   async #recordOf(term: Term, deadlineMs?: number): Promise<LeaseRecord | null> {
     if (this.#own && sameTerm(this.#own.term, term)) return this.#own;
     const { held } = await this.#keys.read(deadlineMs);

@@ -180,7 +180,6 @@ export class AdvisoryLock {
     if (!this.held) this.#locks.ask();
   }
 
-  /** True as soon as the lock is ours; false when it was not within that time. */
   async heldWithin(ms: number): Promise<boolean> {
     if (this.held) return true;
     this.#wait.clear();
@@ -196,7 +195,6 @@ export class AdvisoryLock {
     await this.#locks.unlock(this);
   }
 
-  /** Out of the line, without the lock. */
   async leave(): Promise<void> {
     if (this.held) return this.unlock();
     this.wanted = false;

@@ -26,7 +26,6 @@ export interface ControlOptions extends Pick<Platform, "identity" | "clock" | "r
   readonly pooler: PoolerCheck;
   /** Takes the place of the database's clock: for tests, which move it by hand. */
   readonly time: Clock | null;
-  /** The session is open, again after each loss. */
   readonly onReady: () => void;
   /** A notification within our cluster, such as `leader/scheduler`. */
   readonly onNotification: (subject: string) => void;
@@ -84,7 +83,6 @@ export class ControlSession extends Lifecycle {
     });
   }
 
-  /** For further sessions of this node. */
   sessionOptions(): PostgresSessionOptions {
     const { url, schema, identity, clock, random, pooler } = this.#o;
     return { url, schema, clock, random, pooler, applicationName: applicationName(identity) };

@@ -145,7 +145,6 @@ export class PostgresLock extends BaseLock {
     return !seat.locked || this.#advisory?.held === true;
   }
 
-  /** Gives a hint when another's lease may be taken. */
   async #wait(seat: LeaseRecord, advisory: AdvisoryLock | null): Promise<void> {
     const { clock, identity } = this.#o;
     const graceMs = advisory ? EVICT_AFTER_MS : 0;

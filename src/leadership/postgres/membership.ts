@@ -13,9 +13,7 @@ import type { Namesake, NodeList, NodeRegistry, Registered } from "./node-regist
 
 export interface MembershipSettings {
   readonly heartbeatMs: number;
-  /** A node that was silent for so long is dead. */
   readonly deadAfterMs: number;
-  /** How long a dead node stays in the list. */
   readonly forgetAfterMs: number;
 }
 
@@ -106,7 +104,6 @@ export class PostgresMembership extends Lifecycle implements Membership {
     await this.registry.markRecovered(nodes, fence);
   }
 
-  /** Sends the next heartbeat now: a request is waiting, or the connection is new. */
   hurry(): void {
     this.#loop.wake();
   }

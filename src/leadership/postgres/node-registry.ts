@@ -126,7 +126,6 @@ export class NodeRegistry {
     return countNodes(await this.nodes());
   }
 
-  /** False when no living node has that name. */
   async ask(name: NodeName, request: NodeRequest): Promise<boolean> {
     const payload = this.#control.payload(requestSubject(name));
     const values = [this.#control.now(), name, request, this.#deadAfterMs, REQUEST_CHANNEL, payload];

@@ -25,7 +25,6 @@ export interface ControlOptions extends Pick<Platform, "identity" | "clock" | "r
   readonly commandMs: number;
   /** Takes the place of the clock of Redis: for tests, which move it by hand. */
   readonly time: Clock | null;
-  /** Again after each loss. */
   readonly onReady: () => void;
   readonly onLost: () => void;
   /** A notification within our cluster, such as `leader/scheduler`. */

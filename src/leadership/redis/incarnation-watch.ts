@@ -40,7 +40,6 @@ export class IncarnationWatch {
     this.#polls = new Loop(clock, () => this.#poll());
   }
 
-  /** The returned function ends the watch. */
   watch(channel: string, onGone: () => void): () => void {
     const watched = this.#watched.get(channel) ?? { listeners: new Set(), seen: false, missingSince: null };
     watched.listeners.add(onGone);
@@ -88,7 +87,6 @@ export class IncarnationWatch {
     return missing ? GONE_MS + TIMER_SLACK_MS : POLL_MS;
   }
 
-  /** Whether another poll decides soon. */
   #found(channel: string, there: boolean, at: number): boolean {
     const watched = this.#watched.get(channel);
     if (!watched) return false;

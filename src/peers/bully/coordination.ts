@@ -30,7 +30,6 @@ import { PeerCalls } from "./peer-calls.ts";
 import { PeerState, type PeerPlatform, type PeerStateOptions } from "./peer-state.ts";
 
 export interface BullyOptions extends PeerStateOptions {
-  /** Signs its requests; its owner starts and stops it. */
   readonly transport: Pick<Transport, "call">;
   readonly watchPeer: WatchPeer;
   readonly probe?: Probe;
@@ -53,7 +52,6 @@ export class BullyCoordination extends Lifecycle implements Coordination {
   readonly #changes: MemberChanges;
   readonly #lock: BullyLock;
   readonly #serve: PeerHandler;
-  /** Null for a configured list of nodes. */
   readonly #joining: ClusterJoiner | null;
 
   /** `local` has the locks of the other roles. */
@@ -78,7 +76,6 @@ export class BullyCoordination extends Lifecycle implements Coordination {
     return role === ROLE ? this.#lock : this.#local.lock(role);
   }
 
-  /** The sender has been authenticated. */
   async handle(request: ReceivedRequest): Promise<PeerReply> {
     if (this.running) return this.#serve(request);
     return errorReply(new BatonError("STOPPED", "this node does not take part now"), this.#state.log);
@@ -99,7 +96,6 @@ export class BullyCoordination extends Lifecycle implements Coordination {
     return this.#state.peers.names();
   }
 
-  /** Where peers reach a member; null for a node that is not one. */
   address(name: NodeName): string | null {
     return this.#state.peers.address(name);
   }
@@ -129,7 +125,6 @@ export class BullyCoordination extends Lifecycle implements Coordination {
     return this.#changes.passJoin({ name, incarnation: "" }, address);
   }
 
-  /** Before each change of the members; see `MemberChanges`. */
   settleFirst(settle: () => Promise<void>): void {
     this.#changes.settleFirst(settle);
   }

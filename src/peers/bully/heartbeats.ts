@@ -119,7 +119,6 @@ export class Heartbeats {
     }
   }
 
-  /** One line for each peer that comes, leaves or falls silent. */
   #logChanges(): void {
     const { peers, presences, settings, log } = this.#state;
     const others = peers.others();

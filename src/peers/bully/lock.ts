@@ -255,7 +255,6 @@ export class BullyLock extends BaseLock {
     return answer;
   }
 
-  /** Asks a voter; our own directly. */
   async #askVote<Answer>(
     peer: NodeName,
     request: VoteRequest,

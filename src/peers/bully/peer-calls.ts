@@ -10,7 +10,6 @@ import type { PeerState } from "./peer-state.ts";
 export class PeerCalls {
   readonly #state: PeerState;
   readonly #client: PeerClient;
-  /** Peers whose answers could not be read, so that each is logged once. */
   readonly #garbled = new Set<NodeName>();
   /** Why a peer rejects the calls of this node: usually another secret. */
   readonly denials = new Map<NodeName, string>();

@@ -31,7 +31,6 @@ export interface BullySettings {
   readonly heartbeatMs: number;
   /** Also for answers to a renewal. Shorter than a slow round trip, and no node can lead. */
   readonly heartbeatTimeoutMs: number;
-  /** A node that was silent for so long is shown as dead. */
   readonly deadAfterMs: number;
   /** Of each of the two rounds of an election. Both fit into the elector's one attempt, or a slow network has no leader. */
   readonly electionTimeoutMs: number;
@@ -63,7 +62,6 @@ export interface PeerStateOptions {
   readonly info: () => OwnInfo;
   /** Where peers reach this node, if not at `info().url`. */
   readonly address?: () => string | null;
-  /** Where the join server of this node is reached, as `host:port`. */
   readonly manager?: () => string | null;
   readonly dir: string;
   readonly terms: TermStore;
@@ -83,7 +81,6 @@ export class PeerState {
   readonly leader: LeaderView;
   readonly voter: Voter;
   readonly peers: PeerList;
-  /** Nodes that call this one and are not in the configured list. */
   readonly strangers = new Set<NodeName>();
   /** Whether the coordination runs; it sets this itself. */
   running = false;
@@ -210,7 +207,6 @@ export class PeerState {
     this.events.emit("ready");
   }
 
-  /** A peer says that this node is not a member any more. */
   hearRemoval(why: RemovedIncarnation["why"], peers: PeerSet | null): void {
     if (peers) this.offer(peers);
     else this.#leave(why);

@@ -26,9 +26,7 @@ export interface PeerEventMap {
   readonly voter: [];
   /** This node has joined, or votes from now on. */
   readonly ready: [];
-  /** This node is not a member any more. */
   readonly removed: [why: RemovedIncarnation["why"]];
-  /** A call certainly did not reach this peer. */
   readonly unreachable: [peer: NodeName];
   /** A node of another cluster called this node. */
   readonly stranger: [presence: Presence];
@@ -38,7 +36,6 @@ export type PeerEvents = EventEmitter<PeerEventMap>;
 
 interface Entry {
   readonly presence: Presence;
-  /** Monotonic. */
   readonly heardAt: number;
   /** Made once for each presence: every request reads all nodes. */
   readonly shown: NodeInfo;
@@ -49,7 +46,6 @@ export class Presences {
   readonly #deadAfterMs: number;
   readonly #events: PeerEvents;
   readonly #entries = new Map<NodeName, Entry>();
-  /** The incarnation that answered last. */
   readonly #answered = new Map<NodeName, string>();
   readonly #refusing = new Map<NodeName, string>();
   #openedAt: number;
@@ -91,7 +87,6 @@ export class Presences {
     return this.#clock.monotonic() - (this.#entries.get(name)?.heardAt ?? this.#openedAt);
   }
 
-  /** As the node list shows a peer. */
   show(name: NodeName, address: string | null): NodeInfo {
     const entry = this.#entries.get(name);
     const silent = this.silentMs(name) >= this.#deadAfterMs;
@@ -110,7 +105,6 @@ export class Presences {
     return answered !== undefined && answered !== incarnation;
   }
 
-  /** An answer to a call of this node. */
   answered({ name, incarnation }: NodeIdentity): void {
     const before = this.#answered.get(name);
     this.#answered.set(name, incarnation);

@@ -38,7 +38,6 @@ interface RoundsOptions extends Pick<Platform, "identity" | "clock" | "log"> {
 }
 
 export class PlacementRounds {
-  /** Gives out positions to the others. */
   readonly handle: PeerHandler;
   readonly #o: RoundsOptions;
   #stock: Stock | null = null;

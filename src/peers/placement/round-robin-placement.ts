@@ -22,7 +22,6 @@ export interface PlacementRequest {
   readonly key: string | null;
   /** How many jobs it makes; null when it is not safe to try it twice. */
   readonly jobs: number | null;
-  /** Whether this node comes first, if it can do it. */
   readonly prefersHere: boolean;
   /** As it came, with its query. */
   readonly path: string;
@@ -74,7 +73,6 @@ export class RoundRobinPlacement {
     return this.#o.retractions;
   }
 
-  /** How many requests this node has placed on which, since its start. */
   placed(): Readonly<Record<string, number>> {
     return this.#placed;
   }

@@ -27,7 +27,6 @@ export class RetractionFile extends Lifecycle {
   readonly #platform: Pick<Platform, "clock" | "files" | "log">;
   readonly #file: string;
   readonly #pending = new Map<string, Retraction>();
-  /** With the time of the confirmation. */
   readonly #confirmed = new Map<JobId, number>();
   readonly #lines: Batcher<Line, null>;
   #handle: AppendFile | null = null;

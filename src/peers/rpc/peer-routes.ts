@@ -19,7 +19,6 @@ export const retraction = z.object({
   /** Of the first of them; the others count on from it. */
   first: z.string().refine(isUuid),
   jobs: z.int().min(1).max(JOBS_MAX),
-  /** Wall time. */
   at: z.number(),
 });
 export type Retraction = z.infer<typeof retraction>;

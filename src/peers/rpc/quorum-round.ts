@@ -20,7 +20,6 @@ export interface RoundState<Value> {
   readonly stale: string | null;
   /** How many have not answered, and may. */
   readonly left: number;
-  /** No more answers will come. */
   readonly over: boolean;
 }
 

@@ -55,7 +55,6 @@ export class MajorityTable {
   readonly #log: Log;
   /** Each in the membership that it had then. */
   readonly #upToDate = new Map<NodeName, string>();
-  /** How many notes each member has missed. */
   readonly #missed = new Map<NodeName, number>();
   readonly #notes = new Map<string, ScheduleNote>();
   /** Schedules whose note no majority has confirmed, with the occurrences that belong to it. */
@@ -155,7 +154,6 @@ export class MajorityTable {
     };
   }
 
-  /** Writes these into the table of one member. */
   send(
     node: NodeName,
     notes: readonly ScheduleNote[],

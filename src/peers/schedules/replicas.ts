@@ -73,7 +73,6 @@ export class Replicas {
     return this.#client.ask(to, route, request, { deadlineMs: DEADLINE_MS, ...options });
   }
 
-  /** See `askMajority`. */
   majority<Value>(
     what: string,
     ask: (node: NodeName) => Promise<PeerAnswer<Value>>,

@@ -71,7 +71,6 @@ export class RunPlacement {
     return this.#facts.get(keyOf(schedule, run))?.done ?? false;
   }
 
-  /** Schedules whose notes still have runs that are done with. */
   unclosed(term: MajorityTable): readonly string[] {
     const names = term.notes().filter((note) => openRuns(note).some((run) => this.isDone(note.name, run)));
     return names.map(({ name }) => name);

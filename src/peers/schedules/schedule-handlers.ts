@@ -17,7 +17,6 @@ export interface ReplicaStore {
 }
 
 export interface ScheduleHandlersOptions {
-  /** This node's own. */
   readonly store: ReplicaStore;
   /** Where members come and go: what this node remembers of its membership. */
   readonly membership?: {

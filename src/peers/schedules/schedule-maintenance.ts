@@ -27,7 +27,6 @@ const REMOVALS_KEPT_MS = 24 * 3_600_000;
 
 interface MaintenanceOptions extends Pick<Platform, "clock" | "log"> {
   readonly replicas: Replicas;
-  /** This node's own store. */
   readonly schedules: Pick<ScheduleStore, "history">;
   readonly term: MajorityTable;
   readonly placing: RunPlacement;

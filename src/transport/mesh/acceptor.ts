@@ -47,7 +47,6 @@ export class Acceptor {
     });
   }
 
-  /** The returned function detaches it. */
   attach(server: Server): () => void {
     const onUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
       if (isMesh(request)) this.#upgrade(server, request, socket, head);

@@ -28,7 +28,6 @@ interface FrameSocketEvents {
   /** A throw closes the connection. */
   readonly onMessage: (message: Message) => void;
   readonly onOver: (reason: string) => void;
-  /** The peer has proved that it has the keys of the session. */
   readonly onProven?: () => void;
 }
 
@@ -46,7 +45,6 @@ export class FrameSocket {
   /** While this side does not read, silence means nothing. */
   #paused = false;
   #scheduled = false;
-  /** Since the last look at the peer. */
   #heard = false;
   #silentSince: number;
   #lookDue = 0;
@@ -109,7 +107,6 @@ export class FrameSocket {
     return new Promise((resolve) => this.flush(() => setImmediate(resolve)));
   }
 
-  /** Stops reading, so that TCP stops the peer. */
   pause(): void {
     if (!this.#open) return;
     this.#paused = true;
@@ -183,7 +180,6 @@ export class FrameSocket {
     this.#callOffLook = clock.after(pingMs, () => this.#look());
   }
 
-  /** Pings a silent peer, and gives it up when no answer arrives. */
   #look(): void {
     const { clock, pingMs, silentMs } = this.#session;
     const now = clock.monotonic();

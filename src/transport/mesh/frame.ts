@@ -62,7 +62,6 @@ export class FrameWriter {
     this.#slabBytes = slabBytes;
   }
 
-  /** The number of the frame that is being filled. */
   get frame(): number {
     return this.#counter;
   }

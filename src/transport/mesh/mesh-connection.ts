@@ -25,7 +25,6 @@ export interface ConnectionLimits {
 }
 
 export interface ConnectionEvents {
-  /** The peer has proved that it has the keys of the session. */
   readonly onProven: (connection: MeshConnection) => void;
   readonly onOver: (connection: MeshConnection) => void;
 }
@@ -40,7 +39,6 @@ const CLOSE_MS = 1_000;
 export class MeshConnection {
   readonly peer: NodeIdentity;
   readonly dialled: boolean;
-  /** Resolves when it is over. */
   readonly over: Promise<void>;
   readonly #clock: Clock;
   readonly #callsMax: number;
@@ -186,7 +184,6 @@ export class MeshConnection {
 /** A call of this node. Each call ends exactly once. */
 class OutgoingCall {
   readonly outcome: Promise<Outcome>;
-  /** The frame that it was written into. */
   readonly frame: number;
   readonly #clock: Clock;
   readonly #options: CallOptions;

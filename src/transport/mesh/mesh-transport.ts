@@ -137,12 +137,10 @@ export class MeshTransport extends Lifecycle implements NodeTransport {
     };
   }
 
-  /** Open shared connections, also those that are about to be replaced. */
   get connections(): number {
     return this.#members.size;
   }
 
-  /** Whether this node can be called without dialling. */
   isConnected(name: NodeName): boolean {
     return this.#members.get(name) !== null;
   }

@@ -43,7 +43,6 @@ export class PeerLink {
     }
   }
 
-  /** Keeps a connection open, and reports each loss and the result of each new attempt. */
   async *watch(
     { clock, random }: Pick<Platform, "clock" | "random">,
     name: NodeName | null,

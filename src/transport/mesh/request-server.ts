@@ -16,7 +16,6 @@ interface RequestServerOptions {
   readonly handler: PeerHandler;
   readonly parked: ParkedReplies;
   readonly limits: ConnectionLimits;
-  /** A call is over. */
   readonly onDone: () => void;
 }
 
@@ -48,7 +47,6 @@ export class RequestServer {
     void this.#serve(id, content, left);
   }
 
-  /** The caller does not wait any more. */
   leave(id: number): void {
     const left = this.#calls.get(id);
     if (!left) return;

@@ -123,7 +123,6 @@ export class SingleCall {
     else this.#fail(unknown(CALLED_OFF));
   };
 
-  /** True once. */
   #finish(): boolean {
     if (this.#over) return false;
     this.#over = true;

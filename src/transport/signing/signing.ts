@@ -16,7 +16,6 @@ export interface Claims {
   readonly from: NodeIdentity;
   /** Null while the caller does not know the name of the node at that address. */
   readonly to: NodeName | null;
-  /** Wall time of the sender. */
   readonly time: number;
   readonly nonce: string;
   readonly use: ConnectionUse;
@@ -131,7 +130,6 @@ export interface ClusterKey {
 }
 
 export interface ClusterKeys {
-  /** Signs. */
   readonly first: ClusterKey;
   /** By id; all of them verify. */
   readonly accepted: ReadonlyMap<string, ClusterKey>;

@@ -84,7 +84,6 @@ export class Voter {
     return this.#caughtUp;
   }
 
-  /** Resolves when it is on disk. */
   async catchUp(entry: string): Promise<void> {
     if (this.#caughtUp === entry) return;
     this.#caughtUp = entry;
@@ -219,7 +218,6 @@ export class Voter {
     await this.#save();
   }
 
-  /** Takes over a set that is newer than ours. */
   async note(set: PeerSet): Promise<boolean> {
     const newer = this.#set === null || this.#set.cluster !== set.cluster || compareSets(set, this.#set) > 0;
     const before = this.#set;

@@ -28,7 +28,6 @@ export class ClusterJoiner {
   readonly #calls: PeerCalls;
   readonly #source: JoinSource;
   readonly #random: Random;
-  /** Why this node has not joined yet. */
   trouble: string | null = null;
   #returning = false;
   #stopping = new AbortController();

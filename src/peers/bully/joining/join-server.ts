@@ -21,7 +21,6 @@ import { errorReply, MESSAGE_BYTES_MAX, readMessage } from "../../rpc/peer-rpc.t
 
 export interface JoinServerOptions {
   readonly host: string;
-  /** 0 for a free one. */
   readonly port: number;
   readonly user: string;
   readonly pass: string;
@@ -76,7 +75,6 @@ export class JoinServer extends Lifecycle {
     return this.#url;
   }
 
-  /** From now on `/heartbeat` says that this node goes away. */
   goDown(): void {
     this.#down = true;
   }

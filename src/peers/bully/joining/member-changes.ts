@@ -129,7 +129,6 @@ export class MemberChanges {
     return true;
   }
 
-  /** Our own term, if this node leads. */
   #term(): HeldTerm | null {
     const term = this.#state.leader.sighting()?.term ?? null;
     return term && sameIncarnation(term, this.#state.identity) ? term : null;
