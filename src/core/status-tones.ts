@@ -2,34 +2,17 @@
 
 export type Tone = "good" | "busy" | "wait" | "bad" | "off" | "plain";
 
-const TONES: Readonly<Record<string, Tone>> = {
-  scheduled: "plain",
-  queued: "wait",
-  processing: "busy",
-  completed: "good",
-  failed: "bad",
-  cancelled: "off",
-  active: "good",
-  joining: "busy",
-  draining: "wait",
-  dead: "bad",
-  alive: "good",
-  stale: "wait",
-  removed: "off",
-  running: "good",
-  waiting: "wait",
-  stopping: "wait",
-  stopped: "off",
-  off: "off",
-  degraded: "bad",
-  fired: "good",
-  skipped: "wait",
-  paused: "wait",
-  warning: "wait",
-  critical: "bad",
-  succeeded: "good",
-};
+const WORDS: readonly (readonly [Tone, readonly string[]])[] = [
+  ["good", ["completed", "active", "alive", "running", "fired", "succeeded"]],
+  ["busy", ["processing", "joining"]],
+  ["wait", ["queued", "draining", "stale", "waiting", "stopping", "skipped", "paused", "warning"]],
+  ["bad", ["failed", "dead", "degraded", "critical"]],
+  ["off", ["cancelled", "removed", "stopped", "off"]],
+];
+const TONES: ReadonlyMap<string, Tone> = new Map(
+  WORDS.flatMap(([tone, words]) => words.map((word) => [word, tone] as const)),
+);
 
 export function toneOf(word: string): Tone {
-  return TONES[word] ?? "plain";
+  return TONES.get(word) ?? "plain";
 }

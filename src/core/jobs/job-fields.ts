@@ -232,13 +232,6 @@ export function listedFilter(query: object): { readonly name: string; readonly t
   return null;
 }
 
-function filterPhrases(query: object): string[] {
-  const given = filtersIn(query) as Fields;
-  return FILTER_FIELDS.flatMap(({ filter: { name, phrase } }) =>
-    given[name] === undefined ? [] : [`${phrase} ${String(given[name])}`],
-  );
-}
-
 /** Null for most jobs. */
 export function rareIn(input: object): Partial<RareFields> | null {
   let found: Record<string, unknown> | null = null;
@@ -313,10 +306,14 @@ export function filterText(
   filter: FieldFilters & { status?: string; since?: string; until?: string; error_code?: string },
 ): string {
   const { status, since, until, error_code: code } = filter;
+  const phrases = FILTER_FIELDS.map(({ filter: { name, phrase } }) => {
+    const text = (filter as Fields)[name];
+    return text ? `${phrase} ${String(text)}` : null;
+  });
   return [
     status,
     "jobs",
-    ...filterPhrases(filter),
+    ...phrases,
     since && `since ${since}`,
     until && `until ${until}`,
     code && `with the error ${code}`,

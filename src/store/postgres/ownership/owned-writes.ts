@@ -3,8 +3,8 @@
 import type { NodeIdentity } from "../../../core/node.ts";
 import { type Queryable, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
-import type { AssignmentId, Held, OwnedBatch } from "../../ownership.ts";
-import type { Recorded, Report as RunReport, Run, Settlement, Verdict } from "../../store.ts";
+import type { Held, OwnershipStore } from "../../ownership.ts";
+import type { Report as RunReport, Run, Settlement, Verdict } from "../../store.ts";
 import type { StoreCache } from "../jobs/store-cache.ts";
 import type { Report } from "../jobs/report.ts";
 import { complete, resultOf } from "../jobs/complete.ts";
@@ -45,9 +45,7 @@ interface Completed {
 }
 
 /** The position of the assignment in the list, from 1. */
-interface Said {
-  readonly assignment: AssignmentId;
-  readonly ownerEpoch: number;
+interface Said extends Held {
   readonly place: number;
 }
 
@@ -57,7 +55,7 @@ interface Batch {
   readonly ownerName: number;
   /** In the order of ids, so that two calls cannot deadlock. */
   readonly claims: readonly Held[];
-  /** Of all batches, one after the other. */
+  /** Of all assignments, one after the other. */
   readonly reports: readonly (RunReport & Said)[];
   readonly reportSeqs: readonly (number | null)[];
   readonly settlements: readonly (Settlement & Said)[];
@@ -66,64 +64,16 @@ interface Batch {
 
 interface Written {
   readonly ours: (place: number) => boolean;
+  /** Null for refused runs. */
   readonly reported: readonly (Verdict | null)[];
   readonly settled: readonly (Verdict | null)[];
 }
 
-export class OwnedWrites {
-  readonly #cache: StoreCache;
-  readonly #settle: Settle;
-  readonly #report: Report;
-
-  constructor(cache: StoreCache, settle: Settle, report: Report) {
-    this.#cache = cache;
-    this.#settle = settle;
-    this.#report = report;
-  }
-
-  async run(events: readonly OwnedBatch[], owner: NodeIdentity): Promise<readonly (Recorded | null)[]> {
-    if (events.length === 0) return [];
-    const claims = new Map<string, Held>();
-    for (const event of events) claims.set(keyOf(event), event);
-    const inOrder = [...claims.values()].sort((a, b) => a.assignment - b.assignment);
-    const placeOf = new Map(inOrder.map((claim, at) => [keyOf(claim), at + 1]));
-    const said = events.map((event): Said => {
-      const { assignment, ownerEpoch } = event;
-      return { assignment, ownerEpoch, place: placeOf.get(keyOf(event))! };
-    });
-    const reports = events.flatMap((event, at) => event.reports.map((each) => ({ ...each, ...said[at]! })));
-    const settlements = events.flatMap((event, at) =>
-      event.settlements.map((each) => ({ ...each, ...said[at]! })),
-    );
-    const seqs = await this.#settle.seqs([...reports, ...settlements].map(({ run }) => run));
-    const batch: Batch = {
-      owner,
-      ownerName: await this.#cache.nameId(owner.name),
-      claims: inOrder,
-      reports,
-      reportSeqs: seqs.slice(0, reports.length),
-      settlements,
-      settlementSeqs: seqs.slice(reports.length),
-    };
-    const plain = reports.length === 0 && settlements.every(({ outcome }) => outcome.kind === "completed");
-    const written = plain
-      ? await this.#complete(batch)
-      : await this.#cache.db.transaction((tx) => this.#write(tx, batch));
-    const { reported, settled } = await this.#withRefusals(batch, written);
-    let reportAt = 0;
-    let settlementAt = 0;
-    return events.map((event, at) => {
-      const verdicts = {
-        reported: reported.slice(reportAt, (reportAt += event.reports.length)),
-        settled: settled.slice(settlementAt, (settlementAt += event.settlements.length)),
-      };
-      return written.ours(said[at]!.place) ? verdicts : null;
-    });
-  }
-
-  async #complete({ owner, ownerName, claims, settlements, settlementSeqs }: Batch): Promise<Written> {
-    const [row] = await this.#cache.db.query<Completed>(COMPLETE, [
-      this.#cache.now(),
+export function ownedWrites(cache: StoreCache, settle: Settle, report: Report): OwnershipStore["record"] {
+  const completeAll = async (batch: Batch): Promise<Written> => {
+    const { owner, ownerName, claims, settlements, settlementSeqs } = batch;
+    const [row] = await cache.db.query<Completed>(COMPLETE, [
+      cache.now(),
       owner.incarnation,
       int8s(settlementSeqs),
       settlements.length,
@@ -142,9 +92,9 @@ export class OwnedWrites {
       reported: [],
       settled: completedVerdicts(settlementSeqs, accepted),
     };
-  }
+  };
 
-  async #write(tx: Queryable, batch: Batch): Promise<Written> {
+  const writeAll = async (tx: Queryable, batch: Batch): Promise<Written> => {
     const { owner, ownerName, claims, reports, settlements } = batch;
     const rows = await tx.query<{ place: number }>(HOLD, [owner.incarnation, ...columns(claims)]);
     const places = new Set(rows.map(({ place }) => place));
@@ -152,28 +102,59 @@ export class OwnedWrites {
     const mine = (all: readonly Said[], seqs: readonly (number | null)[]) =>
       seqs.map((seq, at) => (ours(all[at]!.place) ? seq : null));
     const assignments = reports.map(({ assignment }) => assignment);
-    const reported = await this.#report.write(tx, reports, mine(reports, batch.reportSeqs), { assignments });
-    const settled = await this.#settle.within(
+    const reported = await report.write(tx, reports, mine(reports, batch.reportSeqs), { assignments });
+    const settled = await settle.within(
       tx,
       { settlements, seqs: mine(settlements, batch.settlementSeqs) },
       (holder, { assignment }) => holder.assignment === assignment,
       ({ ownerEpoch }) => ({ name: ownerName, epoch: ownerEpoch }),
     );
     return { ours, reported, settled };
-  }
+  };
 
-  /** Runs of assignments that the caller does not own get no verdict and are not read. */
-  async #withRefusals(
-    { reports, settlements }: Batch,
-    { ours, reported, settled }: Written,
-  ): Promise<Recorded> {
+  return async (events, owner) => {
+    if (events.length === 0) return [];
+    const distinct = new Map(events.map((event): [string, Held] => [keyOf(event), event]));
+    const claims = [...distinct.values()].sort((a, b) => a.assignment - b.assignment);
+    const placeOf = new Map(claims.map((claim, at) => [keyOf(claim), at + 1]));
+    const said = events.map((event): Said => {
+      const { assignment, ownerEpoch } = event;
+      return { assignment, ownerEpoch, place: placeOf.get(keyOf(event))! };
+    });
+    const reports = events.flatMap((event, at) => event.reports.map((each) => ({ ...each, ...said[at]! })));
+    const settlements = events.flatMap((event, at) =>
+      event.settlements.map((each) => ({ ...each, ...said[at]! })),
+    );
+    const seqs = await settle.seqs([...reports, ...settlements].map(({ run }) => run));
+    const batch: Batch = {
+      owner,
+      ownerName: await cache.nameId(owner.name),
+      claims,
+      reports,
+      reportSeqs: seqs.slice(0, reports.length),
+      settlements,
+      settlementSeqs: seqs.slice(reports.length),
+    };
+    const plain = reports.length === 0 && settlements.every(({ outcome }) => outcome.kind === "completed");
+    const written = plain
+      ? await completeAll(batch)
+      : await cache.db.transaction((tx) => writeAll(tx, batch));
+    const { ours } = written;
+    // Runs of assignments that the caller does not own get no verdict and are not read.
     const asked = (all: readonly Said[], verdicts: readonly (Verdict | null)[]) =>
       verdicts.map((verdict, at) => (ours(all[at]!.place) ? verdict : "stale"));
-    return {
-      reported: await this.#report.withRefusals(runs(reports), asked(reports, reported)),
-      settled: await this.#settle.withRefusals(runs(settlements), asked(settlements, settled)),
-    };
-  }
+    const reported = await report.withRefusals(runs(reports), asked(reports, written.reported));
+    const settled = await settle.withRefusals(runs(settlements), asked(settlements, written.settled));
+    let reportAt = 0;
+    let settlementAt = 0;
+    return events.map((event, at) => {
+      const verdicts = {
+        reported: reported.slice(reportAt, (reportAt += event.reports.length)),
+        settled: settled.slice(settlementAt, (settlementAt += event.settlements.length)),
+      };
+      return ours(said[at]!.place) ? verdicts : null;
+    });
+  };
 }
 
 function keyOf({ assignment, ownerEpoch }: Held): string {

@@ -9,7 +9,7 @@ import type { PostgresScripts } from "../scripts.ts";
 import { acceptRuns } from "./accept.ts";
 import { assignments } from "./assignments.ts";
 import { dispatches } from "./dispatch.ts";
-import { OwnedWrites } from "./owned-writes.ts";
+import { ownedWrites } from "./owned-writes.ts";
 
 export function postgresOwnership(parts: {
   readonly cache: StoreCache;
@@ -19,11 +19,10 @@ export function postgresOwnership(parts: {
   readonly report: Report;
 }): OwnershipStore {
   const { cache, scripts, clock, settle, report } = parts;
-  const writes = new OwnedWrites(cache, settle, report);
   return {
     ...dispatches(cache, scripts, clock),
     accept: acceptRuns(cache, settle),
     ...assignments(cache, scripts),
-    record: (batches, owner) => writes.run(batches, owner),
+    record: ownedWrites(cache, settle, report),
   };
 }

@@ -19,6 +19,12 @@ const CHARGED = `attempts = attempts + ?1, failures = failures + ?2, interruptio
   suspect = coalesce(?5, suspect), killed = coalesce(?6, killed), author = coalesce(?7, author),
   job_epoch = job_epoch + (?7 IS NOT NULL), lease = CASE WHEN ?7 IS NULL THEN lease END`;
 
+/** Runs of a batch that have completed and are not written yet. */
+interface Completions {
+  readonly plain: number[];
+  readonly withResult: (readonly [seq: number, result: string])[];
+}
+
 export class Settle {
   readonly #cache: StoreCache;
   readonly #sql;
@@ -67,7 +73,7 @@ export class Settle {
   /** With a leader's epoch, the caller has checked its term. */
   run(settlements: readonly Settlement[], leaderEpoch?: number): Verdict[] {
     const now = this.#cache.clock.now();
-    const done = new Completions();
+    const done: Completions = { plain: [], withResult: [] };
     const verdicts = settlements.map(({ run, outcome }): Verdict => {
       const seq = this.#holder(run);
       if (seq === null) {
@@ -77,7 +83,8 @@ export class Settle {
       if (leaderEpoch !== undefined) this.#noteEpoch(seq, leaderEpoch);
       if (outcome.kind === "completed") {
         this.forget(seq, "completed");
-        done.add(seq, outcome.result);
+        if (outcome.result === "null") done.plain.push(seq);
+        else done.withResult.push([seq, outcome.result]);
       } else {
         const reason = this.#cache.cancelRequests.get(seq);
         this.apply(seq, afterOutcome(outcome, reason === undefined ? null : { reason }), now);
@@ -161,12 +168,13 @@ export class Settle {
     this.forget(seq, end?.status ?? back(delayMs));
   }
 
-  #complete(done: Completions, now: number): void {
-    if (done.size === 0) return;
-    for (const [seq, result] of done.withResult) this.#sql.completeOne.run(now, result, seq);
-    if (done.plain.length > 0) this.#sql.completeMany.run(now, JSON.stringify(done.plain));
-    this.#sql.dropMany.run(JSON.stringify(done.all()));
-    done.clear();
+  #complete({ plain, withResult }: Completions, now: number): void {
+    for (const [seq, result] of withResult) this.#sql.completeOne.run(now, result, seq);
+    if (plain.length > 0) this.#sql.completeMany.run(now, JSON.stringify(plain));
+    const all = withResult.length === 0 ? plain : [...plain, ...withResult.map(([seq]) => seq)];
+    if (all.length > 0) this.#sql.dropMany.run(JSON.stringify(all));
+    plain.length = 0;
+    withResult.length = 0;
   }
 
   #addLogs(seq: number, run: Run, lines: readonly NewLogLine[]): number {
@@ -195,29 +203,4 @@ export class Settle {
 
 function back(delayMs: number | null): "scheduled" | "queued" {
   return (delayMs ?? 0) > 0 ? "scheduled" : "queued";
-}
-
-class Completions {
-  readonly plain: number[] = [];
-  readonly withResult: [number, string][] = [];
-
-  get size(): number {
-    return this.plain.length + this.withResult.length;
-  }
-
-  add(seq: number, result: string): void {
-    if (result === "null") this.plain.push(seq);
-    else this.withResult.push([seq, result]);
-  }
-
-  all(): number[] {
-    return this.withResult.length === 0
-      ? this.plain
-      : [...this.plain, ...this.withResult.map(([seq]) => seq)];
-  }
-
-  clear(): void {
-    this.plain.length = 0;
-    this.withResult.length = 0;
-  }
 }
