@@ -20,7 +20,7 @@ import { OriginGuard } from "./origin-guard.ts";
 import { NO_COMPILERS, RateLimits } from "./rate-limits.ts";
 import { servePages, type DashboardOptions } from "./pages.ts";
 import {
-  bindOperations,
+  bindOperation,
   countRequests,
   leaderHeaders,
   methodNotAllowed,
@@ -74,7 +74,8 @@ export async function buildApp(
     if (closing.now) reply.header("connection", "close");
     fail(error, request, reply, platform.log);
   };
-  const prefix = prefixOf(options.basePath ?? "/");
+  // `/baton/` as `/baton`, and `/` as the empty text.
+  const prefix = (options.basePath ?? "/").replace(/\/+$/, "");
   const app = Fastify({
     ...NO_COMPILERS,
     ...(prefix !== "" && {
@@ -122,7 +123,7 @@ export async function buildApp(
   app.setNotFoundHandler((request, reply) => failWith(noSuchRoute(request), request, reply));
 
   app.decorate("openStreams", () => streams.size + (peers?.streams ?? 0));
-  bindOperations(app, {
+  const routes = {
     executor,
     streams,
     closing,
@@ -131,7 +132,8 @@ export async function buildApp(
     audit,
     secure: options.secure ?? false,
     prefix,
-  });
+  };
+  for (const operation of OPERATIONS) bindOperation(app, operation, routes);
   servePages(app, services.version, options.dashboard ?? { enabled: false });
   if (prefix !== "") {
     checkPrefix(prefix, ["/docs", "/assets", ...OPERATIONS.map((operation) => operation.path)]);
@@ -247,10 +249,6 @@ function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
     );
   }
   socket.destroySoon();
-}
-
-function prefixOf(basePath: string): string {
-  return basePath.replace(/\/+$/, "");
 }
 
 /** `/jobs` as a prefix would make `/jobs/{id}` mean something else. */

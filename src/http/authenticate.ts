@@ -11,6 +11,7 @@
  */
 
 import type { FastifyReply, FastifyRequest, onRequestHookHandler, RouteOptions } from "fastify";
+import type { Operation } from "../api/operation.ts";
 import type { Access, PresentedCredential } from "../access/access.ts";
 import type { AuditTrail } from "../access/audit-trail.ts";
 import { sessionIn } from "../api/bodies/session-cookie.ts";
@@ -26,6 +27,7 @@ declare module "fastify" {
   }
   interface FastifyContextConfig {
     access?: NeededPermission;
+    operation?: Operation;
   }
 }
 

@@ -30,11 +30,7 @@ interface RoutesOptions {
   readonly closing: { readonly now: boolean };
 }
 
-export function bindOperations(app: FastifyInstance, options: RoutesOptions): void {
-  for (const operation of OPERATIONS) bind(app, operation, options);
-}
-
-function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions): void {
+export function bindOperation(app: FastifyInstance, operation: Operation, options: RoutesOptions): void {
   const { executor, streams, closing, authentication, limits } = options;
   const { mutates, permission, login, streams: hasEvents, large, waits } = operation;
 
@@ -83,7 +79,7 @@ function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions
     // A HEAD of a stream would be a stream.
     method: operation.method === "GET" && !hasEvents ? ["GET", "HEAD"] : operation.method,
     url: routerPath(operation.path),
-    config: { access: permission },
+    config: { access: permission, operation },
     exposeHeadRoute: false,
     ...(mutates && { onResponse: audited(operation, options) }),
     // When the answer is known: another node may lead since the request came.
@@ -180,20 +176,12 @@ const UNKNOWN_ROUTE = "other";
 
 /** How long a stream lasted, or a call that waits for something to happen, says nothing of how fast anything is. */
 export function countRequests(sink: RequestSink) {
-  const untimed = new Set(
-    OPERATIONS.filter(({ streams, waits }) => streams || waits).map(({ path }) => path),
-  );
-  const routes = new Map<string, string>();
-  const named = (url: string): string => {
-    let route = routes.get(url);
-    if (route === undefined) routes.set(url, (route = url.replaceAll(/:(\w+)/g, "{$1}")));
-    return route;
-  };
   return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
-    const { url } = request.routeOptions;
-    const route = url === undefined ? UNKNOWN_ROUTE : named(url);
-    const took = untimed.has(route) ? null : reply.elapsedTime;
-    sink.answered(request.method, route, reply.raw.statusCode, took);
+    const { url = UNKNOWN_ROUTE, config } = request.routeOptions;
+    const { operation } = config;
+    const isTimed = !operation?.streams && !operation?.waits;
+    const took = isTimed ? reply.elapsedTime : null;
+    sink.answered(request.method, operation?.path ?? url, reply.raw.statusCode, took);
     done();
   };
 }

@@ -82,12 +82,32 @@ export interface Probe {
 export function httpProbe(clock: Clock): Probe {
   // A connection for each address stays open between two looks, so that a look costs next to nothing.
   const options = { keepAlive: true, maxSockets: 1 };
-  const agents = { "http:": new http.Agent(options), "https:": new https.Agent(options) };
+  const plain = { get: http.get, agent: new http.Agent(options) };
+  const secure = { get: https.get, agent: new https.Agent(options) };
+
+  async function answered(url: string, signal: AbortSignal): Promise<void> {
+    const { get, agent } = url.startsWith("https:") ? secure : plain;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const request = get(url, { agent, signal });
+    request.once("error", reject);
+    request.once("response", (reply) => {
+      reply.once("end", resolve).once("error", reject).resume();
+    });
+    try {
+      await promise;
+    } catch (error) {
+      // The server closed it while it was idle, before it could know of this request.
+      const isStale = request.reusedSocket && (error as NodeJS.ErrnoException).code === "ECONNRESET";
+      if (!isStale) throw error;
+      await answered(url, signal);
+    }
+  }
+
   return {
     async ask(url, deadlineMs) {
       using late = new Deadline(clock, deadlineMs);
       try {
-        await answered(url, agents, late.signal);
+        await answered(url, late.signal);
         return null;
       } catch (error) {
         const { code, message } = error as { code?: string; message?: string };
@@ -95,32 +115,8 @@ export function httpProbe(clock: Clock): Probe {
       }
     },
     async close() {
-      for (const agent of Object.values(agents)) agent.destroy();
+      plain.agent.destroy();
+      secure.agent.destroy();
     },
   };
-}
-
-interface Agents {
-  readonly "http:": http.Agent;
-  readonly "https:": https.Agent;
-}
-
-async function answered(url: string, agents: Agents, signal: AbortSignal): Promise<void> {
-  const isSecure = url.startsWith("https:");
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const request = isSecure
-    ? https.get(url, { agent: agents["https:"], signal })
-    : http.get(url, { agent: agents["http:"], signal });
-  request.once("error", reject);
-  request.once("response", (reply) => {
-    reply.once("end", resolve).once("error", reject).resume();
-  });
-  try {
-    await promise;
-  } catch (error) {
-    // The server closed it while it was idle, before it could know of this request.
-    const isStale = request.reusedSocket && (error as NodeJS.ErrnoException).code === "ECONNRESET";
-    if (!isStale) throw error;
-    await answered(url, agents, signal);
-  }
 }

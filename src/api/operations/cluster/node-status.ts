@@ -107,39 +107,35 @@ const LOSS: Record<Guarantees["durability"], string> = {
   nothing: "Jobs are kept in memory alone: they end with this process.",
 };
 
-function promised(guarantees: Guarantees): string[] {
-  const promises = [
+function promised({ durability, shared }: Guarantees): string[] {
+  return [
     "At-least-once execution: a job runs until a run of it has been accounted for.",
     "At most one accepted result per job: results, logs and progress of a stale run are refused.",
-    LOSS[guarantees.durability],
+    LOSS[durability],
     "One fire per occurrence of a schedule.",
+    ...(shared ? PROMISED_WHEN_SHARED : []),
   ];
-  if (guarantees.shared) {
-    promises.push(
-      "Other nodes take over the jobs of this one: when it dies, what it ran runs again elsewhere, with one crash noted.",
-      "A node that was paused or cut off and comes back changes nothing any more: what it writes under an old number is refused.",
-    );
-  }
-  return promises;
 }
 
-function notPromised(guarantees: Guarantees, more: readonly string[] = []): string[] {
-  const limits = [
+const PROMISED_WHEN_SHARED = [
+  "Other nodes take over the jobs of this one: when it dies, what it ran runs again elsewhere, with one crash noted.",
+  "A node that was paused or cut off and comes back changes nothing any more: what it writes under an old number is refused.",
+];
+
+function notPromised({ shared }: Guarantees, more: readonly string[] = []): string[] {
+  return [
     "That a job runs only once: a node may die after the effect and before the result. Give effects outside the job_id as their idempotency key: it is the same in every run.",
     "An order among jobs of equal priority when several of them run at the same time.",
+    ...(shared ? [...LIMITS_WHEN_SHARED, ...more] : LIMITS_WHEN_OWN),
   ];
-  if (guarantees.shared) {
-    limits.push(
-      "That work goes on without the database: while it cannot be reached, changes are refused and what runs goes on only until its lease ends.",
-      "More than the database keeps: a failover to a replica that lags behind may lose its last commits, and ours with them.",
-      "That there is one leader at every instant: a paused one may believe in its term; what it writes is refused.",
-      ...more,
-    );
-  } else {
-    limits.push("Other nodes cannot take over the jobs of this one: its store belongs to it alone.");
-  }
-  return limits;
 }
+
+const LIMITS_WHEN_SHARED = [
+  "That work goes on without the database: while it cannot be reached, changes are refused and what runs goes on only until its lease ends.",
+  "More than the database keeps: a failover to a replica that lags behind may lose its last commits, and ours with them.",
+  "That there is one leader at every instant: a paused one may believe in its term; what it writes is refused.",
+];
+const LIMITS_WHEN_OWN = ["Other nodes cannot take over the jobs of this one: its store belongs to it alone."];
 
 const FabricBody = z.object({
   name: z.string(),
