@@ -20,13 +20,13 @@ import { listensTo } from "../../core/push/dispatch.ts";
 import { isSuspect, type Budgets } from "../../core/jobs/job.ts";
 import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
-import type { Accepted, AcceptRequest, DispatchedJob, OwnershipStore } from "../../store/ownership.ts";
+import type { Accepted, AcceptRequest, OwnershipStore } from "../../store/ownership.ts";
 import type { WorkerClaim } from "../../jobs/run/worker-ports.ts";
 import type { WorkerSettings } from "../../jobs/run/worker-settings.ts";
 import type { Claimed, ClaimedJob, ClaimRequest, Store } from "../../store/store.ts";
 import { USED_MS } from "./dispatch-publisher.ts";
 import { DispatchConsumers } from "./dispatch-consumers.ts";
-import { DeliveryBatch, DispatchMessage, LocalBuffer } from "./dispatch-message.ts";
+import { deliveryBatch, type DispatchMessage, type JobInHand } from "./dispatch-message.ts";
 import { WorkerHeartbeatPublisher, type WorkerState } from "./worker-heartbeat-publisher.ts";
 
 export interface DispatchInboxOptions {
@@ -68,7 +68,8 @@ const NOTHING: Claimed = { jobs: [], held: true, nextDueInMs: null };
 
 export class DispatchInbox extends Lifecycle {
   readonly #o: Platform & DispatchInboxOptions;
-  readonly #buffer = new LocalBuffer();
+  /** In the order in which they arrived. */
+  readonly #buffer: JobInHand[] = [];
   readonly #consumers: DispatchConsumers;
   readonly #beat: WorkerHeartbeatPublisher;
   readonly #taken: Record<string, number> = {};
@@ -146,24 +147,24 @@ export class DispatchInbox extends Lifecycle {
     this.#pace = request.pace;
     this.#takesSuspect = request.suspect;
     this.#claimedAt = this.#paceAt = this.#o.clock.monotonic();
-    const messages = this.#pick(request);
-    const runs = messages.flatMap(({ dispatch: { assignment }, jobs }) =>
-      jobs.map(({ id, jobEpoch, ref }) => ({ id, jobEpoch, ref, assignment })),
-    );
+    const picked = this.#pick(request);
+    const runs = picked.map(({ job: { id, jobEpoch, ref }, from }) => {
+      return { id, jobEpoch, ref, assignment: from.dispatch.assignment };
+    });
     if (runs.length === 0) {
       this.#adjust();
       return this.#unled() ? this.#o.store.jobs.claim(request) : NOTHING;
     }
     this.#accepting = runs.length;
     const { author, worker, lease, leaseMs, opens } = request;
-    const answer = await this.#accept({ author, worker, lease, leaseMs, opens, runs }, messages);
+    const answer = await this.#accept({ author, worker, lease, leaseMs, opens, runs }, picked);
     if (!answer.held) return { ...NOTHING, held: false };
-    const jobs = this.#accepted(messages, answer.accepted, request);
+    const jobs = this.#accepted(picked, answer.accepted, request);
     this.#demand = Math.max(0, request.limit - jobs.length);
     this.#running = Math.min(request.running + jobs.length, this.#o.settings.concurrency);
     this.#paceAt = this.#o.clock.monotonic();
     this.#adjust();
-    for (const { batch } of messages) batch.done();
+    for (const { from } of picked) from.batch.done();
     return { jobs, held: true, nextDueInMs: null };
   }
 
@@ -187,33 +188,29 @@ export class DispatchInbox extends Lifecycle {
   }
 
   /** No job twice in one claim, and at most one suspect; what is left out is acknowledged or sent back. */
-  #pick({ limit, suspect }: ClaimRequest): DispatchMessage[] {
-    const messages = this.#buffer.take(limit);
+  #pick({ limit, suspect }: ClaimRequest): JobInHand[] {
     const seen = new Set<string>();
-    const unwanted: DispatchMessage[] = [];
+    const unwanted: JobInHand[] = [];
     let mayHave = suspect;
-    const picked = messages.filter((message) => {
-      const fresh = message.jobs.filter(({ id }) => seen.size < seen.add(id).size);
-      if (fresh.length < message.jobs.length) message.jobs = fresh;
-      if (fresh.length === 0) {
-        message.batch.done();
+    const picked = this.#buffer.splice(0, limit).filter((one) => {
+      const { id, crashes } = one.job;
+      if (seen.has(id)) {
+        one.from.batch.done();
         return false;
       }
-      // A suspect is dispatched alone.
-      if (!isSuspect(fresh[0]!.crashes, this.#o.budgets)) return true;
-      if (mayHave) {
-        mayHave = false;
-        return true;
-      }
-      unwanted.push(message);
-      return false;
+      seen.add(id);
+      if (!isSuspect(crashes, this.#o.budgets)) return true;
+      const wanted = mayHave;
+      mayHave = false;
+      if (!wanted) unwanted.push(one);
+      return wanted;
     });
     this.#sendBack(unwanted, SUSPECT_PASSED_MAX);
     return picked;
   }
 
   /** When it is unknown what was accepted, or nothing was, all of it stays in the buffer: a repeated accept does no harm. */
-  async #accept(request: AcceptRequest, messages: readonly DispatchMessage[]): Promise<Accepted> {
+  async #accept(request: AcceptRequest, picked: readonly JobInHand[]): Promise<Accepted> {
     let answer: Accepted | null = null;
     try {
       answer = await this.#o.ownership.accept(request);
@@ -221,30 +218,25 @@ export class DispatchInbox extends Lifecycle {
     } finally {
       this.#accepting = 0;
       if (!answer?.held) {
-        this.#buffer.putBack(messages);
+        this.#buffer.unshift(...picked);
         this.#adjust();
       }
     }
   }
 
-  /** No other code holds these messages, so their jobs become the claimed jobs without a copy. */
+  /** No other code holds these jobs, so they become the claimed jobs without a copy. */
   #accepted(
-    messages: readonly DispatchMessage[],
+    picked: readonly JobInHand[],
     accepted: readonly boolean[],
     { lease }: ClaimRequest,
   ): ClaimedJob[] {
     const claimed: ClaimedJob[] = [];
-    let at = 0;
-    for (const { channel, dispatch, jobs } of messages) {
-      const { assignment, leaderEpoch } = dispatch;
-      const before = claimed.length;
-      for (const job of jobs) {
-        if (accepted[at++]) claimed.push(Object.assign(job, { lease, leaderEpoch, assignment }));
-      }
-      this.#taken[channel] = (this.#taken[channel] ?? 0) + claimed.length - before;
-    }
-    for (const { crashes } of claimed) {
-      if (!isSuspect(crashes, this.#o.budgets)) continue;
+    for (const [at, { job, from }] of picked.entries()) {
+      if (!accepted[at]) continue;
+      const { assignment, leaderEpoch } = from.dispatch;
+      claimed.push(Object.assign(job, { lease, leaderEpoch, assignment }));
+      this.#taken[from.channel] = (this.#taken[from.channel] ?? 0) + 1;
+      if (!isSuspect(job.crashes, this.#o.budgets)) continue;
       this.#suspectsTaken++;
       this.#takesSuspect = false;
     }
@@ -254,53 +246,57 @@ export class DispatchInbox extends Lifecycle {
   // ------------------------------------------------ messages
 
   async #receive(channel: string, deliveries: readonly Delivery[]): Promise<void> {
-    const batch = new DeliveryBatch();
+    const batch = deliveryBatch();
     batch.add(); // until all of them are buffered
     this.#led();
-    if (this.#buffer.size === 0) this.#claimedAt = this.#o.clock.monotonic();
+    if (this.#buffer.length === 0) this.#claimedAt = this.#o.clock.monotonic();
+    const tasks = this.#o.tasks.names();
+    const unknown: JobInHand[] = [];
     for (const { body } of deliveries) {
       const { jobs, ...dispatch } = body as Dispatch;
-      const message = new DispatchMessage(channel, dispatch, jobs, batch);
-      message.jobs = this.#passOn(message);
-      if (message.jobs.length > 0) this.#buffer.add(message);
-      else batch.done();
+      const from = { channel, dispatch, batch };
+      for (const job of jobs) {
+        batch.add();
+        (tasks.has(job.task) ? this.#buffer : unknown).push({ job, from });
+      }
     }
+    if (unknown.length > 0) this.#passOn(unknown);
     batch.done();
     this.#adjust();
-    if (this.#buffer.size > 0) this.#o.signal.raise();
+    if (this.#buffer.length > 0) this.#o.signal.raise();
     await batch.handled;
   }
 
-  /** Sends jobs of unknown tasks to the workers that know them. Returns the others. */
-  #passOn({ dispatch, jobs, batch }: DispatchMessage): readonly DispatchedJob[] {
-    const tasks = this.#o.tasks.names();
-    if (jobs.every(({ task }) => tasks.has(task))) return jobs;
-    const unknown = jobs.filter(({ task }) => !tasks.has(task));
-    const byChannel = Map.groupBy(unknown, ({ queue, task }) => queues.dispatch(queue, task));
-    const body: Dispatching = { channels: [...byChannel.keys()] };
+  /** To the workers that know their tasks. */
+  #passOn(unknown: readonly JobInHand[]): void {
+    const channelOf = ({ job }: JobInHand): string => queues.dispatch(job.queue, job.task);
+    const body: Dispatching = { channels: [...new Set(unknown.map(channelOf))] };
     void this.#o.channels.publish(topics.dispatching, [{ key: "", body }]).catch(() => {}); // workers that know the task may listen already
-    this.#sendBack(
-      [...byChannel].map(([channel, theirs]) => new DispatchMessage(channel, dispatch, theirs, batch)),
-      PASSED_MAX,
-    );
-    return jobs.filter(({ task }) => tasks.has(task));
+    this.#sendBack(unknown, PASSED_MAX, channelOf);
   }
 
   /** Each is sent before its message is acknowledged. Those that were sent back too often are dropped. */
-  #sendBack(messages: readonly DispatchMessage[], passedMax: number): void {
-    const going = messages.filter((message) => {
-      if (message.passed >= passedMax) message.batch.done();
-      return message.passed < passedMax;
+  #sendBack(
+    those: readonly JobInHand[],
+    passedMax: number,
+    channelOf = ({ from }: JobInHand): string => from.channel,
+  ): void {
+    const going = those.filter(({ from }) => {
+      const goes = passedOf(from) < passedMax;
+      if (!goes) from.batch.done();
+      return goes;
     });
-    for (const [channel, theirs] of Map.groupBy(going, (message) => message.channel)) {
+    for (const [channel, theirs] of Map.groupBy(going, channelOf)) {
+      const messages = [...Map.groupBy(theirs, ({ from }) => from)].map(([from, some]) => {
+        const jobs = some.map(({ job }) => job);
+        const body: Dispatch = { ...from.dispatch, jobs, passed: passedOf(from) + 1 };
+        return { key: jobs[0]!.id, body };
+      });
       this.#o.channels
-        .send(
-          channel,
-          theirs.map((message) => message.forwarded()),
-        )
-        .then(() => theirs.forEach(({ batch }) => batch.done()))
+        .send(channel, messages)
+        .then(() => theirs.forEach(({ from }) => from.batch.done()))
         // The whole batch is delivered again: what was accepted of it will be refused.
-        .catch((error: unknown) => theirs.forEach(({ batch }) => batch.fail(error)));
+        .catch((error: unknown) => theirs.forEach(({ from }) => from.batch.fail(error)));
     }
   }
 
@@ -331,29 +327,29 @@ export class DispatchInbox extends Lifecycle {
   /** Sends back what is too much, and consumes more if there is room for it. */
   #adjust(): void {
     const ahead = this.#ahead;
-    const room = this.#wants(ahead) - this.#buffer.size - this.#accepting;
-    if (room < 0 && this.#buffer.size > 0) this.#sendBack(this.#buffer.takeLast(-room), PASSED_MAX);
+    const room = this.#wants(ahead) - this.#buffer.length - this.#accepting;
+    if (room < 0 && this.#buffer.length > 0) this.#sendBack(this.#buffer.splice(room), PASSED_MAX);
     this.#consumers.listen(ahead > 0 ? SHORT_BATCH_MAX : Math.max(room, 0));
     this.#beat.changed();
-    if (!this.#closed && (ahead > 0 || this.#buffer.size > 0)) this.#checkLater();
+    if (!this.#closed && (ahead > 0 || this.#buffer.length > 0)) this.#checkLater();
   }
 
   #checkLater(): void {
     this.#callOffCheck ??= this.#o.clock.after(CHECK_MS, () => {
       this.#callOffCheck = null;
       const silentMs = this.#o.clock.monotonic() - this.#claimedAt;
-      if (this.#buffer.size > 0 && this.#accepting === 0 && silentMs >= HELD_MS) this.#giveUp();
+      if (this.#buffer.length > 0 && this.#accepting === 0 && silentMs >= HELD_MS) this.#giveUp();
       this.#adjust();
     });
   }
 
   #giveUp(): void {
     this.#o.log.warn(
-      { jobs: this.#buffer.size },
+      { jobs: this.#buffer.length },
       "the worker does not take what was dispatched; it goes back",
     );
     this.#demand = 0;
-    this.#sendBack(this.#buffer.takeLast(this.#buffer.size), PASSED_MAX);
+    this.#sendBack(this.#buffer.splice(0), PASSED_MAX);
   }
 
   #state(): WorkerState {
@@ -371,4 +367,8 @@ export class DispatchInbox extends Lifecycle {
       suspects: { wanted: this.#takesSuspect && !this.#closed, taken: this.#suspectsTaken },
     };
   }
+}
+
+function passedOf({ dispatch }: DispatchMessage): number {
+  return dispatch.passed ?? 0;
 }
