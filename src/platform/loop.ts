@@ -196,19 +196,6 @@ export class Deadline {
   }
 }
 
-/** Whether the work was done before the signal was aborted. After an abort it continues, and its failure is ignored. */
-export async function doneBefore(work: Promise<void>, signal: AbortSignal): Promise<boolean> {
-  if (signal.aborted) {
-    work.catch(() => {});
-    return false;
-  }
-  return new Promise((resolve, reject) => {
-    const abort = (): void => resolve(false);
-    signal.addEventListener("abort", abort, { once: true });
-    work.then(() => resolve(true), reject).finally(() => signal.removeEventListener("abort", abort));
-  });
-}
-
 export async function atOnce<Item>(
   width: number,
   items: IterableIterator<Item>,

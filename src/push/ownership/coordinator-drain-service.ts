@@ -7,7 +7,7 @@
 
 import type { HandoffEnd } from "../../core/push/handoff-rules.ts";
 import type { DrainProgress } from "../../core/node.ts";
-import { Deadline, doneBefore, inBatches, repeat } from "../../platform/loop.ts";
+import { Deadline, inBatches, repeat, within } from "../../platform/loop.ts";
 import type { OwnedAssignment } from "./owned-assignments.ts";
 import type { HandoffContext } from "./owner-context.ts";
 
@@ -95,7 +95,8 @@ export class CoordinatorDrainService {
       for (const one of batch) owned.end(one, "given");
       if (health.peers().length > 0) await publisher.offerReleased(batch, "shutdown");
     });
-    const released = await doneBefore(releasing, late.signal).catch(() => false);
+    const done = releasing.then(() => true);
+    const released = await within(clock, Infinity, done, late.signal).catch(() => false);
     if (!released)
       log.error({ jobs }, "owned jobs could not be given up; they are found when this node is gone");
     late.end();

@@ -18,7 +18,7 @@ import {
 } from "../../core/push/handoff-rules.ts";
 import type { NodeIdentity } from "../../core/node.ts";
 import type { AssignmentId } from "../../store/ownership.ts";
-import { doneBefore, inBatches } from "../../platform/loop.ts";
+import { inBatches, within } from "../../platform/loop.ts";
 import type { OwnedAssignment, OwnershipEnd, OwnershipListener } from "./owned-assignments.ts";
 import type { OwnerContext } from "./owner-context.ts";
 
@@ -77,7 +77,7 @@ export class JobHandoffPublisher implements OwnershipListener {
     }
     const over = AbortSignal.any([round.through.signal, options.stop]);
     while (round.open > 0 && !over.aborted) {
-      await doneBefore(this.#work(round), over);
+      await within(this.#o.clock, Infinity, this.#work(round), over);
       if (!over.aborted && !pending(round)) await this.#untilSilence(round, over);
     }
     for (const owned of those)

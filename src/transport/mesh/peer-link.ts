@@ -1,7 +1,7 @@
 /** The link to one url: dials on demand, one attempt at a time, and reports losses of the connection. */
 
 import type { NodeName } from "../../core/ids.ts";
-import { Backoff, doneBefore, within } from "../../platform/loop.ts";
+import { Backoff, within } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { PeerBreak } from "../transport.ts";
 import type { Dialled } from "./dial.ts";
@@ -58,7 +58,7 @@ export class PeerLink {
         backoff.reset();
         reported = null;
         incarnation = connection.peer.incarnation;
-        await doneBefore(connection.over, signal);
+        await within(clock, Infinity, connection.over, signal);
         // Another connection to the same peer took over: nothing is lost.
         if (signal.aborted || current()) continue;
       }
