@@ -99,7 +99,7 @@ class Subscriber {
 }
 
 /** First in, first out. Taking from the front of a plain array costs its whole length; here it costs one step. */
-export class Fifo<Item> {
+class Fifo<Item> {
   #items: Item[] = [];
   #head = 0;
 
@@ -120,10 +120,5 @@ export class Fifo<Item> {
       this.#head = 0;
     }
     return taken;
-  }
-
-  putBack(items: readonly Item[]): void {
-    this.#items = [...items, ...this.#items.slice(this.#head)];
-    this.#head = 0;
   }
 }

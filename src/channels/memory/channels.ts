@@ -2,7 +2,6 @@
 
 import type { Clock } from "../../platform/clock.ts";
 import { BaseChannels, type BaseChannelsOptions, type OpenedQueue } from "../base-channels.ts";
-import { Fifo } from "../local-topics.ts";
 import type { EncodedMessage } from "../message-encoding.ts";
 import type { QueueSource, Taken, TakenMessage } from "../queue-consumer.ts";
 
@@ -65,7 +64,7 @@ interface Resting {
 
 class MemoryQueue {
   readonly #clock: Clock;
-  readonly #waiting = new Fifo<TakenMessage>();
+  readonly #waiting: TakenMessage[] = [];
   #resting: Resting[] = [];
   /** Batches with a consumer. */
   #out = 0;
@@ -79,7 +78,7 @@ class MemoryQueue {
   }
 
   releaseAll(): void {
-    for (const { messages } of this.#resting.splice(0).toReversed()) this.#waiting.putBack(messages);
+    for (const { messages } of this.#resting.splice(0).toReversed()) this.#waiting.unshift(...messages);
   }
 
   source(batchMax: number, exclusive: boolean): QueueSource {
@@ -101,10 +100,10 @@ class MemoryQueue {
     const now = this.#clock.monotonic();
     const due = this.#resting.filter(({ until }) => until <= now);
     this.#resting = this.#resting.filter(({ until }) => until > now);
-    for (const { messages } of due.toReversed()) this.#waiting.putBack(messages);
+    for (const { messages } of due.toReversed()) this.#waiting.unshift(...messages);
     if (exclusive && (this.#out > 0 || this.#resting.length > 0)) return null;
     const messages = this.#waiting
-      .take(max)
+      .splice(0, max)
       .map((message) => ({ ...message, deliveries: message.deliveries + 1 }));
     if (messages.length === 0) return null;
     this.#out += 1;
@@ -116,7 +115,7 @@ class MemoryQueue {
     const messages = seen
       ? batch.messages
       : batch.messages.map((message) => ({ ...message, deliveries: message.deliveries - 1 }));
-    if (restMs === 0) this.#waiting.putBack(messages);
+    if (restMs === 0) this.#waiting.unshift(...messages);
     else this.#resting.push({ messages, until: this.#clock.monotonic() + restMs });
   }
 }

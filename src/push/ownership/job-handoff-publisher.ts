@@ -60,10 +60,9 @@ export class JobHandoffPublisher implements OwnershipListener {
 
   /** Resolves when all are handed over or kept, or `stop` was aborted. */
   async handOver(those: readonly OwnedAssignment[], options: HandOverOptions): Promise<void> {
-    const { ackMs, tries } = this.#o.settings;
     const round: Round = {
       ...options,
-      rules: { ackMs, tries, whenSilent: options.whenSilent },
+      rules: { ...this.#o.settings, whenSilent: options.whenSilent },
       through: new AbortController(),
       effects: { offer: [], read: [], orphan: [] },
       open: 0,

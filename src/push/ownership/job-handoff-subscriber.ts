@@ -42,13 +42,11 @@ export class JobHandoffSubscriber {
     await Promise.all(this.#closing);
   }
 
+  /** Takes none until the returned function is called, once. */
   pause(): () => void {
     this.#pauses++;
     this.#leave();
-    let paused = true;
     return () => {
-      if (!paused) return;
-      paused = false;
       this.#pauses--;
       this.#consume();
     };
