@@ -90,9 +90,7 @@ export class ResultSender {
     while (left.length > 0 && !this.#over.signal.aborted) {
       try {
         await this.#leases.renewOld(new Set(left.map(({ run }) => run.lease)));
-        const again: Posting[] = [];
-        for (const batch of resultBatches(left)) again.push(...(await this.#post(batch)));
-        left = again;
+        left = await this.#postEach(resultBatches(left));
         if (this.failing) {
           this.#backoff.reset();
           this.#onRecovered();
@@ -107,26 +105,22 @@ export class ResultSender {
     return postings.map(() => null);
   }
 
+  async #postEach(batches: readonly (readonly Posting[])[]): Promise<Posting[]> {
+    const again: Posting[] = [];
+    for (const batch of batches) again.push(...(await this.#post(batch)));
+    return again;
+  }
+
   /** Answers what must be posted again. */
   async #post(postings: readonly Posting[]): Promise<readonly Posting[]> {
     const epochs = postings.map(({ run }) => this.#leases.get(run.lease)?.epoch ?? 0);
     const texts = postings.map((posting, at) => resultText(posting, this.#link.agent, epochs[at]!));
-    const { status, json } = await this.#link.leader.postToLeader(
-      "/v1/results",
-      () => `[${texts.join(",")}]`,
-      {
-        timeoutMs: CALL_TIMEOUT_MS,
-        signal: this.#over.signal,
-        // A leader that stands still would hold it for all of that; to post it twice does no harm.
-        moves: true,
-      },
-    );
-    if (status !== 200 && postings.length > 1) {
-      // Something in there is not acceptable; alone, each has its own answer.
-      const again: Posting[] = [];
-      for (const posting of postings) again.push(...(await this.#post([posting])));
-      return again;
-    }
+    const body = (): string => `[${texts.join(",")}]`;
+    // A leader that stands still would hold it for all of that; to post it twice does no harm.
+    const options = { timeoutMs: CALL_TIMEOUT_MS, signal: this.#over.signal, moves: true };
+    const { status, json } = await this.#link.leader.postToLeader("/v1/results", body, options);
+    // Something in there is not acceptable; alone, each has its own answer.
+    if (status !== 200 && postings.length > 1) return this.#postEach(postings.map((posting) => [posting]));
     const answers = status === 200 && Array.isArray(json) ? (json as ResultAnswerBody[]) : [];
     const whole = (json ?? {}) as ResultAnswerBody;
     const again = postings.map(async (posting, at) => {
