@@ -9,7 +9,7 @@ import { isJobId } from "../core/ids.ts";
 import { TOKEN_OPTION, tokenFrom } from "./admin/credential.ts";
 import { CliFailure, EXIT } from "./failure.ts";
 import { OUTPUT_FORMATS, type OutputFormat } from "./terminal/output.ts";
-import { type Terminal, isAttended, questionStreams } from "./terminal/terminal.ts";
+import { type Terminal, isAttended } from "./terminal/terminal.ts";
 
 export { DEFAULT_URL };
 /** A node that does not answer a small request in this time has other troubles than being slow. */
@@ -143,7 +143,8 @@ export async function confirm(
     throw new CliFailure(EXIT.usage, message, "pass --yes, or run it on a terminal; --dry-run only counts");
   }
   const { confirm: ask } = await import("@clack/prompts");
-  const answer = await ask({ message: question, initialValue: false, ...questionStreams(terminal) });
+  const { input, err: output } = terminal;
+  const answer = await ask({ message: question, initialValue: false, input, output });
   // Ctrl-C gives a symbol.
   if (answer !== true) throw new CliFailure(EXIT.failure, "nothing was changed");
 }

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { whyUnreadable } from "../../config/mistake.ts";
 import { CliFailure, EXIT } from "../failure.ts";
-import { isAttended, questionStreams, say, type Terminal } from "../terminal/terminal.ts";
+import { isAttended, say, type Terminal } from "../terminal/terminal.ts";
 
 export const TOKEN_OPTION = [
   "--token <token>",
@@ -52,7 +52,7 @@ export async function readPassword(terminal: Terminal, user: string): Promise<st
 /** Shows no sign for a character: how long a password is stays hidden too. */
 async function typed(terminal: Terminal, message: string): Promise<string> {
   const { password } = await import("@clack/prompts");
-  const text = await password({ message, mask: "", ...questionStreams(terminal) });
+  const text = await password({ message, mask: "", input: terminal.input, output: terminal.err });
   // Ctrl-C gives a symbol.
   if (typeof text === "string") return text;
   throw new CliFailure(EXIT.usage, "no password was given");

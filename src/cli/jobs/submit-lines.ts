@@ -73,7 +73,7 @@ export async function submitLines(
 }
 
 function linesOf(terminal: Terminal, path: string | null): AsyncIterable<string> {
-  const input = path === null ? (terminal.input as NodeJS.ReadableStream) : createReadStream(path);
+  const input = path === null ? terminal.input : createReadStream(path);
   return createInterface({ input, crlfDelay: Infinity });
 }
 

@@ -5,13 +5,13 @@ import { styleText } from "node:util";
 import type { Environment } from "../../config/sources/environment.ts";
 import { type Clock, systemClock } from "../../platform/clock.ts";
 
-export type Output = NodeJS.WritableStream & {
+export type Output = Writable & {
   readonly isTTY?: boolean;
   readonly columns?: number;
   readonly rows?: number;
 };
 
-export type Input = AsyncIterable<Uint8Array | string> & { readonly isTTY?: boolean };
+export type Input = Readable & { readonly isTTY?: boolean };
 
 export interface Terminal {
   readonly out: Output;
@@ -31,13 +31,6 @@ export function systemTerminal(): Terminal {
     cwd: process.cwd(),
     clock: systemClock,
   };
-}
-
-export function questionStreams({ input, err }: Pick<Terminal, "input" | "err">): {
-  input: Readable;
-  output: Writable;
-} {
-  return { input: input as unknown as Readable, output: err as unknown as Writable };
 }
 
 export function isAttended({ input, err }: Pick<Terminal, "input" | "err">): boolean {

@@ -30,7 +30,7 @@ export function addTopCommand(program: Command, terminal: Terminal): void {
 
 async function top(terminal: Terminal, options: NodeOptions): Promise<void> {
   await using client = await connect(terminal, options, { discover: true });
-  const input = terminal.input as unknown as ReadStream;
+  const input = terminal.input as ReadStream;
   const asScreen = options.output === "table" && terminal.out.isTTY && input.isTTY && "setRawMode" in input;
   if (asScreen) await new Top(terminal, client, input).run();
   else await lines(terminal, client, options);
