@@ -10,27 +10,6 @@ import { LEADER_ROLES } from "../core/leadership/term.ts";
 import type { Platform } from "../platform/platform.ts";
 import type { Store } from "../store/store.ts";
 
-export interface ClusterFabric {
-  readonly coordination: string;
-  readonly channels: string;
-  readonly dispatch: "pull" | "push";
-}
-
-export interface ClusterInfo {
-  readonly name: string;
-  readonly totalNodes: number;
-  readonly activeNodes: number;
-  readonly drainingNodes: number;
-  readonly deadNodes: number;
-  readonly joiningNodes: number;
-  readonly schedulerLeader: NodeName | null;
-  readonly minimumNodes: number;
-  readonly formed: boolean;
-  readonly fabric: ClusterFabric;
-  readonly notes: readonly string[];
-  readonly limits?: readonly string[];
-}
-
 export type Cluster = ReturnType<typeof clusterView>;
 
 export interface ClusterViewOptions {
@@ -38,7 +17,7 @@ export interface ClusterViewOptions {
   readonly minimumNodes: number;
   readonly coordination: Coordination;
   readonly channels: Pick<Channels, "kind" | "limits">;
-  readonly dispatch: ClusterFabric["dispatch"];
+  readonly dispatch: "pull" | "push";
   readonly leadership: Pick<Leadership, "current">;
   readonly store: Pick<Store, "samples">;
   readonly warnings?: readonly string[];
@@ -51,7 +30,7 @@ export function clusterView(
   const { coordination, channels, leadership, store, warnings = [] } = options;
   const { membership } = coordination;
   return {
-    info(): ClusterInfo {
+    info() {
       const counts = countNodes(membership.nodes());
       return {
         name: options.name,
@@ -64,7 +43,7 @@ export function clusterView(
         minimumNodes: options.minimumNodes,
         formed: state.forming === null,
         fabric: { coordination: coordination.kind, channels: channels.kind, dispatch: options.dispatch },
-        notes: [...warnings, ...coordination.notes()],
+        notes: [...warnings, ...coordination.notes()] as readonly string[],
         limits: channels.limits,
       };
     },

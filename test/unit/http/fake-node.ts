@@ -8,7 +8,6 @@ import { buildApp, type AppOptions } from "../../../src/http/app.ts";
 import { HttpServer, type HttpServerOptions } from "../../../src/http/http-server.ts";
 import type { Platform } from "../../../src/platform/platform.ts";
 import { LiveFeed } from "../../../src/api/live-feed.ts";
-import type { ClusterInfo } from "../../../src/observe/cluster-view.ts";
 import type { ClusterSample } from "../../../src/observe/metrics/metrics-duty.ts";
 import type { FunctionAnswer } from "../../../src/jobs/submit/function-calls.ts";
 import type { JobView } from "../../../src/jobs/job-service.ts";
@@ -165,7 +164,7 @@ export class FakeNode implements NodeServices {
   };
 
   readonly cluster: NodeServices["cluster"] = {
-    info: (): ClusterInfo => {
+    info: () => {
       const counts = countNodes(this.membership.nodes());
       return {
         name: "fakes",
@@ -179,6 +178,7 @@ export class FakeNode implements NodeServices {
         formed: this.health.forming === null,
         fabric: { coordination: "standalone", channels: "memory", dispatch: "pull" },
         notes: this.notes,
+        limits: [],
       };
     },
     nodes: () => this.membership.nodes(),
