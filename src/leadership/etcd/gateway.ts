@@ -23,12 +23,6 @@ interface GatewayOptions {
   readonly commandMs: number;
 }
 
-interface Request {
-  readonly path: string;
-  readonly body: unknown;
-  readonly method?: "GET" | "POST";
-}
-
 /** Longer, and a member that is cut off uses up the deadlines of the calls that should go on to the next one. */
 const CONNECT_MS_MAX = 500;
 /** The gateway has had this path and these answers since then. */
@@ -60,7 +54,7 @@ export class Gateway extends Lifecycle {
   /** Rejects with an `EtcdRefusal`, or with an error for people. */
   async call<Reply>(path: string, body: unknown, deadlineMs = this.#o.commandMs): Promise<Reply> {
     try {
-      return (await this.#authorised((token) => this.#send({ path, body }, token, deadlineMs))) as Reply;
+      return (await this.#authorised((token) => this.#send(path, body, token, deadlineMs))) as Reply;
     } catch (error) {
       throw error instanceof EtcdRefusal ? translated(error) : error;
     }
@@ -149,7 +143,7 @@ export class Gateway extends Lifecycle {
   async #version(): Promise<unknown> {
     for (let tries = 1; ; tries++) {
       try {
-        return await this.#send({ path: "/version", body: null, method: "GET" }, null, this.#o.commandMs);
+        return await this.#send("/version", null, null, this.#o.commandMs);
       } catch (error) {
         if (tries >= this.endpoints.length) throw error;
       }
@@ -179,8 +173,7 @@ export class Gateway extends Lifecycle {
 
   async #authenticate(body: { readonly name: string; readonly password: string }): Promise<string | null> {
     try {
-      const path = "/v3/auth/authenticate";
-      const reply = await this.#send({ path, body }, null, this.#o.commandMs);
+      const reply = await this.#send("/v3/auth/authenticate", body, null, this.#o.commandMs);
       return (reply as { token: string }).token;
     } catch (error) {
       // Without authentication every client may do everything.
@@ -189,8 +182,15 @@ export class Gateway extends Lifecycle {
     }
   }
 
-  async #send(request: Request, token: string | null, deadlineMs: number): Promise<unknown> {
+  /** A request without a body is a GET. */
+  async #send(path: string, body: unknown, token: string | null, deadlineMs: number): Promise<unknown> {
     const { clock } = this.#o;
+    const request: Undici.Dispatcher.DispatchOptions = {
+      path,
+      method: body === null ? "GET" : "POST",
+      headers: headers(token),
+      body: body === null ? null : JSON.stringify(body),
+    };
     const giveUpAt = clock.monotonic() + deadlineMs;
     const connectMs = Math.min(CONNECT_MS_MAX, deadlineMs / this.endpoints.length);
     for (let tries = 1; ; tries++) {
@@ -198,14 +198,7 @@ export class Gateway extends Lifecycle {
       const pool = this.#pools[at];
       const leftMs = giveUpAt - clock.monotonic();
       if (!pool || leftMs <= 0) throw unavailable(pool ? "no member answers" : "not started", "not_done");
-      const { path, method = "POST", body } = request;
-      const sent = {
-        path,
-        method,
-        headers: headers(token),
-        body: body === null ? null : JSON.stringify(body),
-      };
-      const end = await callOnce(pool, sent, clock, leftMs, connectMs);
+      const end = await callOnce(pool, request, clock, leftMs, connectMs);
       if (end.ended === "reply") return this.#answer(at, end.status, end.body);
       this.#leave(at, end.reason);
       const where = this.endpoints[at];

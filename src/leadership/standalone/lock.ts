@@ -14,10 +14,9 @@ interface StandaloneLockOptions extends Pick<Platform, "clock"> {
 }
 
 interface Lease {
-  readonly term: Term;
+  readonly tenure: Tenure;
   /** Monotonic. */
   readonly until: number;
-  readonly tenure: Pick<Tenure, "acquiredAt" | "leaseUntil">;
 }
 
 export class StandaloneLock extends BaseLock {
@@ -39,32 +38,33 @@ export class StandaloneLock extends BaseLock {
     const { role, terms, clock } = this.#options;
     const term = await terms.grant(role, candidate);
     // Two grants under way at once may answer in either order: the higher epoch stands.
-    if (!this.#lease || term.epoch > this.#lease.term.epoch)
+    if (!this.#lease || term.epoch > this.#lease.tenure.epoch)
       this.#lease = this.#leased(term, ttlMs, clock.now());
     return term;
   }
 
   protected async extend(term: Term, ttlMs: number): Promise<boolean> {
     const valid = this.#valid();
-    if (!valid || !sameTerm(valid.term, term)) return false;
+    if (!valid || !sameTerm(valid.tenure, term)) return false;
     this.#lease = this.#leased(term, ttlMs, valid.tenure.acquiredAt);
     return true;
   }
 
   protected async giveUp(term: Term): Promise<void> {
     // The epoch stays: an earlier grant that answers late must not take the place.
-    if (this.#lease && sameTerm(this.#lease.term, term)) this.#lease = { ...this.#lease, until: -Infinity };
+    if (this.#lease && sameTerm(this.#lease.tenure, term)) this.#lease = { ...this.#lease, until: -Infinity };
   }
 
   protected async readTenure(): Promise<Tenure | null> {
-    const valid = this.#valid();
-    return valid && { ...valid.term, ...valid.tenure };
+    return this.#valid()?.tenure ?? null;
   }
 
   #leased(term: Term, ttlMs: number, acquiredAt: number): Lease {
     const { clock } = this.#options;
-    const tenure = { acquiredAt, leaseUntil: clock.now() + ttlMs };
-    return { term, until: clock.monotonic() + ttlMs, tenure };
+    return {
+      tenure: { ...term, acquiredAt, leaseUntil: clock.now() + ttlMs },
+      until: clock.monotonic() + ttlMs,
+    };
   }
 
   #valid(): Lease | null {

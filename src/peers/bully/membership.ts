@@ -19,7 +19,7 @@ export class BullyMembership implements Membership {
   readonly #heartbeats: Heartbeats;
   readonly #changes: MemberChanges;
   readonly #pending = new PendingRequest();
-  #forgetting: Promise<unknown> | null = null;
+  #forgetting = false;
 
   constructor(state: PeerState, calls: PeerCalls, heartbeats: Heartbeats, changes: MemberChanges) {
     this.#state = state;
@@ -78,20 +78,19 @@ export class BullyMembership implements Membership {
 
   /** No work is taken back: every node keeps its own jobs. A node that was silent for too long is removed where nodes join. */
   async findDead(_fence: Term): Promise<readonly NodeIdentity[]> {
-    const { peers, presences, settings } = this.#state;
+    const { peers, presences, settings, log } = this.#state;
     if (!peers.agreed || this.#forgetting) return [];
-    const [gone] = peers.others().filter((name) => presences.silentMs(name) >= settings.forgetAfterMs);
-    if (gone) this.#forgetting = this.#forget(gone).finally(() => (this.#forgetting = null));
+    const gone = peers.others().find((name) => presences.silentMs(name) >= settings.forgetAfterMs);
+    if (gone === undefined) return [];
+    this.#forgetting = true;
+    void this.#changes
+      .remove(gone, "forgotten")
+      .catch((err) =>
+        log.warn({ peer: gone, err }, "a node that was silent for long could not be removed yet"),
+      )
+      .finally(() => (this.#forgetting = false));
     return [];
   }
 
   async markRecovered(): Promise<void> {}
-
-  async #forget(name: NodeName): Promise<void> {
-    try {
-      await this.#changes.remove(name, "forgotten");
-    } catch (err) {
-      this.#state.log.warn({ peer: name, err }, "a node that was silent for long could not be removed yet");
-    }
-  }
 }
