@@ -39,10 +39,6 @@ export class ClaimBuffer {
     return this.#jobs.length - this.#next;
   }
 
-  get pace(): number {
-    return this.#recentlyFinished();
-  }
-
   /** Whether half of what is held has just gone: the time to ask for more, so that the answer comes before the rest is gone. */
   get halfGone(): boolean {
     return this.size === this.#askAt;
@@ -52,7 +48,7 @@ export class ClaimBuffer {
   wanted(running: number): number {
     const { concurrency, prefetchMax } = this.#settings;
     const held = running + this.size;
-    const capacity = concurrency + Math.min(prefetchMax, this.#recentlyFinished());
+    const capacity = concurrency + Math.min(prefetchMax, this.pace);
     const room = capacity - held;
     return held < concurrency || room * 2 >= capacity ? room : 0;
   }
@@ -104,12 +100,13 @@ export class ClaimBuffer {
     if (this.#cancelLook || this.size === 0) return;
     this.#cancelLook = this.#clock.after(LOOK_MS, () => {
       this.#cancelLook = null;
-      for (const job of this.#jobs.splice(this.#next + this.#recentlyFinished())) this.#giveBack(job);
+      for (const job of this.#jobs.splice(this.#next + this.pace)) this.#giveBack(job);
       this.#lookLater();
     });
   }
 
-  #recentlyFinished(): number {
+  /** How many jobs have ended lately. */
+  get pace(): number {
     const now = this.#clock.monotonic();
     if (now - this.#windowFrom >= RATE_WINDOW_MS) {
       this.#lastWindow = now - this.#windowFrom < 2 * RATE_WINDOW_MS ? this.#finishedInWindow : 0;

@@ -93,7 +93,9 @@ export class DispatchInbox extends Lifecycle {
     this.#o = { ...platform, ...options };
     const { channels, settings } = options;
     this.#consumers = new DispatchConsumers(channels, (...what) => this.#receive(...what));
-    this.#beat = new WorkerHeartbeatPublisher(platform, channels, settings.heartbeatMs, () => this.#state());
+    const { heartbeatMs } = settings;
+    const state = (): WorkerState => this.#state();
+    this.#beat = new WorkerHeartbeatPublisher({ ...platform, channels, heartbeatMs, state });
   }
 
   protected onStart(): void {

@@ -10,30 +10,25 @@ import type { Platform } from "../../platform/platform.ts";
 
 export type WorkerState = Omit<WorkerHeartbeat, "node" | "incarnation" | "at">;
 
+export interface WorkerHeartbeatOptions extends Pick<Platform, "clock" | "identity"> {
+  readonly channels: Pick<Channels, "publish">;
+  readonly heartbeatMs: number;
+  readonly state: () => WorkerState;
+}
+
 /** Smaller, and every few jobs cost a message to all nodes; larger, and a leader hears too late that there is room. */
 const SPACING_MS = 5;
 
 export class WorkerHeartbeatPublisher {
-  readonly #platform: Platform;
-  readonly #channels: Pick<Channels, "publish">;
-  readonly #heartbeatMs: number;
-  readonly #state: () => WorkerState;
+  readonly #o: WorkerHeartbeatOptions;
   #beating = false;
   #sent = "";
   #sentAt = -Infinity;
   #callOffNext: (() => void) | null = null;
   #callOffChange: (() => void) | null = null;
 
-  constructor(
-    platform: Platform,
-    channels: Pick<Channels, "publish">,
-    heartbeatMs: number,
-    state: () => WorkerState,
-  ) {
-    this.#platform = platform;
-    this.#channels = channels;
-    this.#heartbeatMs = heartbeatMs;
-    this.#state = state;
+  constructor(options: WorkerHeartbeatOptions) {
+    this.#o = options;
   }
 
   start(): void {
@@ -50,37 +45,37 @@ export class WorkerHeartbeatPublisher {
 
   changed(): void {
     if (!this.#beating || this.#callOffChange) return;
-    const waitMs = this.#sentAt + SPACING_MS - this.#platform.clock.monotonic();
+    const waitMs = this.#sentAt + SPACING_MS - this.#o.clock.monotonic();
     if (waitMs <= 0) return this.#sendChange();
-    this.#callOffChange = this.#platform.clock.after(waitMs, () => {
+    this.#callOffChange = this.#o.clock.after(waitMs, () => {
       this.#callOffChange = null;
       this.#sendChange();
     });
   }
 
   beat(): void {
-    this.#send(this.#state());
+    this.#send(this.#o.state());
   }
 
   #sendChange(): void {
-    const state = this.#state();
+    const state = this.#o.state();
     if (contentOf(state) !== this.#sent) this.#send(state);
   }
 
   #send(state: WorkerState): void {
-    const { clock, identity } = this.#platform;
+    const { clock, identity } = this.#o;
     if (!this.#beating) return;
     this.#sent = contentOf(state);
     this.#sentAt = clock.monotonic();
     this.#callOffNext?.();
-    this.#callOffNext = clock.after(this.#heartbeatMs, () => this.beat());
+    this.#callOffNext = clock.after(this.#o.heartbeatMs, () => this.beat());
     const body: WorkerHeartbeat = {
       node: identity.name,
       incarnation: identity.incarnation,
       ...state,
       at: new Date(clock.now()).toISOString(),
     };
-    void this.#channels.publish(topics.workerHeartbeat, [{ key: identity.name, body }]).catch(() => {});
+    void this.#o.channels.publish(topics.workerHeartbeat, [{ key: identity.name, body }]).catch(() => {});
   }
 }
 
