@@ -4,7 +4,6 @@
  */
 
 import type * as Api from "@opentelemetry/api";
-import type { Context, Span as ApiSpan, Tracer, TracerProvider } from "@opentelemetry/api";
 import { BatonError, reasonOf } from "../core/errors.ts";
 import { spanNameOf, traceText } from "../core/trace.ts";
 import { loadPackage } from "./load-package.ts";
@@ -60,14 +59,14 @@ export const noTracing: Tracing = {
 };
 
 /** What stands for the provider before an SDK has registered one, and hands on to it afterwards. */
-interface Proxy extends TracerProvider {
-  getDelegateTracer?(name: string, version?: string): Tracer | undefined;
+interface Proxy extends Api.TracerProvider {
+  getDelegateTracer?(name: string, version?: string): Api.Tracer | undefined;
 }
 
 export class OpenTelemetry implements Tracing {
   readonly #version: string;
   #provider: Proxy | null = null;
-  #tracer: Tracer | null = null;
+  #tracer: Api.Tracer | null = null;
 
   constructor(version: string) {
     this.#version = version;
@@ -93,7 +92,7 @@ export class OpenTelemetry implements Tracing {
     return isRegistered() ? textOf(api().trace.getActiveSpan()) : null;
   }
 
-  #find(): Tracer | null {
+  #find(): Api.Tracer | null {
     if (!isRegistered()) return null;
     const provider = api().trace.getTracerProvider() as Proxy;
     if (provider === this.#provider && this.#tracer) return this.#tracer;
@@ -107,7 +106,7 @@ export class OpenTelemetry implements Tracing {
   }
 }
 
-function recorded(span: ApiSpan, within: Context): Span {
+function recorded(span: Api.Span, within: Api.Context): Span {
   const { context, SpanStatusCode, trace } = api();
   return {
     trace: textOf(span)!,
@@ -123,14 +122,14 @@ function recorded(span: ApiSpan, within: Context): Span {
   };
 }
 
-function textOf(span: ApiSpan | undefined): string | null {
+function textOf(span: Api.Span | undefined): string | null {
   if (!span) return null;
   const { traceId, spanId, traceFlags, traceState } = span.spanContext();
   return traceText({ traceId, spanId, flags: traceFlags, state: traceState?.serialize() ?? null });
 }
 
 /** Where whoever it names goes on: nothing of what is active here, which may be of another job. */
-function remote(trace: string): Context {
+function remote(trace: string): Api.Context {
   const { traceId, spanId, flags, state } = spanNameOf(trace);
   const { createTraceState, ROOT_CONTEXT, trace: traces, TraceFlags } = api();
   return traces.setSpanContext(ROOT_CONTEXT, {
