@@ -5,8 +5,9 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { PostgresWorld } from "./postgres-world.ts";
+import { givesUpSilence, losesNothing, refusesWhileAway } from "./served-faults.ts";
 import { Watched } from "./served-world.ts";
-import { message, messages, reading, until } from "./world.ts";
+import { message, until } from "./world.ts";
 
 const server = await PostgresServer.start();
 const world = await PostgresWorld.open(server);
@@ -104,65 +105,19 @@ describe("a connection for notifications", () => {
 
 describe("channels whose database is away", () => {
   test("refuse what others could not hear of, tell our own subscribers, and heal by themselves", async () => {
-    const other = await world.started();
     const node = await watched();
-    const reader = reading(node.channels, { batchMax: 10 });
-    await other.send("q", messages(3));
-    await until("the first messages", () => reader.deliveries.length === 3);
-
-    await proxy.refuse();
-    await until("the loss", () => node.warned.includes("notifications are not heard at the moment"));
-    const unavailable = { code: "STORE_UNAVAILABLE" };
-    await assert.rejects(node.channels.publish("t", [message("alone")]), unavailable);
-    await assert.rejects(node.channels.send("q", [message("lost")]), unavailable);
-    assert.ok(node.heard.includes("alone"));
-    await other.send("q", [message("meanwhile")]);
-
-    await proxy.forward();
-    await until("the gap to be told", () => node.gaps >= 1);
-    await until("what was sent meanwhile", () => reader.bodies.includes("meanwhile"));
-    await node.hears(other, "again");
-    await until("our own voice", () => {
-      void node.channels.publish("t", [message("mine")]).catch(() => {});
-      return node.heard.includes("mine");
-    });
-    assert.equal(reader.bodies.includes("lost"), false);
+    await refusesWhileAway(node, await world.started(), proxy, "notifications are not heard at the moment");
+    assert.ok(node.gaps >= 1, "the gap is told");
   });
 
-  test("say so within the deadline when the server no longer answers, and can be stopped then", async () => {
-    const node = await watched({ statementMs: 200, probeMs: 60_000 });
-    await node.channels.send("q", [message(1)]);
-    await proxy.freeze("down");
-    const from = systemClock.monotonic();
-    await assert.rejects(node.channels.publish("t", [message(1)]), /no answer within 200 ms/);
-    await assert.rejects(node.channels.send("q", [message(1)]), /no answer within 200 ms/);
-    await node.channels.stop();
-    assert.ok(systemClock.monotonic() - from < 3_000);
-  });
+  test("say so within the deadline when the server no longer answers, and can be stopped then", async () =>
+    givesUpSilence(await watched({ statementMs: 200, probeMs: 60_000 }), proxy));
 
   test("go on after a restart of the server, with every message that was sent", async () => {
     const [here, there] = [await world.started({ leaseMs: 500 }), await world.started({ leaseMs: 500 })];
-    const reader = reading(there, { batchMax: 5 });
-    const acknowledged: number[] = [];
-    let over = false;
-    const sending = (async () => {
-      for (let n = 0; !over; n++) {
-        await here.send("q", [message(n, `key-${n % 7}`)]).then(
-          () => acknowledged.push(n),
-          () => new Promise((resolve) => setImmediate(resolve)),
-        );
-      }
-    })();
-    await until("some messages", () => acknowledged.length > 50);
-    await server.halt("fast");
-    await server.relaunch();
-    const before = acknowledged.length;
-    await until("more messages", () => acknowledged.length > before + 50);
-    over = true;
-    await sending;
-    await until("every message that was acknowledged", () => {
-      const seen = new Set(reader.bodies);
-      return acknowledged.every((n) => seen.has(n));
+    await losesNothing(here, there, 1, async () => {
+      await server.halt("fast");
+      await server.relaunch();
     });
   });
 });

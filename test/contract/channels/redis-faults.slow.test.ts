@@ -6,10 +6,9 @@ import type { RedisChannels, RedisChannelsOptions } from "../../../src/channels/
 import { systemClock } from "../../../src/platform/clock.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { RedisWorld } from "./redis-world.ts";
+import { givesUpSilence, losesNothing, refusesWhileAway, unavailable } from "./served-faults.ts";
 import { Watched } from "./served-world.ts";
 import { gate, held, message, messages, Reader, reading, until } from "./world.ts";
-
-const unavailable = { code: "STORE_UNAVAILABLE" };
 
 function watched(
   world: RedisWorld,
@@ -17,27 +16,6 @@ function watched(
 ): Promise<Watched<RedisChannels>> {
   const often = { beatMs: 50, commandMs: 1_000 };
   return new Watched((watch) => world.channels({ ...often, ...watch, ...options })).start();
-}
-
-/** Sends one after the other until told to stop; what it knows to have been sent. */
-function sender(channels: RedisChannels, queue: string) {
-  const sent: number[] = [];
-  let over = false;
-  const sending = (async () => {
-    for (let n = 0; !over; n++) {
-      await channels.send(queue, [message(n, `key-${n % 7}`)]).then(
-        () => sent.push(n),
-        () => new Promise((resolve) => setImmediate(resolve)),
-      );
-    }
-  })();
-  return {
-    sent,
-    stop: async () => {
-      over = true;
-      await sending;
-    },
-  };
 }
 
 describe("a Redis that fails", () => {
@@ -60,36 +38,13 @@ describe("a Redis that fails", () => {
   test("and cannot be reached refuses what others could not hear of; nothing is missed when it is there again", async () => {
     const other = await world.started({ beatMs: 50 });
     const node = await watched(world, { url: proxy.through(world.url) });
-    const reader = reading(node.channels, { batchMax: 10 });
-    await other.send("q", messages(3));
-    await until("the first messages", () => reader.deliveries.length === 3);
-
-    await proxy.refuse();
-    await until("the loss", () => node.warned.includes("topics are not heard at the moment"));
-    await assert.rejects(node.channels.publish("t", [message("alone")]), unavailable);
-    await assert.rejects(node.channels.send("q", [message("lost")]), unavailable);
-    assert.ok(node.heard.includes("alone"), "our own subscribers hear it all the same");
-    await other.send("q", [message("meanwhile")]);
-    await other.publish("t", [message("a hint meanwhile")]);
-
-    await proxy.forward();
-    await until("what was sent meanwhile", () => reader.bodies.includes("meanwhile"));
-    await until("what was published meanwhile", () => node.heard.includes("a hint meanwhile"));
-    await node.hears(other, "again");
+    await refusesWhileAway(node, other, proxy, "topics are not heard at the moment");
+    assert.ok(node.heard.includes("a hint meanwhile"));
     assert.equal(node.gaps, 0, "nothing was missed");
-    assert.equal(reader.bodies.includes("lost"), false);
   });
 
-  test("and is silent is given up within the deadline, and the channels can be stopped then", async () => {
-    const node = await watched(world, { url: proxy.through(world.url), commandMs: 200 });
-    await node.channels.send("q", [message(1)]);
-    await proxy.freeze("down");
-    const from = systemClock.monotonic();
-    await assert.rejects(node.channels.publish("t", [message(1)]), unavailable);
-    await assert.rejects(node.channels.send("q", [message(1)]), unavailable);
-    await node.channels.stop();
-    assert.ok(systemClock.monotonic() - from < 3_000);
-  });
+  test("and is silent is given up within the deadline, and the channels can be stopped then", async () =>
+    givesUpSilence(await watched(world, { url: proxy.through(world.url), commandMs: 200 }), proxy));
 
   test("whose topics went on for too long without us is a gap, and it is told", async () => {
     const other = await world.started({ topicEntriesMax: 10 });
@@ -343,20 +298,9 @@ describe("a Redis that ends", () => {
     try {
       const options = { beatMs: 50, commandMs: 1_000 };
       const [here, there] = [await world.started(options), await world.started(options)];
-      const reader = reading(there, { batchMax: 5 });
-      const sending = sender(here, "q");
-      for (let round = 0; round < 2; round++) {
-        const before = sending.sent.length;
-        await until("some messages", () => sending.sent.length > before + 50);
+      await losesNothing(here, there, 2, async () => {
         await world.server.halt("kill");
         await world.server.relaunch();
-      }
-      const before = sending.sent.length;
-      await until("more messages", () => sending.sent.length > before + 50);
-      await sending.stop();
-      await until("every message that was sent", () => {
-        const seen = new Set(reader.bodies);
-        return sending.sent.every((n) => seen.has(n));
       });
       await Promise.all([here.stop(), there.stop()]);
       assert.deepEqual(await world.keys(), []);
