@@ -20,7 +20,7 @@ export class LeaderClaims {
   readonly #sightings: Sighting[] = [];
 
   constructor(t: Scope, nodes: () => ReadonlyMap<string, { readonly url: string }>) {
-    new Asking(t, LOOK_MS, nodes, async (name, node) => {
+    void new Asking(t, LOOK_MS, nodes, async (name, node) => {
       const asked = systemClock.monotonic();
       const role = await roleOf(node);
       if (role?.role !== "LEADER") return;
