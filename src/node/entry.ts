@@ -1,7 +1,7 @@
 /** The last layer: how callers and other nodes reach the services. Until it is built, the transport answers peers with 503. */
 
 import { OperationExecutor } from "../api/execute.ts";
-import { LiveFeed } from "../api/live-feed.ts";
+import { liveFeed } from "../api/live-feed.ts";
 import type { NodeServices } from "../api/node-services.ts";
 import { PeerRequestHandler } from "../api/peer-request-handler.ts";
 import { clusterView } from "../observe/cluster-view.ts";
@@ -142,7 +142,7 @@ function servicesOf(
     placement: w.peers?.placement ?? null,
     ...built,
   };
-  return { ...services, live: new LiveFeed(services) };
+  return { ...services, live: liveFeed(services) };
 }
 
 /** A node without a listener does not load Fastify. */

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import type { FastifyInstance } from "fastify";
 import { OperationExecutor } from "../../src/api/execute.ts";
 import { PeerRequestHandler } from "../../src/api/peer-request-handler.ts";
-import { LiveFeed } from "../../src/api/live-feed.ts";
+import { liveFeed } from "../../src/api/live-feed.ts";
 import type { NodeServices } from "../../src/api/node-services.ts";
 import type { Peers } from "../../src/transport/hop-headers.ts";
 import { InFlight } from "../../src/platform/in-flight.ts";
@@ -169,7 +169,7 @@ export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
       peers,
       placement,
     });
-    Object.assign(services, { live: new LiveFeed(services) });
+    Object.assign(services, { live: liveFeed(services) });
     const mounts = {
       "/peer/placement": rounds.handle,
       "/peer/retractions": retractions.handle,

@@ -7,7 +7,7 @@ import { OperationExecutor } from "../../../src/api/execute.ts";
 import { buildApp, type AppOptions } from "../../../src/http/app.ts";
 import { HttpServer, type HttpServerOptions } from "../../../src/http/http-server.ts";
 import type { Platform } from "../../../src/platform/platform.ts";
-import { LiveFeed } from "../../../src/api/live-feed.ts";
+import { liveFeed } from "../../../src/api/live-feed.ts";
 import type { ClusterSample } from "../../../src/observe/metrics/metrics-duty.ts";
 import type { FunctionAnswer } from "../../../src/jobs/submit/function-calls.ts";
 import type { JobView } from "../../../src/jobs/job-service.ts";
@@ -207,7 +207,7 @@ export class FakeNode implements NodeServices {
       return this.look;
     },
   };
-  readonly live: NodeServices["live"] = new LiveFeed(this);
+  readonly live: NodeServices["live"] = liveFeed(this);
   readonly settings: NodeServices["settings"] = {
     list: () => [{ path: "http.port", value: 8420, source: "default", isDefault: true }],
   };
