@@ -13,6 +13,7 @@ import {
   longFilesExplainThemselves,
   noPartsFiles,
 } from "./support/tree-rules.ts";
+import { column } from "./support/columns.ts";
 
 function planted(files: Readonly<Record<string, string>>): Sources {
   return new Sources(Object.entries(files).map(([path, text]) => ({ path, text })));
@@ -279,10 +280,7 @@ describe("the checker", () => {
   it("reads texts, code and imports apart", () => {
     const { code, texts, imports } = readSource(`const a = "x"; // "y"\nimport b from 'z';`);
     assert.equal(code, `const a = " ";       \nimport b from ' ';`);
-    assert.deepEqual(
-      texts.map(({ text }) => text),
-      ["x", "z"],
-    );
+    assert.deepEqual(column(texts, "text"), ["x", "z"]);
     assert.deepEqual(imports, [{ at: 37, from: "z" }]);
   });
 });

@@ -12,6 +12,7 @@ import {
   longFilesExplainThemselves,
   noPartsFiles,
 } from "./support/tree-rules.ts";
+import { column } from "./support/columns.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
@@ -95,7 +96,10 @@ describe("the tree of src", () => {
       "m",
     );
     assert.deepEqual(
-      src.files.filter(({ text }) => value.test(text)).map(({ path }) => path),
+      column(
+        src.files.filter(({ text }) => value.test(text)),
+        "path",
+      ),
       [],
     );
   });

@@ -10,6 +10,7 @@ import { suiteScope } from "./support/node-cleanup.ts";
 import { finished, nodeHere, submit } from "./support/node-here.ts";
 import { Scrape } from "./support/prometheus-text.ts";
 import { readExpression } from "./support/promql.ts";
+import { column } from "./support/columns.ts";
 
 const read = (path: string): string => readFileSync(new URL(`../deploy/${path}`, import.meta.url), "utf8");
 
@@ -200,10 +201,7 @@ describe("the samples for autoscalers", () => {
 
   it("of KEDA ask for an address and a field that there are", async () => {
     const triggers = documents("keda/scaledobject.yaml").flatMap(({ spec }) => spec?.triggers ?? []);
-    assert.deepEqual(
-      triggers.map(({ type }) => type),
-      ["metrics-api", "prometheus"],
-    );
+    assert.deepEqual(column(triggers, "type"), ["metrics-api", "prometheus"]);
     const [api, prometheus] = triggers;
     const asked = new URL(api!.metadata["url"]!);
     const answer = await fetch(`${url}${asked.pathname}${asked.search}`);

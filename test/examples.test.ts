@@ -8,6 +8,7 @@ import { freePort } from "./support/free-port.ts";
 import { PostgresServer } from "./support/postgres-server.ts";
 import { script, type TestProcess } from "./support/process.ts";
 import { suiteDirectory } from "./support/node-cleanup.ts";
+import { column } from "./support/columns.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const bin = join(root, "bin", "baton.mjs");
@@ -50,10 +51,7 @@ describe("the tasks in examples/", () => {
   it("are all loaded", async () => {
     const files = globSync("examples/*/tasks/*.ts", { cwd: root }).map((file) => basename(file, ".ts"));
     const { tasks } = await client.tasks();
-    assert.deepEqual(
-      tasks.map(({ name }) => name),
-      files.sort(),
-    );
+    assert.deepEqual(column(tasks, "name"), files.sort());
   });
 
   it("hello greets, by name or without one", async () => {
@@ -99,10 +97,7 @@ describe("the tasks in examples/", () => {
     assert.equal((result as { language: string }).language, "fr");
     assert.equal(job.progress, 100);
     const { logs } = await client.logs(job.job_id);
-    assert.deepEqual(
-      logs.map(({ message }) => message),
-      [`${text.length} characters: fr`],
-    );
+    assert.deepEqual(column(logs, "message"), [`${text.length} characters: fr`]);
   });
 
   it("identify-language refuses a payload at submit and names the field", async () => {

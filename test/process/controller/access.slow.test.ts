@@ -9,6 +9,7 @@ import { PostgresServer } from "../../support/postgres-server.ts";
 import { eventually } from "../../support/wait.ts";
 import { workingPair } from "./pair-world.ts";
 import { agentOf } from "./world.ts";
+import { column } from "../../support/columns.ts";
 
 const ADMIN = "an-admin-token-that-only-nodes-have-0123";
 const HOUR_MS = 3_600_000;
@@ -67,9 +68,6 @@ it(
     standby.child.kill("SIGTERM");
     assert.deepEqual(await standby.exited, { code: 0, signal: null });
     await eventually("its token to be refused", async () => (await ask("/status")) === 401);
-    assert.deepEqual(
-      (await client.access.tokens()).tokens.map(({ name }) => name),
-      [`${leader.name}-worker`],
-    );
+    assert.deepEqual(column((await client.access.tokens()).tokens, "name"), [`${leader.name}-worker`]);
   },
 );

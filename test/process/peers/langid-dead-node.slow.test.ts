@@ -57,25 +57,6 @@ describe("a node of three that dies, and one that hangs", { timeout: 120_000 }, 
     assert.ok(worst(all) < TIMEOUT_MS);
   });
 
-  it("dead, makes its jobs unreachable with 503 and its name, at once and in every way of asking", async () => {
-    for (const node of others()) {
-      for (const [method, path] of [
-        ["GET", `/jobs/${finished}`],
-        ["GET", `/jobs/${finished}/result`],
-        ["GET", `/jobs/${finished}/logs`],
-        ["DELETE", `/jobs/${finished}`],
-        ["POST", `/jobs/${held}/cancel`],
-        ["POST", `/jobs/${held}/retry`],
-      ] as const) {
-        const { ms, value } = await timed(() => node.call(path, { method }));
-        const { error, owner } = value.body as RefusalBody;
-        assert.deepEqual([value.status, error, owner], [503, "owner_node_unreachable", "node-b"], path);
-        assert.ok(value.headers.has("retry-after"));
-        assert.ok(ms < TIMEOUT_MS, `${method} ${path} took ${ms} ms`);
-      }
-    }
-  });
-
   it("dead, is back by being started again: its jobs, what it was running, its turn", async () => {
     await cluster.restart("node-b");
     for (const node of others()) {

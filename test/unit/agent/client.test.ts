@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BatonClient, BatonClientError, type BatonClientOptions } from "../../../src/client/baton-client.ts";
-import { systemClock } from "../../../src/platform/clock.ts";
 import { FakeControllers } from "../../support/fake-controller.ts";
 import { atEnd, type Scope } from "../../support/node-cleanup.ts";
 import { nodeHere } from "../../support/node-here.ts";
+import { columns } from "../../support/columns.ts";
 
 function clientOf(t: Scope, url: string, options: BatonClientOptions = {}): BatonClient {
   const client = new BatonClient({ url, ...options });
@@ -29,30 +29,13 @@ describe("the client of the controller API", () => {
     assert.deepEqual(await controller.logs({ ...run, lines: [{ message: "working" }] }), { accepted: 1 });
     await controller.heartbeat({ agent: "hand", running: 1 });
     const { agents } = await controller.agents();
-    const found = agents.map(({ name, capabilities }) => [name, capabilities]);
-    assert.deepEqual(found, [["hand", ["by-hand"]]]);
+    assert.deepEqual(columns(agents, "name", "capabilities"), [["hand", ["by-hand"]]]);
     const old = controller.result({ ...run, leader_epoch: leader_epoch - 1, status: "succeeded" });
     await assert.rejects(old, { code: "STALE_EPOCH", status: 409 });
     const first = await controller.result({ ...run, status: "succeeded", result: 42 });
     assert.deepEqual(await controller.results([{ ...run, status: "succeeded", result: 42 }]), [first]);
     assert.deepEqual([first.accepted, (await controller.job(job_id)).status], [true, "completed"]);
     assert.deepEqual(await controller.removeAgent("hand"), { ok: true, deleted: true });
-  });
-
-  it("follows a standby to the leader, and waits for one while nobody leads", async (t) => {
-    const controllers = await FakeControllers.open(t, { nodes: 2 });
-    const [leader, standby] = controllers.nodes;
-    const { controller } = clientOf(t, standby!.url);
-    const beats = () => controllers.calls("/v1/agents/heartbeat").map(({ node }) => node);
-    await controller.heartbeat({ agent: "a" });
-    await controller.heartbeat({ agent: "a" });
-    assert.deepEqual(beats(), [standby!.name, leader!.name, leader!.name]);
-    controllers.lead(null);
-    const waiting = controller.heartbeat({ agent: "a" });
-    while (beats().length < 6) await systemClock.sleep(10);
-    controllers.lead(standby!);
-    await waiting;
-    assert.equal(beats().at(-1), standby!.name);
   });
 
   it("without retries is told who leads, or that nobody knows", async (t) => {

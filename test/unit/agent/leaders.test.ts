@@ -50,16 +50,6 @@ function poll(leader: ClusterConnection): Promise<ClusterAnswer> {
 }
 
 describe("a way to the leader", { concurrency: true }, () => {
-  it("goes where a standby points to, and straight there the next time", async (t) => {
-    const controllers = await FakeControllers.open(t, { nodes: 3 });
-    const [first, standby] = controllers.nodes;
-    const leader = connection(t, [standby!.url]);
-    assert.equal((await beat(leader)).url, first!.url);
-    assert.equal((await beat(leader)).url, first!.url);
-    assert.equal(controllers.calls(BEAT).length, 3);
-    assert.equal(leader.epoch, 1);
-  });
-
   it("asks all that it knows in turn when the standby does not know, and learns of nodes that it was not told of", async (t) => {
     const controllers = await FakeControllers.open(t, { nodes: 3 });
     const [first, second, third] = controllers.nodes;
@@ -78,34 +68,6 @@ describe("a way to the leader", { concurrency: true }, () => {
     assert.equal((await beat(leader)).url, third!.url);
     await first!.close();
     assert.equal((await beat(leader)).url, third!.url, "the one it was given is not needed any more");
-  });
-
-  it("says whether nobody leads or nobody is there, and what each node said", async (t) => {
-    const controllers = await FakeControllers.open(t, { nodes: 2 });
-    controllers.lead(null);
-    const leader = connection(t, controllers.urls);
-    const message = /this node does not lead .*; .*this node does not lead /;
-    await assert.rejects(beat(leader), { name: "BatonClientError", code: "NO_LEADER", message });
-    for (const node of controllers.nodes) await node.close();
-    const unreachable = /^no node can be reached \(http:.*ECONNREFUSED/;
-    await assert.rejects(beat(leader), { code: "UNREACHABLE", message: unreachable });
-  });
-
-  it("passes by a node that hangs, one that has troubles and one that is something else", async (t) => {
-    const controllers = await FakeControllers.open(t, { nodes: 4 });
-    const [hangs, troubled, other, good] = controllers.nodes;
-    controllers.lead(good!);
-    controllers.instead = ({ node, path }) => {
-      if (path !== BEAT) return null;
-      if (node === hangs!.name) return "silence";
-      if (node === troubled!.name) return { status: 503, body: { error: "STORE_UNAVAILABLE", message: "" } };
-      return node === other!.name ? { status: 200, body: null } : null;
-    };
-    const leader = connection(
-      t,
-      [hangs, troubled, good].map((node) => node!.url),
-    );
-    assert.equal((await beat(leader, 300)).url, good!.url);
   });
 
   it("takes a call that waits along to the next leader as soon as another call has found it", async (t) => {
@@ -150,10 +112,6 @@ describe("a way to the leader", { concurrency: true }, () => {
     await beat(leader);
     assert.equal(await leader.checkLeader(1_000, signal), "alone");
     assert.equal(controllers.calls("/role").length, 0);
-  });
-
-  it("refuses an address that is none", (t) => {
-    assert.throws(() => connection(t, ["nowhere"]), { code: "BAD_URL" });
   });
 });
 

@@ -7,6 +7,7 @@ import type { AgentSeen } from "../../../src/store/agents.ts";
 import { memoryStore } from "../../support/memory-store.ts";
 import { fakePlatform } from "../../support/fake-platform.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
+import { columns } from "../../support/columns.ts";
 
 class World {
   readonly clock = new ManualClock();
@@ -81,8 +82,7 @@ describe("the directory of agents", () => {
     await world.clock.advance(10_000);
     await world.directory.refresh(["ada", "unknown"], world.term);
     const agents = await world.store.agents.list(false);
-    const found = agents.map(({ name, lastSeenAt }) => [name, lastSeenAt]);
-    assert.deepEqual(found, [["ada", world.clock.now()]]);
+    assert.deepEqual(columns(agents, "name", "lastSeenAt"), [["ada", world.clock.now()]]);
   });
 
   it("does not bring back who was removed by what was noted before", async () => {

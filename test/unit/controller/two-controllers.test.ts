@@ -2,14 +2,11 @@
 
 import assert from "node:assert/strict";
 import { before, describe, it, type TestContext } from "node:test";
-import { Client } from "pg";
 import type { Task } from "../../../src/jobs/tasks/task.ts";
 import type { BatonNode } from "../../../src/node/baton-node.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { openPostgresStore } from "../../../src/store/postgres/store.ts";
-import type { NodeName } from "../../../src/core/ids.ts";
 import { QUICK } from "../../support/cluster.ts";
-import { ControllerCalls, eventsOf, resultOf, type Leased } from "../../support/controller-calls.ts";
+import { ControllerCalls, eventsOf, type Leased } from "../../support/controller-calls.ts";
 import { atEnd, suiteScope } from "../../support/node-cleanup.ts";
 import { nodeHere } from "../../support/node-here.ts";
 import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
@@ -104,50 +101,6 @@ describe("two controllers on one database", () => {
     assert.deepEqual([again.status, again.body], [200, done.answer.body]);
   });
 
-  it("an old leader that still believes in its term gets nothing accepted", async (t) => {
-    const { leader, standby, atLeader, url, epoch } = await pair(t);
-    const id = await atLeader.submit();
-    const lease = await atLeader.lease();
-    const store = await openPostgresStore({ url, clock: systemClock });
-    atEnd(t, () => store.close());
-    // Granted behind its back: from now on it leads only in its own eyes. Until all is answered, nobody gets at the row of
-    // the lease, so that it neither finds out by a renewal nor is elected once more.
-    const obstacle = new Client({ connectionString: url });
-    await obstacle.connect();
-    atEnd(t, () => obstacle.end());
-    await obstacle.query("BEGIN; SELECT FROM baton.leader FOR UPDATE");
-    const { incarnation } = standby.services.identity;
-    const grant = () => store.terms.grant("scheduler", { name: "two" as NodeName, incarnation });
-    const [told, asked, ...others] = await grant().then(() =>
-      Promise.all([
-        atLeader.result(lease),
-        atLeader.ask({ agent: "bob", timeout_ms: 0 }),
-        atLeader.post("/v1/jobs", { task: "work" }),
-        atLeader.post("/v1/agents/heartbeat", { agent: "eve" }),
-        atLeader.post("/v1/leases/renew", { agent: "ada", lease_id: lease.lease_id }),
-        atLeader.post("/v1/logs", { ...resultOf(lease), status: undefined, lines: [{ message: "x" }] }),
-        atLeader.call("DELETE", "/v1/agents/ada"),
-        atLeader.post("/v1/results", [resultOf(lease)]),
-      ]),
-    );
-    const refusals = [told, asked, ...others].map(({ status, body }) => {
-      const [one] = Array.isArray(body) ? body : [body];
-      return [status === 200 && Array.isArray(body) ? 409 : status, one.error, one.accepted ?? false];
-    });
-    for (const [status, error, accepted] of refusals) {
-      assert.equal(status, 409);
-      assert.ok(error === "STALE_EPOCH" || error === "NOT_LEADER", String(error));
-      assert.equal(accepted, false);
-    }
-    const job = (await store.jobs.get(id as never))!;
-    assert.deepEqual([job.status, job.leaderEpoch], ["processing", epoch]);
-    assert.equal((await store.jobs.list({ limit: 10 })).jobs.length, 1);
-    const found = (await store.agents.list(true)).map(({ name, removedAt }) => [name, removedAt]);
-    assert.deepEqual(found, [["ada", null]]);
-    await obstacle.query("ROLLBACK");
-    await eventually("it knows", () => leader.services.leadership.held()?.epoch !== epoch);
-  });
-
   it("says in its events that another leads, on every node", async (t) => {
     const { leader, standby, atLeader, epoch } = await pair(t);
     const stop = new AbortController();
@@ -171,45 +124,6 @@ describe("two controllers on one database", () => {
     const { leader_id: leaderId, leader_epoch: next } = seen.get("leader.changed");
     assert.equal(leaderId, "two");
     assert.ok(next > epoch);
-  });
-
-  it("tells at every node what happens at any, under the same ids, and goes on at the other", async (t) => {
-    const tick = { name: "tick", run: () => "tock" };
-    const { leader, standby, atLeader, atStandby } = await pair(t, { WORKER__CONCURRENCY: "1" }, [tick]);
-    const stop = new AbortController();
-    atEnd(t, () => stop.abort());
-    const told: any[][] = [[], []];
-    const follow = async (node: BatonNode, into: any[]): Promise<void> => {
-      for await (const event of eventsOf(`${node.url}/v1/events`, stop.signal)) into.push(event);
-    };
-    [leader, standby].forEach((node, at) => void follow(node, told[at]!).catch(() => {}));
-    await eventually("both greet", () => told.every((events) => events.length > 0));
-    await systemClock.sleep(200); // until each knows that somebody reads at the other
-    const { body } = await atStandby.post("/jobs", { task: "tick" });
-    await eventually("it is done", async () => (await atLeader.job(body.job_id)).status === "completed");
-    const id = await atLeader.submit();
-    const lease = await atLeader.lease();
-    await atLeader.result(lease);
-    const numbered = (events: any[]) => events.filter((event) => event.id !== null);
-    const about = (events: any[], job: string) =>
-      numbered(events).flatMap(({ event, data }) => (data.job_id === job ? [event] : []));
-    // Events of the standby reach the leader up to 50 ms later than its own.
-    await eventually("all events arrived", () =>
-      told.every((events) => about(events, body.job_id).length >= 3 && about(events, id).length >= 4),
-    );
-    assert.deepEqual(numbered(told[1]!), numbered(told[0]!));
-    const found = about(told[1]!, body.job_id).toSorted((a, b) => (a < b ? -1 : 1));
-    assert.deepEqual(found, ["job.completed", "job.started", "job.submitted"]);
-    assert.deepEqual(about(told[1]!, id), [
-      "job.submitted",
-      "job.leased",
-      "result.accepted",
-      "job.completed",
-    ]);
-    const [, second, third] = numbered(told[0]!);
-    const resumed = eventsOf(`${standby.url}/v1/events?since=${second.id}`, stop.signal);
-    assert.equal((await resumed.next()).value!.event, "hello");
-    assert.deepEqual((await resumed.next()).value, third);
   });
 
   it("leases to agents also where jobs are pushed to the workers of nodes", async (t) => {

@@ -1,16 +1,17 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { connect } from "node:net";
 import type { AddressInfo } from "node:net";
-import { after, before, beforeEach, describe, it } from "node:test";
+import { before, beforeEach, describe, it } from "node:test";
 import { jobId } from "../../../src/core/ids.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
+import { atEnd, type Scope, suiteScope } from "../../support/node-cleanup.ts";
 import { peerApps } from "../../support/peer-apps.ts";
 import type { PeerApp, PeerAppsOptions } from "../../support/peer-apps.ts";
 import type { PeerHandler } from "../../../src/transport/transport.ts";
 import { MeshNode } from "../../support/mesh-world.ts";
+import { column } from "../../support/columns.ts";
 
 const UUID = "0198c0de-0000-7000-8000-000000000000";
 
@@ -28,15 +29,16 @@ function post(body: unknown, headers: Record<string, string> = {}): RequestInit 
   };
 }
 
-async function two(options: Partial<PeerAppsOptions> = {}) {
+async function two(t: Scope, options: Partial<PeerAppsOptions> = {}) {
   const cluster = await peerApps({ names: ["node-a", "node-b"], ...options });
+  atEnd(t, () => cluster[Symbol.asyncDispose]());
   return { cluster, a: cluster.nodes[0]!, b: cluster.nodes[1]! };
 }
 
 /** For those that leave both nodes as they are. */
 let pair: Awaited<ReturnType<typeof two>>;
-before(async () => void (pair = await two()));
-after(() => pair.cluster[Symbol.asyncDispose]());
+const suite = suiteScope();
+before(async () => void (pair = await two(suite)));
 beforeEach(() => {
   for (const { node, sent } of [pair.a, pair.b]) {
     node.reset();
@@ -45,26 +47,25 @@ beforeEach(() => {
 });
 
 /** A member that answers as it likes. */
-async function member(name: string, handler: PeerHandler): Promise<MeshNode & AsyncDisposable> {
+async function member(t: Scope, name: string, handler: PeerHandler): Promise<MeshNode> {
   const node = await MeshNode.start(name, handler);
-  return Object.assign(node, { [Symbol.asyncDispose]: () => node.kill() });
+  atEnd(t, () => node.kill());
+  return node;
 }
 
 /** Something that listens where no node should call. */
-async function stranger(serve: (request: IncomingMessage, response: ServerResponse) => void) {
+async function stranger(t: Scope) {
   let connections = 0;
-  const server = createServer(serve);
+  const server = createServer((_request, response) => response.end("{}"));
   server.on("connection", () => connections++);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    connections: () => connections,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
+  atEnd(t, async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}`, connections: () => connections };
 }
 
 describe("a request about a job of another node", () => {
@@ -93,10 +94,7 @@ describe("a request about a job of another node", () => {
     b.node.log(id, "one");
     b.node.log(id, "two");
     const logs = await ask(a, `/jobs/${id}/logs?after=1&limit=5`);
-    assert.deepEqual(
-      logs.body.logs.map(({ message }: { message: string }) => message),
-      ["two"],
-    );
+    assert.deepEqual(column(logs.body.logs as any[], "message"), ["two"]);
     assert.equal((await ask(a, `/jobs/${id}/result`)).status, 409);
     assert.equal((await ask(a, `/jobs/${id}/cancel`, post({ reason: "no more" }))).status, 200);
     assert.equal(b.node.kept.get(id)!.job.error!.message, "no more");
@@ -183,9 +181,8 @@ describe("a request about a job of another node", () => {
 });
 
 describe("an owner that does not answer", () => {
-  it("is named in a 503 when it is down", async () => {
-    const { cluster, a, b } = await two();
-    await using _ = cluster;
+  it("is named in a 503 when it is down", async (t) => {
+    const { a, b } = await two(t);
     const id = b.node.add();
     await b.kill();
     for (const path of [`/jobs/${id}`, `/jobs/${id}/result`]) {
@@ -195,9 +192,8 @@ describe("an owner that does not answer", () => {
     }
   });
 
-  it("is not even called when it is known to be dead, or has no address", async () => {
-    const { cluster, a, b } = await two({ others: [{ name: "node-c", url: null }] });
-    await using _ = cluster;
+  it("is not even called when it is known to be dead, or has no address", async (t) => {
+    const { cluster, a, b } = await two(t, { others: [{ name: "node-c", url: null }] });
     const id = b.node.add();
     cluster.see("node-b", { status: "dead", alive: false });
     for (const job of [id, jobId("node-c" as NodeName, UUID)]) {
@@ -207,10 +203,9 @@ describe("an owner that does not answer", () => {
     assert.equal(a.sent.length, 0);
   });
 
-  it("S88: is too slow for a caller's own deadline, which travels along", async () => {
-    await using slow = await member("node-z", () => new Promise(() => {}));
-    const { cluster, a } = await two({ others: [{ name: "node-z", url: slow.url }] });
-    await using _ = cluster;
+  it("S88: is too slow for a caller's own deadline, which travels along", async (t) => {
+    const slow = await member(t, "node-z", () => new Promise(() => {}));
+    const { a } = await two(t, { others: [{ name: "node-z", url: slow.url }] });
     const began = performance.now();
     const path = `/jobs/${jobId("node-z" as NodeName, UUID)}`;
     const { status, body } = await ask(a, path, { headers: { "x-baton-deadline-ms": "150" } });
@@ -230,8 +225,8 @@ describe("an owner that does not answer", () => {
     );
   });
 
-  it("S89: does not make a short answer look whole", async () => {
-    await using broken = await member("node-z", async () => ({
+  it("S89: does not make a short answer look whole", async (t) => {
+    const broken = await member(t, "node-z", async () => ({
       status: 200,
       headers: { "content-type": "application/json" },
       stream: (async function* () {
@@ -239,8 +234,7 @@ describe("an owner that does not answer", () => {
         throw new Error("broken off");
       })(),
     }));
-    const { cluster, a } = await two({ others: [{ name: "node-z", url: broken.url }] });
-    await using _ = cluster;
+    const { a } = await two(t, { others: [{ name: "node-z", url: broken.url }] });
     const id = jobId("node-z" as NodeName, UUID);
     const whole = await ask(a, `/jobs/${id}`);
     assert.deepEqual([whole.status, whole.body.error], [503, "owner_node_unreachable"]);
@@ -248,14 +242,13 @@ describe("an owner that does not answer", () => {
     await assert.rejects(fetch(`${a.url}/jobs/${id}/logs`).then((answer) => answer.text()));
   });
 
-  it("X11: is not followed elsewhere when it redirects", async () => {
-    await using other = await stranger((_request, response) => response.end("{}"));
-    await using wrong = await member("node-z", async () => ({
+  it("X11: is not followed elsewhere when it redirects", async (t) => {
+    const other = await stranger(t);
+    const wrong = await member(t, "node-z", async () => ({
       status: 302,
       headers: { location: other.url },
     }));
-    const { cluster, a } = await two({ others: [{ name: "node-z", url: wrong.url }] });
-    await using _ = cluster;
+    const { a } = await two(t, { others: [{ name: "node-z", url: wrong.url }] });
     for (const rest of ["", "/result"]) {
       const { status, body } = await ask(a, `/jobs/${jobId("node-z" as NodeName, UUID)}${rest}`);
       assert.deepEqual([status, body.error], [502, "BAD_PEER_REPLY"]);
@@ -263,11 +256,10 @@ describe("an owner that does not answer", () => {
     assert.equal(other.connections(), 0);
   });
 
-  it("does not pass on, as if it were one of the caller, its refusal of a node with another secret", async () => {
-    const { cluster, a, b } = await two({
+  it("does not pass on, as if it were one of the caller, its refusal of a node with another secret", async (t) => {
+    const { a, b } = await two(t, {
       secretOf: (name) => `the secret of ${name}, long enough for this`,
     });
-    await using _ = cluster;
     const { status, body } = await ask(a, `/jobs/${b.node.add()}`);
     assert.deepEqual([status, body.error, body.owner], [503, "owner_node_unreachable", "node-b"]);
     assert.match(body.message, /cluster\.secret differs/);
@@ -278,19 +270,18 @@ describe("an owner that does not answer", () => {
     }
   });
 
-  it("holds a large result back while its reader is slow, without keeping it in memory", async () => {
+  it("holds a large result back while its reader is slow, without keeping it in memory", async (t) => {
     const chunk = Buffer.alloc(64 * 1_024, "x");
     let written = 0;
     const total = 64 * 1_024 * 1_024;
-    await using large = await member("node-z", async () => ({
+    const large = await member(t, "node-z", async () => ({
       status: 200,
       headers: { "content-type": "application/json" },
       stream: (async function* () {
         for (; written < total; written += chunk.length) yield chunk;
       })(),
     }));
-    const { cluster, a } = await two({ others: [{ name: "node-z", url: large.url }] });
-    await using _ = cluster;
+    const { a } = await two(t, { others: [{ name: "node-z", url: large.url }] });
     const { hostname, port } = new URL(a.url);
     const socket = connect(Number(port), hostname);
     socket.write(
@@ -308,8 +299,8 @@ describe("an owner that does not answer", () => {
 });
 
 describe("a name that is no node", () => {
-  it("S87: is looked up nowhere: 400 or 404, and no connection", async () => {
-    await using evil = await stranger((_request, response) => response.end("{}"));
+  it("S87: is looked up nowhere: 400 or 404, and no connection", async (t) => {
+    const evil = await stranger(t);
     const { a } = pair;
     const { host } = new URL(evil.url);
     const ids = [
@@ -336,9 +327,8 @@ describe("a name that is no node", () => {
     assert.equal(evil.connections(), 0);
   });
 
-  it("is told as such while the cluster may not know all its nodes", async () => {
-    const { cluster, a } = await two();
-    await using _ = cluster;
+  it("is told as such while the cluster may not know all its nodes", async (t) => {
+    const { cluster, a } = await two(t);
     cluster.lead(null);
     const { status, body } = await ask(a, `/jobs/node-c-${UUID}`);
     assert.deepEqual(
@@ -358,9 +348,8 @@ describe("a name that is no node", () => {
 });
 
 describe("being internal", () => {
-  it("X1: is nothing that a caller can say", async () => {
-    const { cluster, a, b } = await two();
-    await using _ = cluster;
+  it("X1: is nothing that a caller can say", async (t) => {
+    const { cluster, a, b } = await two(t);
     const id = b.node.add();
     for (const query of [
       "internal=1",
@@ -395,15 +384,14 @@ describe("being internal", () => {
     }
   });
 
-  it("S86: ends a request that two nodes would send to each other, with both views", async () => {
+  it("S86: ends a request that two nodes would send to each other, with both views", async (t) => {
     // Each thinks that the other one is called node-z.
-    const { cluster, a, b } = await two({
+    const { a, b } = await two(t, {
       way: "memory",
       configHash: (name) => `hash-of-${name}`,
       view: (name, nodes) =>
         nodes.map((each) => (each.name === name ? each : { ...each, name: "node-z" as NodeName })),
     });
-    await using _ = cluster;
     for (const rest of ["", "/result"]) {
       const answer = await a.app.inject(`/jobs/node-z-${UUID}${rest}`);
       const body = answer.json();
@@ -439,9 +427,8 @@ describe("what only the leader does", () => {
     assert.equal(b.sent.length, 0);
   });
 
-  it("is done by nobody while nobody leads, or the leader is gone", async () => {
-    const { cluster, a, b } = await two();
-    await using _ = cluster;
+  it("is done by nobody while nobody leads, or the leader is gone", async (t) => {
+    const { cluster, a, b } = await two(t);
     const put = { ...post(plan), method: "PUT" };
     cluster.lead(null);
     assert.equal((await ask(b, "/schedules/tick", put)).body.error, "NOT_LEADER");
@@ -453,9 +440,8 @@ describe("what only the leader does", () => {
 });
 
 describe("a function", () => {
-  it("runs here where it can, and elsewhere where it cannot", async () => {
-    const { cluster, a, b } = await two();
-    await using _ = cluster;
+  it("runs here where it can, and elsewhere where it cannot", async (t) => {
+    const { cluster, a, b } = await two(t);
     a.node.ending = b.node.ending = { status: "completed", result: "done" };
     const here = await ask(a, "/functions/hello", post({}));
     assert.deepEqual([here.status, here.body.result, a.sent.length], [200, "done", 0]);
@@ -467,9 +453,8 @@ describe("a function", () => {
 });
 
 describe("a node that drains", () => {
-  it("still passes on what belongs to others, and is waited for", async () => {
-    const { cluster, a, b } = await two();
-    await using _ = cluster;
+  it("still passes on what belongs to others, and is waited for", async (t) => {
+    const { cluster, a, b } = await two(t);
     const id = b.node.add();
     a.node.health.draining = true;
     a.inFlight.close();
@@ -482,9 +467,8 @@ describe("a node that drains", () => {
     assert.deepEqual([refused.status, refused.body.error], [503, "DRAINING"]);
   });
 
-  it("still cancels its own jobs, which nobody else can, whoever is asked", async () => {
-    const { cluster, a, b } = await two();
-    await using _ = cluster;
+  it("still cancels its own jobs, which nobody else can, whoever is asked", async (t) => {
+    const { a, b } = await two(t);
     a.node.health.draining = true;
     a.inFlight.close();
     for (const through of [a, b]) {

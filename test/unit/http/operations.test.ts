@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { FakeNode, suiteApp } from "./fake-node.ts";
+import { columns } from "../../support/columns.ts";
 
 const node = new FakeNode();
 const app = suiteApp(node);
@@ -351,13 +352,10 @@ describe("schedules", () => {
     const each = await call("POST", "/schedules/preview", { every_ms: 90_000 });
     assert.equal(each.body.in_words, "every 1 minute 30 seconds");
     const { body } = await call("GET", "/schedules/nightly/history");
-    assert.deepEqual(
-      body.occurrences.map((noted: { outcome: string; reason: string }) => [noted.outcome, noted.reason]),
-      [
-        ["fired", null],
-        ["skipped", "overlap"],
-      ],
-    );
+    assert.deepEqual(columns(body.occurrences as any[], "outcome", "reason"), [
+      ["fired", null],
+      ["skipped", "overlap"],
+    ]);
   });
 
   it("need exactly one timing, a zone only with cron, and one name", async () => {

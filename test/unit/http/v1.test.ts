@@ -8,7 +8,7 @@ import { suiteScope, type Scope } from "../../support/node-cleanup.ts";
 import { nodeHere } from "../../support/node-here.ts";
 import { Scrape } from "../../support/prometheus-text.ts";
 import { eventually } from "../../support/wait.ts";
-import { column } from "../../support/columns.ts";
+import { column, columns } from "../../support/columns.ts";
 
 const JSON_BODY = { "content-type": "application/json" };
 const NOT_LEADER = ["error", "leader_epoch", "leader_id", "leader_url", "node_id", "role"];
@@ -201,13 +201,10 @@ describe("the controller API", () => {
     assert.deepEqual([told.status, told.body], [200, { accepted: 2 }]);
     assert.deepEqual((await v1.post("/v1/logs", run)).body, { accepted: 0 });
     const { logs } = (await v1.get(`/jobs/${id}/logs`)).body;
-    assert.deepEqual(
-      logs.map((line: any) => [line.level, line.message]),
-      [
-        ["info", "one"],
-        ["warn", "two"],
-      ],
-    );
+    assert.deepEqual(columns(logs as any[], "level", "message"), [
+      ["info", "one"],
+      ["warn", "two"],
+    ]);
     const job = await v1.job(id);
     assert.deepEqual([job.progress, job.progress_message], [40, "half"]);
     await v1.result(lease);
@@ -256,13 +253,10 @@ describe("the controller API", () => {
     const foreign = await v1.post("/v1/jobs", { task: "named", job_id: id.replace("here", "there") });
     assert.deepEqual([foreign.status, foreign.body.field], [400, "job_id"]);
     const many = await v1.post("/v1/jobs", [{ task: "m" }, { task: "m", idempotency_key: "k" }]);
-    assert.deepEqual(
-      many.body.map((each: any) => [each.status, each.leader_epoch]),
-      [
-        ["queued", 1],
-        ["queued", 1],
-      ],
-    );
+    assert.deepEqual(columns(many.body as any[], "status", "leader_epoch"), [
+      ["queued", 1],
+      ["queued", 1],
+    ]);
     const listed = (await v1.get("/v1/jobs?task=m")).body;
     assert.deepEqual([listed.jobs.length, listed.next_cursor], [2, null]);
   });

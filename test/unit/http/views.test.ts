@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { describe, it, type TestContext } from "node:test";
+import { atEnd } from "../../support/node-cleanup.ts";
 import { peerApps } from "../../support/peer-apps.ts";
 import type { PeerApp, PeerApps, PeerAppsOptions } from "../../support/peer-apps.ts";
+import { column, columns } from "../../support/columns.ts";
 
-async function three(options: Partial<PeerAppsOptions> = {}) {
+async function three(t: TestContext, options: Partial<PeerAppsOptions> = {}) {
   const cluster = await peerApps({ names: ["node-a", "node-b", "node-c"], way: "memory", ...options });
+  atEnd(t, () => cluster[Symbol.asyncDispose]());
   return { cluster, nodes: cluster.nodes as readonly [PeerApp, PeerApp, PeerApp] };
 }
 
@@ -27,9 +30,8 @@ async function fill(cluster: PeerApps, count: number): Promise<string[]> {
 }
 
 describe("the jobs of one node", () => {
-  it("are its own alone, by status and since when", async () => {
-    const { cluster, nodes } = await three();
-    await using _ = cluster;
+  it("are its own alone, by status and since when", async (t) => {
+    const { nodes } = await three(t);
     const [a, b] = nodes;
     const old = a.node.add("failed");
     await a.node.clock.advance(1_000);
@@ -37,10 +39,7 @@ describe("the jobs of one node", () => {
     b.node.add();
     const { body } = await ask(a, "/admin/jobs");
     assert.deepEqual([body.server, body.job_count], ["node-a", 2]);
-    assert.deepEqual(
-      body.jobs.map(({ job_id }: { job_id: string }) => job_id),
-      [young, old],
-    );
+    assert.deepEqual(column(body.jobs as any[], "job_id"), [young, old]);
     const failed = await ask(a, "/admin/jobs?status=failed");
     assert.deepEqual([failed.body.jobs.length, failed.body.job_count], [1, 1]);
     const since = new Date(a.node.clock.now()).toISOString();
@@ -51,9 +50,8 @@ describe("the jobs of one node", () => {
 });
 
 describe("the jobs of all nodes", () => {
-  it("are one list, newest first, with what each node has", async () => {
-    const { cluster, nodes } = await three();
-    await using _ = cluster;
+  it("are one list, newest first, with what each node has", async (t) => {
+    const { cluster, nodes } = await three(t);
     const made = await fill(cluster, 7);
     const { status, body } = await ask(nodes[1], "/cluster/jobs");
     assert.equal(status, 200);
@@ -66,21 +64,16 @@ describe("the jobs of all nodes", () => {
     assert.deepEqual([body.partial, body.next_cursor], [false, null]);
   });
 
-  it("are cut after they were put together, and counted before", async () => {
-    const { cluster, nodes } = await three();
-    await using _ = cluster;
+  it("are cut after they were put together, and counted before", async (t) => {
+    const { cluster, nodes } = await three(t);
     const made = await fill(cluster, 9);
     const { body } = await ask(nodes[0], "/cluster/jobs?limit=2");
     assert.deepEqual(ids(body), made.slice(0, 2));
-    assert.deepEqual(
-      body.nodes.map(({ job_count }: { job_count: number }) => job_count),
-      [3, 3, 3],
-    );
+    assert.deepEqual(column(body.nodes as any[], "job_count"), [3, 3, 3]);
   });
 
-  it("are filtered by every node", async () => {
-    const { cluster, nodes } = await three();
-    await using _ = cluster;
+  it("are filtered by every node", async (t) => {
+    const { cluster, nodes } = await three(t);
     await fill(cluster, 6);
     const failed = nodes.map(({ node }) => node.add("failed"));
     const { body } = await ask(nodes[0], "/cluster/jobs?status=failed");
@@ -88,9 +81,8 @@ describe("the jobs of all nodes", () => {
     assert.equal((await ask(nodes[0], "/cluster/jobs?since=never")).status, 400);
   });
 
-  it("are read page by page to the end, each once, also while new ones come", async () => {
-    const { cluster, nodes } = await three();
-    await using _ = cluster;
+  it("are read page by page to the end, each once, also while new ones come", async (t) => {
+    const { cluster, nodes } = await three(t);
     const made = await fill(cluster, 40);
     for (const limit of [1, 3, 7, 100]) {
       const read: string[] = [];
@@ -121,9 +113,9 @@ describe("the jobs of all nodes", () => {
     }
   });
 
-  it("S94: are those of who answers in time, and it is said who does not", async () => {
+  it("S94: are those of who answers in time, and it is said who does not", async (t) => {
     let asked = 0;
-    const { cluster, nodes } = await three({
+    const { cluster, nodes } = await three(t, {
       others: [{ name: "node-d", url: "http://node-d:8420" }],
       meddle: (name, handle) =>
         name !== "node-c"
@@ -133,7 +125,6 @@ describe("the jobs of all nodes", () => {
               return new Promise(() => {});
             },
     });
-    await using _ = cluster;
     const mine = nodes[0].node.add();
     const theirs = nodes[1].node.add();
     const { status, body } = await ask(nodes[0], "/cluster/jobs");
@@ -150,8 +141,8 @@ describe("the jobs of all nodes", () => {
     assert.equal(asked, askedBefore, "a node that is known to be away is not asked");
   });
 
-  it("are not taken from a node that answers nonsense", async () => {
-    const { cluster, nodes } = await three({
+  it("are not taken from a node that answers nonsense", async (t) => {
+    const { nodes } = await three(t, {
       meddle: (name, handle) =>
         name === "node-b"
           ? async () => ({ status: 200, body: "<html>" })
@@ -159,19 +150,14 @@ describe("the jobs of all nodes", () => {
             ? async () => ({ status: 500, body: "{}" })
             : handle,
     });
-    await using _ = cluster;
     const { body } = await ask(nodes[0], "/cluster/jobs");
-    assert.deepEqual(
-      body.nodes.map(({ reachable }: { reachable: boolean }) => reachable),
-      [true, false, false],
-    );
+    assert.deepEqual(column(body.nodes as any[], "reachable"), [true, false, false]);
   });
 });
 
 describe("a queue of all nodes", () => {
-  it("has the jobs of all of them", async () => {
-    const { cluster, nodes } = await three();
-    await using _ = cluster;
+  it("has the jobs of all of them", async (t) => {
+    const { nodes } = await three(t);
     for (const { node } of nodes) node.add();
     nodes[1].node.add("failed");
     const { body } = await ask(nodes[2], "/queues");
@@ -180,9 +166,8 @@ describe("a queue of all nodes", () => {
     assert.equal(body.partial, false);
   });
 
-  it("is paused through any node, and the answer says which nodes are away", async () => {
-    const { cluster, nodes } = await three();
-    await using _ = cluster;
+  it("is paused through any node, and the answer says which nodes are away", async (t) => {
+    const { cluster, nodes } = await three(t);
     for (const { node } of nodes) node.add();
     cluster.see("node-c", { alive: false });
     const { status, body } = await ask(nodes[0], "/queues/default/pause", "POST");
@@ -200,28 +185,23 @@ describe("a queue of all nodes", () => {
 });
 
 describe("the nodes", () => {
-  it("are all there, up or down", async () => {
-    const { cluster, nodes } = await three();
-    await using _ = cluster;
+  it("are all there, up or down", async (t) => {
+    const { cluster, nodes } = await three(t);
     cluster.see("node-c", { alive: false, status: "dead" });
     const { body } = await ask(nodes[0], "/cluster/nodes");
-    assert.deepEqual(
-      body.nodes.map(({ name, alive, status }: Record<string, unknown>) => [name, alive, status]),
-      [
-        ["node-a", true, "active"],
-        ["node-b", true, "active"],
-        ["node-c", false, "dead"],
-      ],
-    );
+    assert.deepEqual(columns(body.nodes as any[], "name", "alive", "status"), [
+      ["node-a", true, "active"],
+      ["node-b", true, "active"],
+      ["node-c", false, "dead"],
+    ]);
     for (const node of body.nodes) assert.ok(Date.parse(node.last_seen) > 0);
     assert.deepEqual((await ask(nodes[0], "/health")).body, { status: "ok", node: "node-a" });
   });
 });
 
 describe("who placed what where", () => {
-  it("is counted by each node, and added up for all", async () => {
-    const { cluster, nodes } = await three({ strategy: "per-node" });
-    await using _ = cluster;
+  it("is counted by each node, and added up for all", async (t) => {
+    const { cluster, nodes } = await three(t, { strategy: "per-node" });
     for (let i = 0; i < 6; i++) {
       await nodes[0].app.inject({ method: "POST", url: "/jobs", payload: { task: "hello" } });
       await nodes[1].app.inject({ method: "POST", url: "/jobs", payload: { task: "hello" } });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { parseJobId, type JobId } from "../../../src/core/ids.ts";
+import { parseJobId } from "../../../src/core/ids.ts";
 import type { Handler } from "../../../src/jobs/tasks/task.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { freePort } from "../../support/free-port.ts";
@@ -34,21 +34,6 @@ describe("a node on the embedded store", () => {
     assert.equal(await resultOf(second, delayed), 2);
   });
 
-  it("starts delayed jobs on time", async (t) => {
-    const started = new Map<JobId, number>();
-    const note: Handler = (_payload, { job }) => void started.set(job.id, systemClock.now());
-    const settings = { STORE: "sqlite", DATA: await temporaryDirectory(t) };
-    const node = await nodeHere(t, { settings, tasks: [{ name: "note", run: note }] });
-    const delays = [20, 50, 130, 180, 400, 700];
-    const ids = await Promise.all(delays.map((delayMs) => submit(node, "note", { delayMs })));
-    for (const id of ids) {
-      const { runAt } = await finished(node, id);
-      const lateMs = started.get(id)! - runAt;
-      assert.ok(lateMs >= 0, `${-lateMs} ms early`);
-    }
-    assert.deepEqual([...started.keys()], ids, "in the order in which they were due");
-  });
-
   it("gives back what ran when it is stopped, and runs it again at the next start", async (t) => {
     const settings = {
       STORE: "sqlite",
@@ -68,29 +53,6 @@ describe("a node on the embedded store", () => {
     assert.deepEqual((await finished(second, short)).attempts, 1);
   });
 
-  it("raises the epoch of its leadership with each start", async (t) => {
-    const settings = { STORE: "sqlite", DATA: await temporaryDirectory(t) };
-    const epochs: number[] = [];
-    for (let life = 0; life < 3; life++) {
-      const node = await nodeHere(t, { settings });
-      epochs.push(node.services.leadership.require().epoch);
-      await node.stop();
-    }
-    assert.deepEqual(epochs, [1, 2, 3]);
-  });
-
-  it("can be stopped and started again as the same object", async (t) => {
-    const settings = { STORE: "sqlite", DATA: await temporaryDirectory(t) };
-    const node = await nodeHere(t, { settings, http: true, tasks: [{ name: "echo", run: (p) => p }] });
-    for (let life = 0; life < 3; life++) {
-      await node.stop({ hurry: life === 1 });
-      assert.equal((await node.services.health.ready()).ready, false);
-      await node.start();
-      assert.deepEqual((await node.services.health.ready()).checks["running"], { ok: true });
-      assert.equal(await resultOf(node, await submit(node, "echo", { payload: life })), life);
-    }
-  });
-
   it("is hurried by a second stop: what runs is told at once", async (t) => {
     const settings = { STORE: "sqlite", DATA: await temporaryDirectory(t), DRAIN__TIMEOUT: "60s" };
     const node = await nodeHere(t, { settings, tasks: [{ name: "wait", run: wait }] });
@@ -104,20 +66,6 @@ describe("a node on the embedded store", () => {
     await node.stop({ hurry: true });
     await gentle;
     assert.ok(systemClock.monotonic() - before < 2_000);
-  });
-
-  it("pauses and resumes a queue, also across a restart", async (t) => {
-    const settings = { STORE: "sqlite", DATA: await temporaryDirectory(t) };
-    const tasks = [{ name: "echo", run: (payload: unknown) => payload }];
-    const first = await nodeHere(t, { settings, tasks });
-    await first.services.queues.setPaused("mail", true);
-    const id = await submit(first, "echo", { queue: "mail", payload: 1 });
-    assert.equal(await resultOf(first, await submit(first, "echo", { payload: 0 })), 0);
-    await first.stop();
-    const second = await nodeHere(t, { settings, tasks });
-    assert.equal((await second.services.jobs.get(id))?.waitingFor?.code, "queue_paused");
-    await second.services.queues.setPaused("mail", false);
-    assert.equal(await resultOf(second, id), 1);
   });
 });
 

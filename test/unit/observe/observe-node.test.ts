@@ -15,7 +15,7 @@ import { observeNode } from "../../../src/observe/observe-node.ts";
 import { memoryStore } from "../../support/memory-store.ts";
 import { recordingLog } from "../../support/node-log.ts";
 import { nodeHere, temporaryDirectory } from "../../support/node-here.ts";
-import { columns } from "../../support/columns.ts";
+import { column, columns } from "../../support/columns.ts";
 
 const identity = { name: "node-a" as NodeName, incarnation: "1" };
 
@@ -190,20 +190,15 @@ describe("a node", () => {
     const second = await nodeHere(t, { settings });
     const entries = (await second.services.journal.list({ limit: 100 })).toReversed();
     const about = (subject: string) => entries.filter((entry) => entry.subject === subject);
-    assert.deepEqual(
-      about("here")
-        .slice(0, 7)
-        .map(({ kind }) => kind),
-      [
-        "node.joined",
-        "node.draining",
-        "node.drained",
-        "node.resumed",
-        "node.draining",
-        "node.drained",
-        "node.left",
-      ],
-    );
+    assert.deepEqual(column(about("here").slice(0, 7), "kind"), [
+      "node.joined",
+      "node.draining",
+      "node.drained",
+      "node.resumed",
+      "node.draining",
+      "node.drained",
+      "node.left",
+    ]);
     assert.deepEqual(
       about("scheduler")
         .slice(0, 4)

@@ -44,6 +44,7 @@ import { dispatchRequest } from "../../support/job-builders.ts";
 import { memoryStore, type MemoryStore } from "../../support/memory-store.ts";
 import type { ClaimedJob, Store } from "../../../src/store/store.ts";
 import { heldWorld } from "../../support/node-worker.ts";
+import { columns } from "../../support/columns.ts";
 
 const NODE = "node-a" as NodeName;
 const identity = { name: NODE, incarnation: "1" };
@@ -238,8 +239,8 @@ const AFTER_THE_TERM = {
   "jobs.submit": (world) => world.controller.submit([world.request]),
   "jobs.recover": (world) => world.reaper.duty(world.term, never),
   "jobs.purge": (world) => retentionDuty(world.platform, world.store, retention)(world.term, never),
-  "scheduleNotes.write": ({ scheduleHandlers: { note }, term }) =>
-    note({ term, notes: [], occurrences: [], complete: false, entry: "" }),
+  "scheduleNotes.write": ({ scheduleHandlers, term }) =>
+    scheduleHandlers.note({ term, notes: [], occurrences: [], complete: false, entry: "" }),
   "scheduleNotes.read": ({ scheduleHandlers, term }) => scheduleHandlers.digest({ term, after: null }),
   "scheduleNotes.place": ({ scheduleHandlers, term }) => scheduleHandlers.place({ term, runs: [] }),
   "scheduleNotes.forget": ({ scheduleHandlers, term }) => scheduleHandlers.forget({ term, names: [] }),
@@ -352,8 +353,7 @@ describe("a write of a leader whose term is over", () => {
         if (!(error instanceof BatonError)) throw error;
         assert.ok(["STALE_EPOCH", "NOT_LEADER"].includes(error.code), error.message);
       });
-      const found = world.refusals.map((refusal) => [refusal.write, refusal.carried]);
-      assert.deepEqual(found, [[write, 1]]);
+      assert.deepEqual(columns(world.refusals, "write", "carried"), [[write, 1]]);
       const [entry, ...more] = await world.entries();
       assert.deepEqual(more, []);
       const { carried_epoch, count, what } = entry!.detail;
@@ -445,8 +445,7 @@ describe("a write about a run, a lease or an assignment that is another's by now
     const term = await world.store.terms.grant("scheduler", identity);
     await world.store.jobs.recover({ by: "incarnations", incarnations: ["1"] }, DEFAULT_BUDGETS, term);
     await world.advance(5_000);
-    const found = refused.map(({ write, job }) => [write, job]);
-    assert.deepEqual(found, [["lease.renew", null]]);
+    assert.deepEqual(columns(refused, "write", "job"), [["lease.renew", null]]);
     assert.match(describeRefusal(refused[0]!), /^the renewal of lease node-a\/1\/\d+$/);
   });
 });

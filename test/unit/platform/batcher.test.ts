@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import * as fc from "../../support/fast-check.ts";
 import { Batcher } from "../../../src/platform/batcher.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
+import { column } from "../../support/columns.ts";
 
 const turn = (): Promise<void> => systemClock.turn();
 
@@ -84,8 +85,7 @@ describe("a batcher", () => {
       },
     });
     const settled = await Promise.allSettled([1, 2, 3].map((item) => batcher.add(item)));
-    const statuses = settled.map(({ status }) => status);
-    assert.deepEqual(statuses, ["rejected", "rejected", "fulfilled"]);
+    assert.deepEqual(column(settled, "status"), ["rejected", "rejected", "fulfilled"]);
     assert.equal(await batcher.add(4), 4);
   });
 

@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 import { type Answer, clusterBody, fakeNode, JOB_ID, nodeBody } from "../fake-node.ts";
 import { runCli, testClock } from "../run-cli.ts";
 import { overview } from "../top/sample.ts";
+import { column } from "../../../support/columns.ts";
 
 const LEADER = {
   role: "scheduler",
@@ -325,8 +326,7 @@ describe("baton call", () => {
     await using node = await fakeNode({ [CALL]: { job_id: JOB_ID, result: null } });
     await runCli(["call", "hello", "--payload-file", "-", "--url", node.url], { input: "[1]" });
     await runCli(["call", "hello", "--url", node.url]);
-    const bodies = node.asked.map(({ body }) => body);
-    assert.deepEqual(bodies, [[1], null]);
+    assert.deepEqual(column(node.asked, "body"), [[1], null]);
   });
 
   it("exits with 1 when the task failed, and tells where its log is", async () => {

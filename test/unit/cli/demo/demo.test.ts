@@ -18,6 +18,7 @@ import { secretAdvice } from "../../../../src/config/secrets/cluster-secret.ts";
 import { systemClock } from "../../../../src/platform/clock.ts";
 import { newSecret } from "../../../../src/platform/random.ts";
 import { suiteDirectory } from "../../../support/node-cleanup.ts";
+import { column } from "../../../support/columns.ts";
 
 const root = suiteDirectory();
 
@@ -33,8 +34,7 @@ describe("the files of a demo", () => {
     const secret = newSecret();
     const { folders } = demoTasks(directory);
     const plans = writeDemoFiles({ directory, ports: [9001, 9002, 9003], tasks: folders, secret });
-    const names = plans.map(({ name }) => name);
-    assert.deepEqual(names, DEMO_NODES);
+    assert.deepEqual(column(plans, "name"), DEMO_NODES);
     const data = new Set<string>();
     for (const [index, { name, url, config }] of plans.entries()) {
       const { settings } = loadSettings({ cwd: directory, configFile: config, environment: {} });

@@ -5,6 +5,7 @@ import { describe, it } from "node:test";
 import { systemClock } from "../../../../src/platform/clock.ts";
 import { runCli } from "../run-cli.ts";
 import { suiteDirectory } from "../../../support/node-cleanup.ts";
+import { columns } from "../../../support/columns.ts";
 
 const cwd = suiteDirectory();
 const LOCAL = "configuration,runtime,data,secrets,exposure,port,database,redis,etcd";
@@ -52,14 +53,11 @@ describe("baton doctor", () => {
     assert.equal(code, 1);
     const { findings, ok } = JSON.parse(out) as { ok: boolean; findings: Record<string, string>[] };
     assert.equal(ok, false);
-    assert.deepEqual(
-      findings.map(({ check, verdict, remedy }) => [check, verdict, remedy]),
-      [
-        ["configuration", "ok", null],
-        ["secrets", "failed", "type: chmod 600 peers.yaml"],
-        ["exposure", "ok", null],
-      ],
-    );
+    assert.deepEqual(columns(findings, "check", "verdict", "remedy"), [
+      ["configuration", "ok", null],
+      ["secrets", "failed", "type: chmod 600 peers.yaml"],
+      ["exposure", "ok", null],
+    ]);
   });
 
   it("exits with 5 when nothing of what was named can be reached", async () => {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type Asked, fakeNode, JOB_ID, jobBody, OTHER_ID } from "../fake-node.ts";
 import { runCli } from "../run-cli.ts";
+import { columns } from "../../../support/columns.ts";
 
 const BULK = "POST /cluster/jobs/bulk";
 
@@ -47,14 +48,11 @@ describe("baton jobs retry --all", () => {
     assert.match(err, new RegExp(`^ {2}${OTHER_ID}: it is running$`, "m"));
     assert.match(err, /^ {2}and 306 more$/m);
     const bodies = node.asked.map(({ body }) => body as Body);
-    assert.deepEqual(
-      bodies.slice(0, 3).map(({ dry_run, cursor }) => [dry_run, cursor]),
-      [
-        [true, undefined],
-        [true, "1000"],
-        [true, "2000"],
-      ],
-    );
+    assert.deepEqual(columns(bodies.slice(0, 3), "dry_run", "cursor"), [
+      [true, undefined],
+      [true, "1000"],
+      [true, "2000"],
+    ]);
     assert.deepEqual(bodies[3], {
       action: "retry",
       filter: { status: "failed", task: "resize" },

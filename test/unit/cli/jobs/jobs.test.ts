@@ -189,18 +189,6 @@ describe("baton jobs cancel, retry and delete", () => {
     assert.equal((await runCli(["jobs", "delete", JOB_ID, "--url", node.url])).out, `${JOB_ID} deleted\n`);
   });
 
-  it("exit with 4 when the node refuses", async () => {
-    await using node = await fakeNode({
-      [`DELETE /jobs/${JOB_ID}`]: () => ({
-        status: 409,
-        body: { error: "JOB_RUNNING", message: "it is running" },
-      }),
-    });
-    const { code, err } = await runCli(["jobs", "delete", JOB_ID, "--url", node.url]);
-    assert.equal(code, 4);
-    assert.equal(err, "error: it is running (JOB_RUNNING)\n");
-  });
-
   it("try every job they were given and exit with the first failure's code", async () => {
     await using node = await fakeNode({
       [`POST /jobs/${OTHER_ID}/retry`]: { job_id: OTHER_ID, status: "queued" },

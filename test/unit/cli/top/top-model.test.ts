@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 import type { Key } from "../../../../src/cli/top/tty-session.ts";
 import { FIRST, type Model, selectedIndex, step, type Step } from "../../../../src/cli/top/top-model.ts";
 import { jobRow, nodeRow, sample } from "./sample.ts";
+import { column } from "../../../support/columns.ts";
 
 /** Presses keys: names of keys, or single characters. */
 function press(model: Model, ...keys: readonly string[]): Step {
@@ -117,8 +118,7 @@ describe("what baton top hears", () => {
       kind: "journal",
       entries: [newest!, { ...newest!, id: "9", at: "2027-01-01T00:00:00.000Z" }],
     });
-    const ids = again.model.events.map(({ id }) => id);
-    assert.deepEqual(ids, ["9", "3", "2", "1"]);
+    assert.deepEqual(column(again.model.events, "id"), ["9", "3", "2", "1"]);
   });
 
   it("replaces only the lists that came", () => {

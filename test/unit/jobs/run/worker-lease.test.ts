@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { HeldRuns, WorkerWorld, heldWorld } from "../../../support/node-worker.ts";
+import { column } from "../../../support/columns.ts";
 
 const LEASE_MS = 10_000;
 const RENEW_MS = 2_000;
@@ -112,8 +113,7 @@ describe("a claim whose answer is lost", () => {
     held.finish(0, "claimed before");
     await world.until(before, "completed");
     await world.advance(LEASE_MS + RENEW_MS);
-    const ids = (await world.reap()).map((job) => job.id);
-    assert.deepEqual(ids, [stranded]);
+    assert.deepEqual(column(await world.reap(), "id"), [stranded]);
     await world.advance(1_000);
     assert.equal((await world.until(stranded, "processing")).attempts, 2);
     assert.deepEqual(held.reasons, []);

@@ -6,6 +6,7 @@ import { BatonError } from "../../../../src/core/errors.ts";
 import type { MissedPolicy } from "../../../../src/core/schedules/schedule.ts";
 import { compileTiming } from "../../../../src/jobs/schedules/cron.ts";
 import { minuteMs, ScheduleWorld, secondMs, START, inWorld } from "./world.ts";
+import { column } from "../../../support/columns.ts";
 
 const storeDown = (): Promise<never> =>
   Promise.reject(new BatonError("STORE_UNAVAILABLE", "the store is away"));
@@ -238,8 +239,7 @@ describe("two leaders", () => {
     await world.clock.advance(2 * minuteMs);
     assert.deepEqual(await world.fired(), [60, 120, 180]);
     assert.deepEqual([old.over, young.over], [true, false]);
-    const leaderEpochs = (await world.store.history("tick", 3)).map((one) => one.leaderEpoch);
-    assert.deepEqual(leaderEpochs, [2, 2, 1]);
+    assert.deepEqual(column(await world.store.history("tick", 3), "leaderEpoch"), [2, 2, 1]);
     assert.equal(world.subscriptions, 1, "the old one listens no more");
   });
 
@@ -335,8 +335,7 @@ describe("a schedule replaced while it is due", () => {
       };
       await world.clock.advance(2 * minuteMs);
       assert.deepEqual(await world.fired(), [60, 120]);
-      const payloads = (await world.jobs()).map((job) => job.payload);
-      assert.deepEqual(payloads, ["null", '"new"']);
+      assert.deepEqual(column(await world.jobs(), "payload"), ["null", '"new"']);
     },
   );
 

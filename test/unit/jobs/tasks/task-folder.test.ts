@@ -5,6 +5,7 @@ import { describe, it, type TestContext } from "node:test";
 import { loadTaskFolder } from "../../../../src/jobs/tasks/task-folder.ts";
 import type { TaskContext } from "../../../../src/jobs/tasks/task.ts";
 import { nodeHere, resultOf, submit, temporaryDirectory } from "../../../support/node-here.ts";
+import { column } from "../../../support/columns.ts";
 
 async function folder(t: TestContext, files: Readonly<Record<string, string>>): Promise<string> {
   const dir = await temporaryDirectory(t);
@@ -26,8 +27,7 @@ describe("a task folder", () => {
       "mail.send.js": "module.exports = () => 'sent';",
     });
     const tasks = await loadTaskFolder(dir);
-    const names = tasks.map(({ name }) => name);
-    assert.deepEqual(names, ["a", "b", "c", "d", "mail.send"]);
+    assert.deepEqual(column(tasks, "name"), ["a", "b", "c", "d", "mail.send"]);
     assert.deepEqual(await Promise.all(tasks.map((task) => task.run(10, NOTHING))), [11, 20, 13, 9, "sent"]);
     assert.ok(tasks.every(({ module }) => module?.startsWith("file:///")));
   });
@@ -78,8 +78,7 @@ describe("a task folder", () => {
     await mkdir(join(dir, "deeper.mjs"));
     await mkdir(join(dir, "lib"));
     await writeFile(join(dir, "lib", "shared.mjs"), "throw new Error('not to be loaded');");
-    const names = (await loadTaskFolder(dir)).map(({ name }) => name);
-    assert.deepEqual(names, ["real"]);
+    assert.deepEqual(column(await loadTaskFolder(dir), "name"), ["real"]);
   });
 
   it("says what is wrong with a file, and which one it is", async (t) => {

@@ -27,6 +27,11 @@ import { column } from "../../../../support/columns.ts";
 
 const open = submitWorlds();
 
+async function opened(t: TestContext) {
+  const world = await open(t);
+  return { world, session: await world.session() };
+}
+
 interface Answer {
   readonly job_id: JobId;
   readonly status: string;
@@ -60,8 +65,7 @@ async function refusal(attempt: Promise<unknown>): Promise<DatabaseError> {
 
 describe("a job submitted in SQL", () => {
   it("is stored, claimed and run as one that a node took", async (t) => {
-    const world = await open(t);
-    const session = await world.session();
+    const { world, session } = await opened(t);
     const fields = {
       queue: "mails",
       priority: -7,
@@ -116,8 +120,7 @@ describe("a job submitted in SQL", () => {
   });
 
   it("has the defaults of a node for what is left out", async (t) => {
-    const world = await open(t);
-    const session = await world.session();
+    const { world, session } = await opened(t);
     const { rows } = await session.query<{ id: JobId }>("SELECT baton.submit('mail') AS id");
     const job = (await world.store.jobs.get(rows[0]!.id))!;
     const { jobs } = loadSettings({ environment: {}, cwd: "/" }).settings;
@@ -133,8 +136,7 @@ describe("a job submitted in SQL", () => {
   });
 
   it("waits for its time, given as a delay or as an instant", async (t) => {
-    const world = await open(t);
-    const session = await world.session();
+    const { world, session } = await opened(t);
     const answers = await submitMany(session, [
       { task: "later", delay_ms: 60_000 },
       { task: "later", run_at: "2100-01-31T09:00:00.5+02:00" },
@@ -158,8 +160,7 @@ describe("a job submitted in SQL", () => {
   });
 
   it("takes a time out of a column as PostgreSQL writes it into JSON", async (t) => {
-    const world = await open(t);
-    const session = await world.session();
+    const { world, session } = await opened(t);
     await session.query("SET TimeZone = 'Asia/Kolkata'");
     const { rows } = await session.query<{ id: JobId; due: Date }>(
       `SELECT baton.submit('later', 'null', jsonb_build_object('run_at', due)) AS id, due
@@ -170,8 +171,7 @@ describe("a job submitted in SQL", () => {
   });
 
   it("comes in bulk, answered and claimed in its order", async (t) => {
-    const world = await open(t);
-    const session = await world.session();
+    const { world, session } = await opened(t);
     const jobs = Array.from({ length: 1_000 }, (_, n) => ({ task: `t${n % 3}`, payload: { n } }));
     const answers = await submitMany(session, jobs);
     assert.equal(new Set(answers.map(({ job_id }) => job_id)).size, 1_000);
@@ -187,8 +187,7 @@ describe("a job submitted in SQL", () => {
   });
 
   it("may be none at all, which is what jsonb_agg makes of no rows", async (t) => {
-    const world = await open(t);
-    const session = await world.session();
+    const { world, session } = await opened(t);
     assert.deepEqual(await submitMany(session, []), []);
     const none = "SELECT * FROM baton.submit_many((SELECT jsonb_agg(1) WHERE false))";
     assert.deepEqual((await session.query(none)).rows, []);
@@ -206,8 +205,7 @@ describe("a job submitted in SQL", () => {
 
 describe("a transaction that submits", () => {
   it("stores its jobs with its rows, or neither", async (t) => {
-    const world = await open(t);
-    const session = await world.session();
+    const { world, session } = await opened(t);
     await session.query("CREATE TABLE orders (id int)");
     for (const [end, kept] of [
       ["ROLLBACK", 0],
@@ -228,8 +226,7 @@ describe("a transaction that submits", () => {
 
   for (const level of ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"]) {
     it(`may be ${level}`, async (t) => {
-      const world = await open(t);
-      const session = await world.session();
+      const { world, session } = await opened(t);
       await session.query(`BEGIN ISOLATION LEVEL ${level}`);
       const key = { idempotency_key: "twice" };
       const id = await submit(session, "mail", 1, key);
@@ -328,8 +325,7 @@ describe("an idempotency key in SQL", () => {
   });
 
   it("is the same key for a node, and answers with the state of its job", async (t) => {
-    const world = await open(t);
-    const session = await world.session();
+    const { world, session } = await opened(t);
     const again = async () => (await submitMany(session, [{ task: "mail", idempotency_key: "k" }]))[0]!;
     const id = await submit(session, "mail", 1, { idempotency_key: "k" });
     assert.deepEqual(await again(), { job_id: id, status: "queued", existed: true });
@@ -342,8 +338,7 @@ describe("an idempotency key in SQL", () => {
   });
 
   it("twice in one call makes one job", async (t) => {
-    const world = await open(t);
-    const session = await world.session();
+    const { world, session } = await opened(t);
     const answers = await submitMany(session, [
       { task: "mail", payload: 1, idempotency_key: "twin" },
       { task: "mail", payload: 2 },
@@ -425,8 +420,7 @@ describe("a submit in SQL refuses", () => {
   ];
 
   it("every field that the API refuses, with its name and the remedy, and stores nothing of the call", async (t) => {
-    const world = await open(t);
-    const session = await world.session();
+    const { world, session } = await opened(t);
     for (const [job, column, message] of wrong) {
       const error = await refusal(submitMany(session, [job, { task: "fine" }]));
       assert.equal(error.code, "22023", error.message);
@@ -438,8 +432,7 @@ describe("a submit in SQL refuses", () => {
   });
 
   it("nothing that the API takes at the edge", async (t) => {
-    const world = await open(t);
-    const session = await world.session();
+    const { world, session } = await opened(t);
     const right = [
       { task: "x".repeat(128), queue: "q" },
       { task: "a.b_c:d/e-9", queue: "Z", birthplace: "x".repeat(63) },
@@ -459,8 +452,7 @@ describe("a submit in SQL refuses", () => {
   });
 
   it("exactly the names, times and keys that the API refuses", async (t) => {
-    const world = await open(t);
-    const session = await world.session();
+    const { session } = await opened(t);
     const texts = [
       "",
       "a",
@@ -495,8 +487,7 @@ describe("a submit in SQL refuses", () => {
   });
 
   it("the same through submit, whose fields have no index", async (t) => {
-    const world = await open(t);
-    const session = await world.session();
+    const { world, session } = await opened(t);
     const task = await refusal(submit(session, "no good"));
     assert.deepEqual([task.code, task.column], ["22023", "task"]);
     const option = await refusal(submit(session, "a", 1, { delay: 1 }));
@@ -512,8 +503,7 @@ describe("a submit in SQL refuses", () => {
   });
 
   it("what is not an array, and more than POST /jobs takes", async (t) => {
-    const world = await open(t);
-    const session = await world.session();
+    const { world, session } = await opened(t);
     assert.match((await refusal(submitMany(session, { task: "a" }))).message, /"jobs" must be an array/);
     const many = await refusal(
       submitMany(
@@ -530,8 +520,7 @@ describe("a submit in SQL refuses", () => {
   });
 
   it("a NUL, which jsonb has no place for, and takes all other text", async (t) => {
-    const world = await open(t);
-    const session = await world.session();
+    const { world, session } = await opened(t);
     assert.equal((await refusal(submit(session, "a", "\0"))).code, "22P05");
     assert.equal((await refusal(submit(session, "a", 1, { idempotency_key: "\0" }))).code, "22P05");
     const texts = ["\u0001\u001f\u007f", "\u2028 \ufeff", "𝒳🏳️‍🌈", "' \\ \" $$ $1 ${}"];
@@ -608,8 +597,7 @@ describe("the commit of a submit in SQL", () => {
 
 describe("docs/transactions.md", () => {
   it("shows SQL that works", async (t) => {
-    const world = await open(t);
-    const session = await world.session();
+    const { world, session } = await opened(t);
     await session.query("CREATE TABLE orders (id int, state text)");
     await session.query("INSERT INTO orders VALUES (1, 'cart'), (2, 'cart'), (3, 'placed')");
     await session.query("DROP ROLE IF EXISTS shop");
@@ -654,8 +642,7 @@ describe("who may submit in SQL", () => {
   });
 
   it("cannot make the functions use things of their own", async (t) => {
-    const world = await open(t);
-    const session = await world.session();
+    const { world, session } = await opened(t);
     await session.query(`
       CREATE SCHEMA evil;
       CREATE FUNCTION evil.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$SELECT 'epoch'::timestamptz$$;
