@@ -2,10 +2,10 @@
  * The whole of `npm test`: types, lint, format and every test file. It prints each part as it ends, and the slowest ones at the end.
  * `npm test -- worker store` runs only the test files whose path contains one of the words, without the checks.
  *
- * All parts wait in one queue, whole clusters and then the longest first, so that no core is idle at the end. The unit tests of one folder of `src` share a
- * process; every other file has a process of its own. One PostgreSQL server serves all files of a run (see support/postgres-server.ts).
+ * All parts wait in one queue, whole clusters and then the longest first, so that no core is idle at the end. The tests of one folder of `test/unit` or
+ * `test/node` share a process; every other file has a process of its own. One PostgreSQL server serves all files of a run (see support/postgres-server.ts).
  *
- * Files named `*.slow.test.ts` start whole clusters or replay long histories. `npm run test:nightly` runs them, with a random seed for the
+ * The files in `test/nightly` start whole clusters or replay long histories. `npm run test:nightly` runs them, with a random seed for the
  * properties; `npm test` uses a fixed one. BATON_TEST_SEED repeats a run.
  *
  * A test that fails has failed: nothing is tried twice.
@@ -43,7 +43,7 @@ const PART_MS = 20 * 60_000;
 /** For a part to stop its servers and to remove their directories after a signal. */
 const STOP_MS = 5_000;
 /** Other process and browser tests start one node. */
-const CLUSTERS = /^test\/(?:process\/\w+\/|conformance\/|browser\/(?:leader-kill|processes))/;
+const CLUSTERS = /^test\/(?:nightly\/)?(?:process\/\w+\/|conformance\/|browser\/(?:leader-kill|processes))/;
 /** Where a folder's name does not say how long it takes: seconds on two cores, as written by `--record`. */
 const DURATIONS = join(import.meta.dirname, "durations.json");
 /** Nearly all processes load the same modules. */
@@ -54,7 +54,9 @@ const words = process.argv.slice(2).filter((word) => !word.startsWith("--"));
 const nightly = flags.has("--nightly");
 const files = globSync("test/**/*.test.ts")
   .filter((file) =>
-    words.length === 0 ? file.includes(".slow.") === nightly : words.some((word) => file.includes(word)),
+    words.length === 0
+      ? file.startsWith("test/nightly/") === nightly
+      : words.some((word) => file.includes(word)),
   )
   .sort();
 /** Tests that are given none use a fixed one. */
@@ -73,7 +75,7 @@ process.stdout.write(`${files.length} test files${seed === null ? "" : `, BATON_
 const whole = words.length === 0 && !nightly;
 const waiting = longestFirst([...(whole ? checks() : []), ...parts(files)]);
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void stop(signal));
-if (whole) buildDashboard();
+if (words.length === 0) buildDashboard();
 const server = await PostgresServer.start({ settings: ["max_connections=400"] });
 try {
   await runAll();
@@ -107,7 +109,7 @@ function checks(): Part[] {
 }
 
 function parts(files: readonly string[]): Part[] {
-  const named = Map.groupBy(files, (file) => /^test\/unit\/[^/]+(?=\/)/.exec(file)?.[0] ?? file);
+  const named = Map.groupBy(files, (file) => /^test\/(?:unit|node)\/[^/]+(?=\/)/.exec(file)?.[0] ?? file);
   return [...named].map(([name, files]) => ({
     name,
     command: process.execPath,

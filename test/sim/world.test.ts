@@ -1,6 +1,6 @@
 /**
  * Whole clusters in a simulated world: ten seeds of each fabric in every run of the tests, the same each time. A seed that
- * fails is repeated with `BATON_SIM_SEED=<seed>`; `world.slow.test.ts` tries random ones.
+ * fails is repeated with `BATON_SIM_SEED=<seed>`; `test/nightly/sim/world.test.ts` tries random ones.
  */
 
 import assert from "node:assert/strict";

@@ -1,3 +1,0 @@
-import { conformance } from "./suite.ts";
-
-conformance("etcd", { faults: "often" });

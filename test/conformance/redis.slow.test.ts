@@ -1,3 +1,0 @@
-import { conformance } from "./suite.ts";
-
-conformance("redis", { faults: "often" });
