@@ -20,6 +20,11 @@ export interface ResultWriterOptions {
 }
 
 const STORE_RETRY_MS = 250;
+/**
+ * Logs and progress of a busy task are written this often, in one commit; a first line and all that comes with a result are written at once.
+ * Shorter, and each turn of a chatty handler costs a commit; longer, and people who follow a log notice it.
+ */
+const REPORTS_MS = 100;
 /** Writes under way at once: while the store commits one, it can work on the next. */
 const WRITES_MAX = 3;
 /** Outcomes for which it is worth to begin a write beside another. Fewer share the next one: each has a cost of its own. */
@@ -31,6 +36,10 @@ export class ResultWriter {
   readonly #o: Pick<Platform, "clock" | "log"> & ResultWriterOptions;
   #settlements: SettledRun[] = [];
   readonly #reporting = new Set<JobRun>();
+  /** When reports were last written, by the monotonic clock. */
+  #reportedAt = -Infinity;
+  #reportsDue = false;
+  #callOffReports: (() => void) | null = null;
   readonly #writes = new Set<Promise<void>>();
   /** Those for whose end the next one waits, unless it is large. */
   #awaited = 0;
@@ -61,7 +70,15 @@ export class ResultWriter {
 
   report(run: JobRun): void {
     this.#reporting.add(run);
-    this.#schedule();
+    if (this.#reportsDue || this.#callOffReports) return;
+    const { clock } = this.#o;
+    const due = (): void => {
+      this.#reportsDue = true;
+      this.#schedule();
+    };
+    const waitMs = this.#reportedAt + REPORTS_MS - clock.monotonic();
+    if (waitMs <= 0) due();
+    else this.#callOffReports = clock.after(waitMs, due);
   }
 
   forget(run: JobRun): void {
@@ -81,6 +98,7 @@ export class ResultWriter {
     const leftMs = (): number => this.#giveUpAt - clock.monotonic();
     while ((this.busy || claiming()) && leftMs() > 0) {
       await within(clock, leftMs(), Promise.resolve(claiming()));
+      this.#reportsDue = true;
       await within(clock, leftMs(), this.flush());
     }
   }
@@ -102,7 +120,8 @@ export class ResultWriter {
   }
 
   #mayWrite(): boolean {
-    if (this.#awaited === 0) return this.#unwritten();
+    if (this.#awaited === 0)
+      return this.#settlements.length > 0 || (this.#reportsDue && this.#reporting.size > 0);
     const large = this.#settlements.length >= LARGE_WRITE && this.#reporting.size === 0;
     return large && !this.#reportsAwaited && this.#awaited < WRITES_MAX;
   }
@@ -131,12 +150,16 @@ export class ResultWriter {
   }
 
   #takeReports(): Report[] {
+    this.#callOffReports?.();
+    this.#callOffReports = null;
+    this.#reportsDue = false;
     const reports: Report[] = [];
     for (const run of this.#reporting) {
       const report = run.takeReport();
       if (report) reports.push(report);
     }
     this.#reporting.clear();
+    if (reports.length > 0) this.#reportedAt = this.#o.clock.monotonic();
     return reports;
   }
 

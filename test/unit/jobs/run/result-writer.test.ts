@@ -90,3 +90,34 @@ describe("outcomes", () => {
     assert.deepEqual(store.sizes().slice(2), [[1, 200]]);
   });
 });
+
+describe("logs and progress", () => {
+  it("are written at once after a pause, and then together every 100 ms", async () => {
+    const store = new HeldStore();
+    await store.report();
+    await store.answer(0);
+    for (let at = 0; at < 9; at++) {
+      await store.report();
+      await store.platform.clock.advance(10);
+    }
+    assert.deepEqual(store.sizes(), [[1, 0]]);
+    await store.platform.clock.advance(10);
+    assert.deepEqual(store.sizes().slice(1), [[9, 0]]);
+  });
+
+  it("are written with the next outcome, and with the last of a drain", async () => {
+    const store = new HeldStore();
+    await store.report();
+    await store.answer(0);
+    await store.report();
+    await store.settle(1);
+    assert.deepEqual(store.sizes().slice(1), [[1, 1]]);
+    await store.answer(1);
+    await store.report();
+    const finished = store.writer.finish(() => null);
+    await store.platform.clock.advance(0);
+    await store.answer(2);
+    await finished;
+    assert.deepEqual(store.sizes().slice(2), [[1, 0]]);
+  });
+});
