@@ -17,9 +17,9 @@ it("a node whose disk is full refuses writes, answers reads, tears nothing, and 
 
   const node = await NodeProcess.start(t, { data });
   await node.client.pauseQueue("parked");
-  // Ends while the disk is full: its result has to wait for space.
+  // Ends while the disk is full: its result has to wait for space. A smaller one could find it in the log of the refused submit.
   const until = join(await dataDirectory(t), "full");
-  const running = await node.begins({ task: "work", payload: { until } });
+  const running = await node.begins({ task: "work", payload: { until, filler: 400_000 } });
   const accepted: string[] = [];
   const big = { task: "work", queue: "parked", payload: { ms: 0, filler: "x".repeat(200_000) } };
   let refusal: Awaited<ReturnType<NodeProcess["post"]>> | null = null;
