@@ -1,7 +1,7 @@
 /**
  * Ranges under workers that meet: whatever they do at the same time, each job is in exactly one row, each number is in at
- * most one range, and each run has at most one accepted result. That the checks can fail is shown with mistakes that are
- * planted into the statements.
+ * most one range, and each run has at most one accepted result. Mistakes planted into the statements show that the checks can
+ * fail.
  */
 
 import assert from "node:assert/strict";
@@ -177,6 +177,37 @@ class Crowd {
 
 const BUDGETS = { ...DEFAULT_BUDGETS, interruptionsMax: 1_000 };
 
+async function onNewStore(use: (store: PostgresStore, url: string) => Promise<void>): Promise<void> {
+  const url = await server.createDatabase();
+  const store = await openPostgresStore({ url, clock: systemClock });
+  try {
+    await use(store, url);
+  } finally {
+    await store.close();
+    await server.giveBack(url);
+  }
+}
+
+/** One worker: a slice, a piece out of its middle, a report, and a piece of what the report has taken apart. */
+async function alone(store: PostgresStore, url: string): Promise<void> {
+  await store.jobs.submit(batch(seededRandom(5), 100), AUTHOR);
+  const { jobs } = await store.jobs.claim(request("alone/1/0", 40));
+  assert.equal(jobs.length, 40);
+  await assertWhole(url);
+  const end = async (from: number, to: number): Promise<void> => {
+    await settleRuns(
+      store,
+      jobs.slice(from, to).map((run) => ({ run, outcome: COMPLETED })),
+    );
+    await assertWhole(url);
+  };
+  await end(5, 10);
+  const logs = [{ at: 1, level: "info" as const, message: "m" }];
+  await store.jobs.record({ reports: [{ run: jobs[20]!, logs, progress: null }], settlements: [] });
+  await end(15, 35);
+  await end(0, 40);
+}
+
 /** Four workers on two stores, and two callers who cancel, retry and read. Checked after every round. */
 async function meet(seed: number, rounds: number): Promise<void> {
   const url = await server.createDatabase();
@@ -213,10 +244,10 @@ void describe("ranges", () => {
       meet(seed, 3));
   }
 
-  void test("a bulk of jobs is a few rows from its submit to its end", async () => {
-    const url = await server.createDatabase();
-    const store = await openPostgresStore({ url, clock: systemClock });
-    try {
+  void test("one worker takes slices and ends pieces of them", () => onNewStore(alone));
+
+  void test("a bulk of jobs is a few rows from its submit to its end", () =>
+    onNewStore(async (store, url) => {
       const jobs = batch(seededRandom(4), 1_000);
       await store.jobs.submit(jobs, AUTHOR);
       const rows = async (table: string) =>
@@ -242,11 +273,7 @@ void describe("ranges", () => {
       assert.equal(await rows("live"), 0);
       assert.ok((await rows("done")) <= few + 4);
       await assertWhole(url);
-    } finally {
-      await store.close();
-      await server.giveBack(url);
-    }
-  });
+    }));
 });
 
 interface Planted {
@@ -293,7 +320,7 @@ const MISTAKES: Readonly<Record<string, Planted>> = {
   },
 };
 
-void describe("of the mistakes that were planted, workers that meet find that", () => {
+void describe("of the mistakes that were planted, one worker finds that", () => {
   for (const [mistake, { statements, right, wrong }] of Object.entries(MISTAKES)) {
     void test(mistake, async () => {
       const texts = statements.map(({ text }) => text);
@@ -302,7 +329,7 @@ void describe("of the mistakes that were planted, workers that meet find that", 
         statement.text = statement.text.replace(right, wrong);
       }
       try {
-        await assert.rejects(meet(1, 1));
+        await assert.rejects(onNewStore(alone));
       } finally {
         for (const [at, statement] of (statements as { text: string }[]).entries())
           statement.text = texts[at]!;
