@@ -123,6 +123,10 @@ function recovery(by: string) {
   return { default: by, measureDefault: true, tight: "the same, at the defaults" } as const;
 }
 
+function redisOf({ redis: { everysec } }: Context): Record<string, string> {
+  return { "redis.url": `redis://${everysec.host}:${everysec.port}` };
+}
+
 export const entries = [
   {
     name: "baton-sqlite",
@@ -150,11 +154,19 @@ export const entries = [
     ...CLUSTER,
     name: "baton-redis",
     durability: "fsync of the database on every commit; what Redis loses is sent again",
-    settings: "all defaults with --redis: jobs are kept in PostgreSQL and pushed through Redis Streams",
-    create: (context: Context) => {
-      const { host, port } = context.redis.everysec;
-      return new ClusterContender(context, { "redis.url": `redis://${host}:${port}` });
-    },
+    settings:
+      "all defaults with --redis: jobs are kept in PostgreSQL, Redis elects the leader and carries the hints",
+    create: (context: Context) => new ClusterContender(context, redisOf(context)),
+    drainJobs: 70_000,
+    recovery: recovery("the dead node's connection to Redis"),
+  },
+  {
+    ...CLUSTER,
+    name: "baton-push",
+    durability: "fsync of the database on every commit; what Redis loses is sent again",
+    settings: "--redis --dispatch push: the leader dispatches through Redis Streams, and jobs have owners",
+    create: (context: Context) =>
+      new ClusterContender(context, { ...redisOf(context), "dispatch.mode": "push" }),
     drainJobs: 50_000,
     recovery: recovery("the dead node's connection to Redis"),
   },

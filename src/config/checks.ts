@@ -101,7 +101,7 @@ function checkFabric(values: Values, report: Report): void {
     if (values.get(path))
       report(path, "needs a database beside it, which keeps the jobs: store: postgres://…");
   }
-  if (values.get("dispatch.mode") === "push")
+  if (values.get("dispatch.mode") === "push" && values.get("profile") !== "orchestrix")
     report(
       "dispatch.mode",
       `cannot be push with the store ${store}: nobody else could take the jobs; leave it out`,

@@ -17,10 +17,8 @@ export function fabricOf(
   return peers ? "peers" : "alone";
 }
 
-export function isPushed(settings: Pick<Settings, "store" | "redis" | "dispatch">): boolean {
-  if (!isPostgresUrl(settings.store)) return false;
-  const { mode } = settings.dispatch;
-  return mode === "push" || (mode === "auto" && settings.redis.url !== "");
+export function isPushed(settings: Pick<Settings, "store" | "dispatch">): boolean {
+  return isPostgresUrl(settings.store) && settings.dispatch.mode === "push";
 }
 
 export function storeOptions(

@@ -76,7 +76,12 @@ export class ConformanceCluster {
     assert.ok(server, `${backend} needs a database beside it`);
     const cluster = await TestCluster.open(t, {
       on: server,
-      settings: { ...QUICK, ...settings, ...(backend === "etcd" && { ETCD: await etcdFor(t) }) },
+      settings: {
+        ...QUICK,
+        ...settings,
+        ...(backend === "etcd" && { ETCD: await etcdFor(t) }),
+        DISPATCH__MODE: "pull",
+      },
       ...(backend === "redis" && { redis: {} }),
     });
     const opened = new ConformanceCluster(cluster);

@@ -3,8 +3,8 @@
 import { QUICK, TestCluster } from "./cluster.ts";
 import type { Scope } from "./node-cleanup.ts";
 
-export function openCluster(t: Scope): Promise<TestCluster> {
-  const settings = { ...QUICK, DISPATCH__TIMEOUT: "1500ms" };
+export function openCluster(t: Scope, mode: "push" | "pull" = "push"): Promise<TestCluster> {
+  const settings = { ...QUICK, DISPATCH__MODE: mode, DISPATCH__TIMEOUT: "1500ms" };
   return TestCluster.open(t, { settings, redis: {} });
 }
 

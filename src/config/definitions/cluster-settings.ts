@@ -122,10 +122,10 @@ export const CLUSTER_SECTIONS = {
     }),
   },
   dispatch: {
-    mode: oneOf("auto", ["auto", "pull", "push"], {
+    mode: oneOf("pull", ["pull", "push"], {
       flag: "--dispatch",
       about:
-        "How jobs get to workers: with `pull` each takes them out of the store, with `push` the leader dispatches them and one node owns the events of each. `auto` pushes where there is a Redis. All nodes of a cluster have the same.",
+        "How jobs get to workers: with `pull` each takes them out of the store, which is faster; with `push` the leader dispatches them and one node owns the events of each. All nodes of a cluster have the same.",
     }),
     timeout: duration("5s", "100ms", {
       about:

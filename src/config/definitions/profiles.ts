@@ -36,9 +36,10 @@ export const PROFILES: Readonly<Record<ProfileName, Readonly<Record<string, stri
     "leader.margin": "5s",
     "leader.retry": "2s",
   },
-  // The times of the origin, for a cluster on Redis. A third of the lease between renewals, a quarter of it as a margin.
+  // The dispatch and the times of the origin, for a cluster on Redis. A third of the lease between renewals, a quarter of it as a margin.
   orchestrix: {
     "redis.prefix": "orchestrix",
+    "dispatch.mode": "push",
     "leader.lease": "30s",
     "leader.renew": "10s",
     "leader.margin": "7500ms",

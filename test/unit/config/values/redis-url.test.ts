@@ -15,18 +15,18 @@ const mistakes = (flags: LoadOptions["flags"], environment: LoadOptions["environ
   mistakesIn({ flags, environment });
 
 describe("a Redis beside the database", () => {
-  it("is one flag or one variable, and then jobs are pushed", () => {
+  it("is one flag or one variable, and each worker still pulls", () => {
     const settings = load({ store: DATABASE, "redis.url": REDIS });
     assert.deepEqual(settings.redis, { url: REDIS, prefix: "baton" });
-    assert.ok(isPushed(settings));
+    assert.ok(!isPushed(settings));
     assert.equal(load({ store: DATABASE }, { BATON_REDIS: REDIS }).redis.url, REDIS);
-    assert.ok(!isPushed(load({ store: DATABASE, "redis.url": REDIS, "dispatch.mode": "pull" })));
   });
 
-  it("is not needed for push, and without it each worker pulls", () => {
-    assert.ok(!isPushed(load({ store: DATABASE })));
+  it("is not needed for push, which is chosen by its setting or by the profile of the origin", () => {
     assert.ok(isPushed(load({ store: DATABASE, "dispatch.mode": "push" })));
-    assert.ok(!isPushed(load({})));
+    assert.ok(isPushed(load({ store: DATABASE, profile: "orchestrix" })));
+    assert.ok(!isPushed(load({ store: DATABASE, profile: "orchestrix", "dispatch.mode": "pull" })));
+    assert.ok(!isPushed(load({ profile: "orchestrix" })));
   });
 
   it("needs a database, and push needs one too", () => {
