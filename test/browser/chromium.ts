@@ -104,7 +104,7 @@ export class TestBrowser {
       viewport: { width: 1280, height: 860 },
       ...options,
     });
-    context.setDefaultTimeout(30_000);
+    context.setDefaultTimeout(60_000);
     atEnd(this.#t, () => context.close());
     return context;
   }

@@ -68,7 +68,7 @@ describe("a cluster that is hurt while somebody looks", { skip: noBrowser() ?? f
     assert.equal(await banner.count(), 0);
 
     cluster.node("node-c").signal("SIGSTOP");
-    await banner.getByText("node-c cannot be reached").waitFor({ timeout: 20_000 });
+    await banner.getByText("node-c cannot be reached").waitFor();
     await rows("node-c").first().waitFor({ state: "detached" });
     for (const name of ["node-a", "node-b"]) assert.equal(await rows(name).count(), placed.get(name));
     for (const screen of ["", "failures", "queues", "leadership", "audit"]) {
@@ -79,7 +79,7 @@ describe("a cluster that is hurt while somebody looks", { skip: noBrowser() ?? f
     }
     cluster.node("node-c").signal("SIGCONT");
     await page.goto(`${cluster.url("node-a")}/#/jobs`);
-    await banner.waitFor({ state: "detached", timeout: 20_000 });
+    await banner.waitFor({ state: "detached" });
     await rows("node-c").nth(1).waitFor();
   }
 
