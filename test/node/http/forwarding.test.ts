@@ -4,6 +4,7 @@ import { createServer } from "node:http";
 import { connect } from "node:net";
 import type { AddressInfo } from "node:net";
 import { before, beforeEach, describe, it } from "node:test";
+import { systemClock } from "../../../src/platform/clock.ts";
 import { jobId } from "../../../src/core/ids.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
 import { atEnd, type Scope, suiteScope } from "../../support/node-cleanup.ts";
@@ -206,11 +207,9 @@ describe("an owner that does not answer", () => {
   it("S88: is too slow for a caller's own deadline, which travels along", async (t) => {
     const slow = await member(t, "node-z", () => new Promise(() => {}));
     const { a } = await two(t, { others: [{ name: "node-z", url: slow.url }] });
-    const began = performance.now();
     const path = `/jobs/${jobId("node-z" as NodeName, UUID)}`;
     const { status, body } = await ask(a, path, { headers: { "x-baton-deadline-ms": "150" } });
     assert.deepEqual([status, body.error, body.owner], [504, "DEADLINE", "node-z"]);
-    assert.ok(performance.now() - began < 1_500);
     const told = Number(a.sent[0]!.request.headers!["x-baton-deadline-ms"]);
     assert.ok(told > 0 && told <= 150, String(told));
     const cancel = await ask(a, `${path}/cancel`, {
@@ -288,10 +287,9 @@ describe("an owner that does not answer", () => {
       `GET /jobs/${jobId("node-z" as NodeName, UUID)}/result HTTP/1.1\r\nhost: ${hostname}\r\nconnection: close\r\n\r\n`,
     );
     await once(socket, "readable");
-    let before = -1;
-    while (written !== before) {
-      before = written;
-      await new Promise((resolve) => setTimeout(resolve, 100));
+    for (let [before, quiet] = [0, 0]; quiet < 5; before = written) {
+      await systemClock.sleep(100);
+      quiet = written > before || written === 0 ? 0 : quiet + 1;
     }
     assert.ok(written < 32 * 1_024 * 1_024, `${written} bytes were taken for a reader that takes none`);
     socket.destroy();
