@@ -52,7 +52,7 @@ export function peerWork(
     onReady: () => signal.raise(),
   });
   coordination.settleFirst(() => schedules.settle());
-  const pauses = new QueuePauses(platform, schedules, leadership, store);
+  const pauses = new QueuePauses(schedules, leadership, store);
   const mounts: Readonly<Record<string, PeerHandler>> = {
     "/peer/placement": rounds.handle,
     "/peer/retractions": retractions.handle,
