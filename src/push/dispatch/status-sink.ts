@@ -111,7 +111,9 @@ export class StatusSink extends Lifecycle implements ResultPort {
 
   #send(part: Part): Promise<Recorded> {
     const { assignment } = part;
-    return assignment === null || this.#isSilent(assignment) ? this.#past(part) : this.#ask(assignment, part);
+    return assignment === null || this.#silent.has(assignment)
+      ? this.#past(part)
+      : this.#ask(assignment, part);
   }
 
   async #ask(assignment: AssignmentId, part: Part): Promise<Recorded> {
@@ -132,7 +134,7 @@ export class StatusSink extends Lifecycle implements ResultPort {
       this.#unconfirmed.delete(assignment);
       return { reported, settled };
     }
-    if (!this.#isSilent(assignment))
+    if (!this.#silent.has(assignment))
       log.warn(
         { assignment, results: part.settlements.length },
         "no receipt of an owner; the store is asked",
@@ -179,10 +181,6 @@ export class StatusSink extends Lifecycle implements ResultPort {
     if (rest.length > 0) this.#unconfirmed.set(assignment!, rest);
     else this.#unconfirmed.delete(assignment!);
     return ours;
-  }
-
-  #isSilent(assignment: AssignmentId): boolean {
-    return this.#silent.has(assignment);
   }
 
   #noteSilent(assignment: AssignmentId, now: number): void {
