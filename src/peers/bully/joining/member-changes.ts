@@ -79,8 +79,9 @@ export class MemberChanges {
     return { fresh, leader, peers: peers.set ?? set };
   }
 
-  /** For a node that asked this one and does not know the leader. */
-  async passJoin(from: NodeIdentity, address: string): Promise<void> {
+  /** For a caller that does not know the leader: any incarnation of that name at the address is meant. */
+  async passJoin(name: NodeName, address: string): Promise<void> {
+    const from = { name, incarnation: "" };
     try {
       await this.join(from, address);
     } catch (error) {
@@ -92,7 +93,7 @@ export class MemberChanges {
     }
   }
 
-  /** False when it was not a member. */
+  /** Only the leader can. False when it was not a member. */
   async remove(name: NodeName, why: RemovedIncarnation["why"] = "removed"): Promise<boolean> {
     const { peers, presences, log, identity } = this.#state;
     this.#requireAgreed();
