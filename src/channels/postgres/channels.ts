@@ -9,7 +9,7 @@
  * nothing: topics reach only the subscribers of this process, and queues depend on polling.
  */
 
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { Batcher } from "../../platform/batcher.ts";
 import { plainSchema, type PostgresAddress, write } from "../../platform/drivers/postgres/postgres.ts";
 import { PoolerCheck } from "../../platform/drivers/postgres/pooler-check.ts";
@@ -167,5 +167,5 @@ const CHANNEL_LENGTH_MAX = 63;
 function channelName(schema: string): string {
   const name = `${schema}.hints`;
   if (name.length <= CHANNEL_LENGTH_MAX) return name;
-  return `hints.${createHash("sha256").update(schema).digest("hex").slice(0, 32)}`;
+  return `hints.${hash("sha256", schema).slice(0, 32)}`;
 }

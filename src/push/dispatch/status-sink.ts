@@ -175,12 +175,11 @@ export class StatusSink extends Lifecycle implements ResultPort {
     const unconfirmed = assignment === null ? undefined : this.#unconfirmed.get(assignment);
     if (!unconfirmed) return [];
     const ending = new Set(settlements.map(({ run }) => run.id));
-    const [ours, rest] = [true, false].map((wanted) =>
-      unconfirmed.filter(({ run }) => ending.has(run.id) === wanted),
-    ) as [Report[], Report[]];
-    if (rest.length > 0) this.#unconfirmed.set(assignment!, rest);
+    const parts = Map.groupBy(unconfirmed, ({ run }) => ending.has(run.id));
+    const rest = parts.get(false);
+    if (rest) this.#unconfirmed.set(assignment!, rest);
     else this.#unconfirmed.delete(assignment!);
-    return ours;
+    return parts.get(true) ?? [];
   }
 
   #noteSilent(assignment: AssignmentId, now: number): void {
