@@ -101,15 +101,13 @@ export class MemberChanges {
     const { incarnation } = name === identity.name ? identity : (presences.get(name)?.node ?? UNKNOWN);
     const node: RemovedIncarnation = { name, incarnation, why };
     const address = peers.address(name);
-    let removed = false;
     const set = await this.#change((before) => {
       const next = withoutMember(before, node);
       if (next && namesOf(next).length === 0)
         throw new BatonError("BAD_REQUEST", `${name} is the last member of its cluster; stop it instead`);
-      removed = next !== null;
       return next;
     });
-    if (!removed) return false;
+    if (!set) return false;
     log.warn({ peer: name, why }, "a node was removed from the cluster");
     // The removed node would also learn it from the answers of its peers, but later.
     if (address !== null && name !== identity.name) {
@@ -152,25 +150,21 @@ export class MemberChanges {
   }
 
   async #add(name: NodeName, address: string): Promise<void> {
-    let added = false;
-    await this.#change((set) => {
-      const next = withMember(set, name, address);
-      added = next !== null;
-      return next;
-    });
-    if (added) this.#state.log.info({ peer: name, address }, "a node has joined");
+    if (await this.#change((set) => withMember(set, name, address)))
+      this.#state.log.info({ peer: name, address }, "a node has joined");
   }
 
-  #change(step: (set: PeerSet) => PeerSet | null): Promise<PeerSet> {
+  /** The new set; null when the step changes nothing. */
+  #change(step: (set: PeerSet) => PeerSet | null): Promise<PeerSet | null> {
     return this.#turn.run(async () => {
       const term = this.#require();
       let set = this.#state.peers.set!;
-      if (step(set) === null) return set;
+      if (step(set) === null) return null;
       await this.#beforeChange();
       if (this.#settled !== set || set.epoch !== term.epoch)
         set = await this.#settle(term, set, renumbered(set, term.epoch));
       const next = step(set);
-      return next ? this.#settle(term, set, next) : set;
+      return next && this.#settle(term, set, next);
     });
   }
 
