@@ -13,7 +13,6 @@ import type { NodeName } from "../core/ids.ts";
 import type { Service } from "../platform/service.ts";
 
 export interface Transport extends Service {
-  readonly kind: string;
   call(peerUrl: string, request: PeerRequest, options: CallOptions): Promise<Outcome>;
   stream(peerUrl: string, request: PeerRequest, options: StreamOptions): Promise<StreamOutcome>;
 }

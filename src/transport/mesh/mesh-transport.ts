@@ -88,7 +88,6 @@ const STOP_MS_MAX = 250;
 const LINKS_MAX = 1_024;
 
 export class MeshTransport extends Lifecycle implements NodeTransport {
-  readonly kind = "mesh";
   readonly #platform: MeshPlatform;
   readonly #settings: MeshSettings;
   readonly #keys: ClusterKeys;
