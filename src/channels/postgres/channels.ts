@@ -58,7 +58,7 @@ export class PostgresChannels extends BaseChannels<QueueSource<TakenRows>> {
   #connected = false;
   readonly #queues: PostgresSession;
   readonly #messages: QueueMessages;
-  readonly #outbox: Batcher<Sending, undefined>;
+  readonly #outbox: Batcher<Sending, void>;
 
   constructor(options: PostgresChannelsOptions) {
     super(options);
@@ -139,7 +139,7 @@ export class PostgresChannels extends BaseChannels<QueueSource<TakenRows>> {
     await Promise.all([this.#listener.stop(), this.#queues.stop(), this.#sender.stop()]);
   }
 
-  async #insert(batch: readonly Sending[]): Promise<undefined[]> {
+  async #insert(batch: readonly Sending[]): Promise<void> {
     await this.#messages.send(
       batch.flatMap(({ queue, messages }) => messages.map((message) => ({ queue, ...message }))),
     );
@@ -147,7 +147,6 @@ export class PostgresChannels extends BaseChannels<QueueSource<TakenRows>> {
       this.wake(queue);
       void this.#announce(queue);
     }
-    return batch.map(() => undefined);
   }
 
   /** Wakes the consumers of other nodes. They also poll, so a failure is not reported. */

@@ -21,7 +21,7 @@ const ASKED_MAX = 5_000;
 export class AssignmentCleaner implements OwnershipListener {
   readonly #o: OwnerContext;
   readonly #claims: OwnershipClaims;
-  readonly #forgotten: Batcher<Held, undefined>;
+  readonly #forgotten: Batcher<Held, void>;
   readonly #loop: Loop;
   #over = new AbortController();
 
@@ -114,10 +114,9 @@ export class AssignmentCleaner implements OwnershipListener {
       .catch((error: unknown) => log.debug({ err: error }, "finished assignments were not forgotten"));
   }
 
-  async #forget(batch: readonly Held[]): Promise<undefined[]> {
+  async #forget(batch: readonly Held[]): Promise<void> {
     const { ownership, identity, retry } = this.#o;
     const held = batch.map(({ assignment, ownerEpoch }) => ({ assignment, ownerEpoch }));
     await retry.call(() => ownership.release(held, identity, "finished"), this.#over.signal);
-    return batch.map(() => undefined);
   }
 }
