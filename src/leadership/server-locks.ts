@@ -49,11 +49,8 @@ export abstract class ServerLocks<Lock extends ServerLock> extends Lifecycle imp
   abstract notes(): readonly string[];
 
   lock(role: LeaderRole): LeaseLock {
-    let lock = this.locks.get(role);
-    if (!lock) {
-      lock = this.openLock(role);
-      this.locks.set(role, lock);
-    }
+    const lock = this.locks.get(role) ?? this.openLock(role);
+    this.locks.set(role, lock);
     return lock;
   }
 

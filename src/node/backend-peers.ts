@@ -43,7 +43,7 @@ export function peerBackend(p: NodePlatform, terms: TermStore, given?: GivenFabr
   });
   const peers: Peers = {
     requestTimeoutMs: settings.peers.requestTimeoutMs,
-    configHash: () => coordination.configHash ?? "",
+    configHash: () => coordination.peers.hash ?? "",
     agreed: () => coordination.agreed,
     call: (url, request, rest) => transport.call(url, request, rest),
     stream: (url, request, rest) => transport.stream(url, request, rest),

@@ -39,9 +39,9 @@ export function peerWork(
   const placement = new RoundRobinPlacement(platform, { strategy, rounds, peers, nodes, retractions });
   const schedules = new ReplicatedSchedules(platform, {
     // Also those that were never heard of: they belong to those of whom a majority counts.
-    voters: () => coordination.voters().map((name) => ({ name, url: coordination.address(name) })),
-    entry: (member) => coordination.entry(member),
-    membership: coordination,
+    voters: () => coordination.peers.names().map((name) => ({ name, url: coordination.peers.address(name) })),
+    entry: (member) => coordination.peers.entry(member),
+    membership: coordination.voter,
     call: transport.call.bind(transport),
     ...(settings.cluster.quorum === "none" && { required: () => 1 }),
     store,
@@ -51,8 +51,8 @@ export function peerWork(
     accepts: () => !state.draining,
     onReady: () => signal.raise(),
   });
-  coordination.settleFirst(() => schedules.settle());
-  const pauses = new QueuePauses(platform, schedules, leadership, store);
+  coordination.changes.settleFirst(() => schedules.settle());
+  const pauses = new QueuePauses(schedules, leadership, store);
   const mounts: Readonly<Record<string, PeerHandler>> = {
     "/peer/placement": rounds.handle,
     "/peer/retractions": retractions.handle,

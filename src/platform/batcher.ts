@@ -7,11 +7,14 @@ import type { Clock } from "./clock.ts";
 
 export interface BatcherOptions<Item, Result> {
   readonly clock: Pick<Clock, "turn">;
-  readonly flush: (items: readonly Item[]) => Promise<readonly Result[]>;
+  /** The results in the order of the items; a flush for items without results returns nothing. */
+  readonly flush: (items: readonly Item[]) => Promise<Results<Result>>;
   /** The largest batch: a number of items, or the sum of `sizeOf`, which the last item may exceed. */
   readonly batchMax?: number;
   readonly sizeOf?: (item: Item) => number;
 }
+
+type Results<Result> = readonly Result[] | (Result extends void ? void : never);
 
 interface Waiting<Item, Result> {
   readonly item: Item;
@@ -21,7 +24,7 @@ interface Waiting<Item, Result> {
 
 export class Batcher<Item, Result> {
   readonly #clock: Pick<Clock, "turn">;
-  readonly #flush: (items: readonly Item[]) => Promise<readonly Result[]>;
+  readonly #flush: (items: readonly Item[]) => Promise<Results<Result>>;
   readonly #batchMax: number;
   readonly #sizeOf: ((item: Item) => number) | undefined;
   #waiting: Waiting<Item, Result>[] = [];
@@ -59,8 +62,10 @@ export class Batcher<Item, Result> {
       const batch = this.#waiting.length > count ? this.#waiting.splice(0, count) : this.#waiting;
       if (batch === this.#waiting) this.#waiting = [];
       try {
-        const results = await this.#flush(batch.map((entry) => entry.item));
-        for (let i = 0; i < batch.length; i++) batch[i]!.resolve(results[i]!);
+        const results = (await this.#flush(batch.map((entry) => entry.item))) as
+          | readonly Result[]
+          | undefined;
+        for (let i = 0; i < batch.length; i++) batch[i]!.resolve(results?.[i] as Result);
       } catch (error) {
         for (const entry of batch) entry.reject(error);
       }

@@ -13,7 +13,6 @@ import type { NodeName } from "../core/ids.ts";
 import type { Service } from "../platform/service.ts";
 
 export interface Transport extends Service {
-  readonly kind: string;
   call(peerUrl: string, request: PeerRequest, options: CallOptions): Promise<Outcome>;
   stream(peerUrl: string, request: PeerRequest, options: StreamOptions): Promise<StreamOutcome>;
 }
@@ -24,18 +23,8 @@ export interface NodeTransport extends Transport {
   serve(handler: PeerHandler): void;
   /** Accepts peers at this server, until the returned function is called. */
   attach(server: Server): () => Promise<void>;
-  watch(peerUrl: string, signal: AbortSignal, name?: NodeName | null): AsyncIterable<PeerBreak>;
-}
-
-/**
- * The connection to a peer was lost. `again` is what a new attempt found:
- *
- * - `open`: only the connection was lost. `restarted`: another incarnation of the node answers, so the former is over.
- * - `refusing`: its machine reports that no process listens. The process has ended.
- * - `silent`: no answer, which proves nothing. `denied`: one of the two nodes does not accept the other.
- */
-export interface PeerBreak {
-  readonly again: "open" | "restarted" | "refusing" | "silent" | "denied";
+  /** Keeps a connection open and yields each time that it is lost, which proves nothing: the peer may still run. */
+  watch(peerUrl: string, signal: AbortSignal, name?: NodeName | null): AsyncIterable<void>;
 }
 
 export interface PeerRequest {

@@ -271,7 +271,6 @@ function isFailure(result: object): boolean {
 }
 
 class MemoryTransport extends Lifecycle implements Transport {
-  readonly kind = "memory";
   readonly #clock: Clock;
   readonly #carry: (to: string, request: ReceivedRequest) => Promise<Carried | null>;
   #stopping = new AbortController();

@@ -128,7 +128,6 @@ export function openMeshTransport(options: MeshNodeOptions = {}): OpenTransport 
 /** Says whom each call is meant for, as a node does. */
 function named(inner: Transport, nameOf: (url: string) => NodeName | undefined): Transport {
   return {
-    kind: inner.kind,
     start: () => inner.start(),
     stop: () => inner.stop(),
     [Symbol.asyncDispose]: () => inner.stop(),

@@ -126,7 +126,7 @@ export class PeerSim implements AsyncDisposable {
 
   /** Lives, and is a member as far as it knows. */
   takesPart(node: SimNode): boolean {
-    return !node.dead && node.coordination.voters().includes(node.identity.name);
+    return !node.dead && node.coordination.peers.names().includes(node.identity.name);
   }
 
   node(name: string): SimNode {

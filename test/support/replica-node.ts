@@ -78,7 +78,7 @@ export class ReplicaNode {
       onReady: () => {},
       ...parts,
     });
-    this.pauses = new QueuePauses(platform, this.schedules, leadership, disk);
+    this.pauses = new QueuePauses(this.schedules, leadership, disk);
     this.handle = servePeers(platform, { ...this.schedules.handlers, ...this.pauses.handlers });
   }
 

@@ -9,7 +9,7 @@
  * nothing: topics reach only the subscribers of this process, and queues depend on polling.
  */
 
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { Batcher } from "../../platform/batcher.ts";
 import { plainSchema, type PostgresAddress, write } from "../../platform/drivers/postgres/postgres.ts";
 import { PoolerCheck } from "../../platform/drivers/postgres/pooler-check.ts";
@@ -58,7 +58,7 @@ export class PostgresChannels extends BaseChannels<QueueSource<TakenRows>> {
   #connected = false;
   readonly #queues: PostgresSession;
   readonly #messages: QueueMessages;
-  readonly #outbox: Batcher<Sending, undefined>;
+  readonly #outbox: Batcher<Sending, void>;
 
   constructor(options: PostgresChannelsOptions) {
     super(options);
@@ -139,7 +139,7 @@ export class PostgresChannels extends BaseChannels<QueueSource<TakenRows>> {
     await Promise.all([this.#listener.stop(), this.#queues.stop(), this.#sender.stop()]);
   }
 
-  async #insert(batch: readonly Sending[]): Promise<undefined[]> {
+  async #insert(batch: readonly Sending[]): Promise<void> {
     await this.#messages.send(
       batch.flatMap(({ queue, messages }) => messages.map((message) => ({ queue, ...message }))),
     );
@@ -147,7 +147,6 @@ export class PostgresChannels extends BaseChannels<QueueSource<TakenRows>> {
       this.wake(queue);
       void this.#announce(queue);
     }
-    return batch.map(() => undefined);
   }
 
   /** Wakes the consumers of other nodes. They also poll, so a failure is not reported. */
@@ -167,5 +166,5 @@ const CHANNEL_LENGTH_MAX = 63;
 function channelName(schema: string): string {
   const name = `${schema}.hints`;
   if (name.length <= CHANNEL_LENGTH_MAX) return name;
-  return `hints.${createHash("sha256").update(schema).digest("hex").slice(0, 32)}`;
+  return `hints.${hash("sha256", schema).slice(0, 32)}`;
 }

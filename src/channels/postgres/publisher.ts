@@ -46,7 +46,7 @@ export const LARGE_KEPT_MS = 60_000;
 
 export class Publisher {
   readonly #o: PublisherOptions;
-  readonly #outbox: Batcher<Outgoing, undefined>;
+  readonly #outbox: Batcher<Outgoing, void>;
   #number = 0;
   readonly counters = { notifies: 0, payloads: 0, large: 0 };
 
@@ -94,7 +94,7 @@ export class Publisher {
     await this.#o.session.query(FORGET, [LARGE_KEPT_MS]);
   }
 
-  async #flush(batch: readonly Outgoing[]): Promise<undefined[]> {
+  async #flush(batch: readonly Outgoing[]): Promise<void> {
     const { session, channel, origin } = this.#o;
     const large = batch.flatMap((outgoing) => outgoing.large);
     if (large.length > 0) {
@@ -105,7 +105,6 @@ export class Publisher {
     await session.query(NOTIFY, [channel, texts(payloads)]);
     this.counters.notifies += 1;
     this.counters.payloads += payloads.length;
-    return batch.map(() => undefined);
   }
 }
 

@@ -25,7 +25,7 @@ const LARGE_KEPT_MS = 60_000;
 export class Publisher {
   readonly #link: RedisLink;
   readonly #entriesMax: number;
-  readonly #outbox: Batcher<Outgoing, undefined>;
+  readonly #outbox: Batcher<Outgoing, void>;
 
   /** Readers that are more than `entriesMax` behind have a gap. */
   constructor(link: RedisLink, entriesMax: number) {
@@ -46,7 +46,7 @@ export class Publisher {
     return this.#outbox.idle();
   }
 
-  async #flush(batch: readonly Outgoing[]): Promise<undefined[]> {
+  async #flush(batch: readonly Outgoing[]): Promise<void> {
     const { session, key, origin } = this.#link;
     const sent: Promise<unknown>[] = [];
     const values: TopicValue[] = [];
@@ -64,7 +64,6 @@ export class Publisher {
     for (const outcome of await Promise.allSettled(sent)) {
       if (outcome.status === "rejected") throw outcome.reason;
     }
-    return batch.map(() => undefined);
   }
 
   #store(value: string, sent: Promise<unknown>[]): string {

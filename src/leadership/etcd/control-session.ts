@@ -101,11 +101,6 @@ export class ControlSession extends Lifecycle {
     }
   }
 
-  /** One that cannot be ended expires. */
-  dropLease(lease: string): void {
-    this.revokeLease(lease).catch(() => {});
-  }
-
   /** A watch that cannot be opened yet is no reason not to start. */
   protected async onStart(): Promise<void> {
     await this.#gateway.start();

@@ -78,7 +78,7 @@ export class LeaderRecord {
       granted = succeeded;
       return granted ? this.#record(written, lease, revision) : null;
     } finally {
-      if (!granted) control.dropLease(lease);
+      if (!granted) void control.revokeLease(lease).catch(() => {}); // one that cannot be ended expires
     }
   }
 

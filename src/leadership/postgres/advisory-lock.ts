@@ -12,7 +12,7 @@
  * database. So it waits for a moment, and then again.
  */
 
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { LEADER_ROLES, type LeaderRole } from "../../core/leadership/term.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { read, write, type Queryable, type Statement } from "../../platform/drivers/postgres/postgres.ts";
@@ -223,8 +223,8 @@ const ROLE_BITS = 8n;
 export function leaderLock(role: LeaderRole, schema: string): bigint {
   const key = LEADER_LOCKS[role];
   if (schema === DEFAULT_SCHEMA) return key;
-  const hash = createHash("sha256").update(schema).digest().readBigUInt64BE();
-  return BigInt.asIntN(64, key ^ (hash << ROLE_BITS));
+  const own = hash("sha256", schema, "buffer").readBigUInt64BE();
+  return BigInt.asIntN(64, key ^ (own << ROLE_BITS));
 }
 
 /** All advisory locks that are held in this database. `pg_locks` shows their numbers in two halves. */

@@ -5,7 +5,7 @@
 
 import type { NodeIdentity } from "../../core/node.ts";
 import type { LeaderRole, Term } from "../../core/leadership/term.ts";
-import { read, write, type Queryable } from "../../platform/drivers/postgres/postgres.ts";
+import { read, write, type Queryable, type Statement } from "../../platform/drivers/postgres/postgres.ts";
 import type { Tenure } from "../coordination.ts";
 import { subjectOf } from "../server-locks.ts";
 import { HELD_LOCKS } from "./advisory-lock.ts";
@@ -109,29 +109,32 @@ const RELEASE = write(
 const RAN_OUT = `EXISTS (
   SELECT 1 FROM baton.leader WHERE role = $2 AND epoch = $3 AND lease_until > 0 AND lease_until + ${EVICT_AFTER_MS} <= ${NOW}
 )`;
+/** Ends the sessions with these pids; how many. */
+const evict = (name: string, victims: string): Statement =>
+  write(
+    name,
+    `WITH victims AS MATERIALIZED (${victims}) SELECT count(pg_terminate_backend(pid)) AS ended FROM victims`,
+  );
+
 /** Of all sessions, also those of its pool: one may have a transaction open that is in the way of the next term. */
-const EVICT_LIFE = write(
+const EVICT_LIFE = evict(
   "leader-evict-life",
-  `WITH victims AS MATERIALIZED (
-     SELECT pid FROM pg_stat_activity
-     WHERE datname = current_database() AND pid <> pg_backend_pid() AND starts_with(application_name, $4) AND ${RAN_OUT}
-   ) SELECT count(pg_terminate_backend(pid)) AS ended FROM victims`,
+  `SELECT pid FROM pg_stat_activity
+   WHERE datname = current_database() AND pid <> pg_backend_pid() AND starts_with(application_name, $4) AND ${RAN_OUT}`,
 );
-const EVICT_HOLDER = write(
+
+const EVICT_HOLDER = evict(
   "leader-evict-holder",
-  `WITH victims AS MATERIALIZED (
-     SELECT pid FROM (${HELD_LOCKS}) held
-     WHERE key = $4::bigint AND pid <> ALL ($5::int[])
-       AND EXISTS (SELECT 1 FROM baton.leader WHERE role = $2 AND epoch = $3 AND lease_until <= ${NOW})
-   ) SELECT count(pg_terminate_backend(pid)) AS ended FROM victims`,
+  `SELECT pid FROM (${HELD_LOCKS}) held
+   WHERE key = $4::bigint AND pid <> ALL ($5::int[])
+     AND EXISTS (SELECT 1 FROM baton.leader WHERE role = $2 AND epoch = $3 AND lease_until <= ${NOW})`,
 );
+
 /** Sessions of our own that we have lost and the server has not. */
-const EVICT_OLD_SELF = write(
+const EVICT_OLD_SELF = evict(
   "leader-evict-self",
-  `WITH victims AS MATERIALIZED (
-     SELECT held.pid FROM (${HELD_LOCKS}) held JOIN pg_stat_activity USING (pid)
-     WHERE key = $1::bigint AND held.pid <> ALL ($2::int[]) AND starts_with(application_name, $3)
-   ) SELECT count(pg_terminate_backend(pid)) AS ended FROM victims`,
+  `SELECT held.pid FROM (${HELD_LOCKS}) held JOIN pg_stat_activity USING (pid)
+   WHERE key = $1::bigint AND held.pid <> ALL ($2::int[]) AND starts_with(application_name, $3)`,
 );
 
 export class LeaderRecord {

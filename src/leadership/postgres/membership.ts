@@ -93,11 +93,7 @@ export class PostgresMembership extends Lifecycle implements Membership {
     const { watch, dead } = judge(before, { at: clock.monotonic(), server, serverUpMs, nodes }, settings);
     this.#watched = { term: fence.epoch, watch };
     if (dead.length === 0) return unrecovered;
-    const marked = await this.registry.markDead(dead, fence);
-    const newly = nodes
-      .filter(({ incarnation }) => marked.has(incarnation))
-      .map(({ name, incarnation }) => ({ name, incarnation }));
-    return [...unrecovered, ...newly];
+    return [...unrecovered, ...(await this.registry.markDead(dead, fence))];
   }
 
   async markRecovered(nodes: readonly NodeIdentity[], fence: Term): Promise<void> {

@@ -2,7 +2,7 @@
 
 import type { NodeSign } from "../../core/leadership/failure-detector.ts";
 import type { NodeIdentity, NodeInfo, NodeLoad } from "../../core/node.ts";
-import { read, write } from "../../platform/drivers/postgres/postgres.ts";
+import { read, write, type Statement } from "../../platform/drivers/postgres/postgres.ts";
 import { HELD_LOCKS, incarnationLock } from "./advisory-lock.ts";
 import { NOW } from "./control-session.ts";
 
@@ -80,35 +80,31 @@ export const SIGNS = read(
    FROM (VALUES (1)) one LEFT JOIN baton.node n ON true`,
 );
 
-/** Held until the end of the statement: a grant waits for it, and a statement after a grant finds nothing. */
-const FENCE = `fence AS MATERIALIZED (
-  SELECT 1 FROM baton.term WHERE role = $1 AND leader = $2 AND incarnation = $3 AND epoch = $4 FOR SHARE
-)`;
-const FENCED = "SELECT (SELECT count(*) FROM fence) = 1 AS fenced, t.*";
-export const MARK_DEAD = write(
+/** A write of a leader. Its term is held until the end of the statement: a grant waits for it, and a statement after a grant finds nothing. */
+const fenced = (name: string, change: string): Statement =>
+  write(
+    name,
+    `WITH fence AS MATERIALIZED (
+       SELECT 1 FROM baton.term WHERE role = $1 AND leader = $2 AND incarnation = $3 AND epoch = $4 FOR SHARE
+     ), touched AS (${change} RETURNING n.name, n.incarnation)
+     SELECT (SELECT count(*) FROM fence) = 1 AS fenced, t.* FROM (VALUES (1)) one LEFT JOIN touched t ON true`,
+  );
+export const MARK_DEAD = fenced(
   "node-mark-dead",
-  `WITH ${FENCE}, touched AS (
-     UPDATE baton.node n SET status = 'dead', recovered = false, ${REQUEST} = NULL
-     FROM fence, unnest($5::text[], $6::bigint[]) AS seen (incarnation, heartbeat)
-     WHERE n.incarnation = seen.incarnation AND n.last_heartbeat = seen.heartbeat AND n.status <> 'dead'
-     RETURNING n.name, n.incarnation
-   ) ${FENCED} FROM (VALUES (1)) one LEFT JOIN touched t ON true`,
+  `UPDATE baton.node n SET status = 'dead', recovered = false, ${REQUEST} = NULL
+   FROM fence, unnest($5::text[], $6::bigint[]) AS seen (incarnation, heartbeat)
+   WHERE n.incarnation = seen.incarnation AND n.last_heartbeat = seen.heartbeat AND n.status <> 'dead'`,
 );
-export const MARK_RECOVERED = write(
+export const MARK_RECOVERED = fenced(
   "node-mark-recovered",
-  `WITH ${FENCE}, touched AS (
-     UPDATE baton.node n SET recovered = true FROM fence
-     WHERE n.incarnation = ANY ($5::text[]) AND n.status = 'dead' RETURNING n.name, n.incarnation
-   ) ${FENCED} FROM (VALUES (1)) one LEFT JOIN touched t ON true`,
+  `UPDATE baton.node n SET recovered = true FROM fence
+   WHERE n.incarnation = ANY ($5::text[]) AND n.status = 'dead'`,
 );
-export const CLEANUP_DEAD = write(
+export const CLEANUP_DEAD = fenced(
   "node-cleanup-dead",
-  `WITH ${FENCE}, touched AS (
-     DELETE FROM baton.node n USING fence
-     WHERE n.status = 'dead' AND n.recovered
-       AND n.last_heartbeat < coalesce($5::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) - $6::bigint
-     RETURNING n.name, n.incarnation
-   ) ${FENCED} FROM (VALUES (1)) one LEFT JOIN touched t ON true`,
+  `DELETE FROM baton.node n USING fence
+   WHERE n.status = 'dead' AND n.recovered
+     AND n.last_heartbeat < coalesce($5::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) - $6::bigint`,
 );
 
 /** A newer version may have more in `load` and `info`, an older one less. */

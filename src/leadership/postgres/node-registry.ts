@@ -146,11 +146,10 @@ export class NodeRegistry {
     return { server, serverUpMs, signs, unrecovered };
   }
 
-  /** Only those whose row is still as it was seen; answers with their incarnations. */
-  async markDead(signs: readonly NodeSign[], fence: Term): Promise<ReadonlySet<string>> {
+  /** Only those whose row is still as it was seen; answers which they were. */
+  markDead(signs: readonly NodeSign[], fence: Term): Promise<readonly NodeIdentity[]> {
     const seen = [signs.map(({ incarnation }) => incarnation), signs.map(({ heartbeat }) => heartbeat)];
-    const marked = await this.#fenced(rows.MARK_DEAD, fence, seen);
-    return new Set(marked.map(({ incarnation }) => incarnation));
+    return this.#fenced(rows.MARK_DEAD, fence, seen);
   }
 
   markRecovered(nodes: readonly NodeIdentity[], fence: Term): Promise<readonly NodeIdentity[]> {

@@ -6,8 +6,7 @@
  */
 
 import type { NodeStatus, OwnInfo } from "../../core/node.ts";
-import type { LeaderRole } from "../../core/leadership/term.ts";
-import type { Clock } from "../../platform/clock.ts";
+import { LEADER_ROLES, type LeaderRole } from "../../core/leadership/term.ts";
 import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { TermStore } from "../../store/store.ts";
@@ -23,15 +22,14 @@ export interface StandaloneOptions extends Pick<Platform, "identity" | "clock"> 
 export class StandaloneCoordination extends Lifecycle implements Coordination {
   readonly kind = "standalone";
   readonly membership: Membership;
-  readonly #terms: TermStore;
-  readonly #clock: Clock;
-  readonly #locks = new Map<LeaderRole, LeaseLock>();
+  readonly #locks: ReadonlyMap<LeaderRole, LeaseLock>;
   #status: NodeStatus = "joining";
 
   constructor({ identity, info, terms, clock }: StandaloneOptions) {
     super();
-    this.#terms = terms;
-    this.#clock = clock;
+    this.#locks = new Map(
+      LEADER_ROLES.map((role) => [role, new StandaloneLock({ role, terms, clock, owner: this })]),
+    );
     const pending = new PendingRequest();
     this.membership = {
       nodes: () => [{ ...info(), ...identity, status: this.#status, lastSeenAt: clock.now(), alive: true }],
@@ -50,12 +48,7 @@ export class StandaloneCoordination extends Lifecycle implements Coordination {
   }
 
   lock(role: LeaderRole): LeaseLock {
-    let lock = this.#locks.get(role);
-    if (!lock) {
-      lock = new StandaloneLock({ role, terms: this.#terms, clock: this.#clock, owner: this });
-      this.#locks.set(role, lock);
-    }
-    return lock;
+    return this.#locks.get(role)!;
   }
 
   notes(): readonly string[] {

@@ -12,21 +12,22 @@
 import { majorityOf } from "../../core/leadership/bully.ts";
 import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
-import { entryOf } from "../../core/leadership/peer-set.ts";
 import type { LeaderRole, Term } from "../../core/leadership/term.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { PeerHandler, PeerReply, ReceivedRequest, Transport } from "../../transport/transport.ts";
-import type { Coordination, LeaseLock, Membership } from "../../leadership/coordination.ts";
+import type { Coordination, LeaseLock } from "../../leadership/coordination.ts";
 import { errorReply, servePeers } from "../rpc/peer-rpc.ts";
 import { bullyHandlers } from "./bully-handlers.ts";
 import { Heartbeats } from "./heartbeats.ts";
 import { ClusterJoiner } from "./joining/cluster-joiner.ts";
 import { ROLE } from "./leader-view.ts";
 import { LeaderWatch, tcpProbe, type Probe, type WatchPeer } from "./election/leader-watch.ts";
+import type { Voter } from "./election/voter.ts";
 import { BullyLock } from "./lock.ts";
 import { MemberChanges } from "./joining/member-changes.ts";
 import { BullyMembership } from "./membership.ts";
 import { PeerCalls } from "./peer-calls.ts";
+import type { PeerList } from "./peer-list.ts";
 import { PeerState, type PeerPlatform, type PeerStateOptions } from "./peer-state.ts";
 
 export interface BullyOptions extends PeerStateOptions {
@@ -43,13 +44,15 @@ const LEAVE_MS = 200;
 
 export class BullyCoordination extends Lifecycle implements Coordination {
   readonly kind = "bully";
-  readonly membership: Membership;
+  readonly membership: BullyMembership;
+  readonly peers: PeerList;
+  readonly voter: Voter;
+  readonly changes: MemberChanges;
   readonly #local: Coordination;
   readonly #state: PeerState;
   readonly #calls: PeerCalls;
   readonly #heartbeats: Heartbeats;
   readonly #watch: LeaderWatch;
-  readonly #changes: MemberChanges;
   readonly #lock: BullyLock;
   readonly #serve: PeerHandler;
   readonly #joining: ClusterJoiner | null;
@@ -60,15 +63,16 @@ export class BullyCoordination extends Lifecycle implements Coordination {
     const { transport, source, watchPeer, probe = tcpProbe(platform.clock) } = options;
     this.#local = local;
     const state = (this.#state = new PeerState(platform, options));
+    this.peers = state.peers;
+    this.voter = state.voter;
     const calls = (this.#calls = new PeerCalls(state, transport.call.bind(transport)));
     this.#joining =
       source.kind === "static" ? null : new ClusterJoiner(state, calls, source, platform.random);
     const heartbeats = (this.#heartbeats = new Heartbeats(state, calls));
     const watch = (this.#watch = new LeaderWatch(state, heartbeats, probe, watchPeer));
-    const changes = (this.#changes = new MemberChanges(state, calls, watch));
-    const membership = new BullyMembership(state, calls, heartbeats, changes);
+    const changes = (this.changes = new MemberChanges(state, calls, watch));
+    const membership = (this.membership = new BullyMembership(state, calls, heartbeats, changes));
     const lock = (this.#lock = new BullyLock(state, calls));
-    this.membership = membership;
     this.#serve = servePeers(platform, bullyHandlers(state, lock, heartbeats, watch, changes, membership));
   }
 
@@ -81,57 +85,15 @@ export class BullyCoordination extends Lifecycle implements Coordination {
     return errorReply(new BatonError("STOPPED", "this node does not take part now"), this.#state.log);
   }
 
-  /** Of the configured list of nodes; null where nodes join. */
-  get configHash(): string | null {
-    return this.#state.peers.hash;
-  }
-
   /** False while a live node has another list: a node that is missing here may be in it. */
   get agreed(): boolean {
     return this.#state.strangers.size === 0 && this.#state.otherLists().length === 0;
-  }
-
-  /** All nodes whose votes count, this one and dead ones included. */
-  voters(): readonly NodeName[] {
-    return this.#state.peers.names();
-  }
-
-  address(name: NodeName): string | null {
-    return this.#state.peers.address(name);
-  }
-
-  /** Which membership of that node this is: another one after it was removed and has joined again. */
-  entry(name: NodeName): string {
-    const { set } = this.#state.peers;
-    return set ? entryOf(set, name) : "";
-  }
-
-  /** The entry of this node with which a leader has brought its notes up to date, kept on disk. */
-  get caughtUp(): string {
-    return this.#state.voter.caughtUp;
-  }
-
-  catchUp(entry: string): Promise<void> {
-    return this.#state.voter.catchUp(entry);
   }
 
   /** Where the join server of a member is reached, if it has one and was heard since this node started. */
   manager(name: NodeName): string | null {
     const { identity, manager, presences } = this.#state;
     return name === identity.name ? manager : (presences.get(name)?.manager ?? null);
-  }
-
-  join(name: NodeName, address: string): Promise<void> {
-    return this.#changes.passJoin({ name, incarnation: "" }, address);
-  }
-
-  settleFirst(settle: () => Promise<void>): void {
-    this.#changes.settleFirst(settle);
-  }
-
-  /** Removes a member; only the leader can. False when it was not a member. */
-  remove(name: NodeName): Promise<boolean> {
-    return this.#changes.remove(name);
   }
 
   leader(): Term | null {

@@ -1,9 +1,10 @@
 /** The nodes whose votes count, and their addresses: a configured list, or the agreed peer set. */
 
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
 import {
+  entryOf,
   isMember,
   namesOf,
   removalOf,
@@ -72,7 +73,7 @@ export class PeerList {
     return set && { epoch: set.epoch, count: set.count };
   }
 
-  /** In the order of names, with our own; empty while this node belongs to no cluster. */
+  /** All nodes whose votes count, dead ones included: in the order of names, with our own; none while this node belongs to no cluster. */
   names(): readonly NodeName[] {
     return this.#listed().names;
   }
@@ -100,6 +101,11 @@ export class PeerList {
     return this.#static?.get(name) ?? this.#moved.get(name) ?? this.set?.members[name] ?? null;
   }
 
+  /** Which membership of that node this is: another one after it was removed and has joined again. */
+  entry(name: NodeName): string {
+    return this.set ? entryOf(this.set, name) : "";
+  }
+
   moved(name: NodeName, address: string): void {
     if (this.set?.members[name] === address) this.#moved.delete(name);
     else this.#moved.set(name, address);
@@ -113,5 +119,5 @@ export class PeerList {
 
 function listHash(nodes: ReadonlyMap<string, string>): string {
   const lines = [...nodes].map(([name, url]) => `${name} ${url.replace(/\/$/, "")}`).sort();
-  return createHash("sha256").update(lines.join("\n")).digest("hex").slice(0, 16);
+  return hash("sha256", lines.join("\n")).slice(0, 16);
 }

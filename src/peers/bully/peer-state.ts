@@ -6,7 +6,6 @@
 
 import { EventEmitter } from "node:events";
 import type { NameOrder, Quorum } from "../../core/leadership/bully.ts";
-import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeStatus, OwnInfo } from "../../core/node.ts";
 import {
@@ -94,7 +93,6 @@ export class PeerState {
     const { source, terms, dir } = options;
     this.#o = options;
     this.settings = { ...DEFAULT_SETTINGS, ...options.settings };
-    checkBullySettings(this.settings);
     this.identity = identity;
     this.clock = clock;
     this.log = log;
@@ -232,20 +230,5 @@ export class PeerState {
     this.#removed = why;
     this.log.warn({ why }, "this node was removed from the cluster");
     this.events.emit("removed", why);
-  }
-}
-
-export function checkBullySettings(settings: BullySettings): void {
-  for (const [field, value] of Object.entries(settings)) {
-    if (typeof value !== "number" || (Number.isFinite(value) && value > 0)) continue;
-    throw new BatonError("BAD_CONFIG", `${field} must be a number of ms above 0, not ${value}`, { field });
-  }
-  const { heartbeatMs, deadAfterMs } = settings;
-  if (deadAfterMs <= heartbeatMs) {
-    throw new BatonError(
-      "BAD_CONFIG",
-      `deadAfterMs (${deadAfterMs}) must be above heartbeatMs (${heartbeatMs}): otherwise every node looks dead between two heartbeats; raise it`,
-      { field: "deadAfterMs" },
-    );
   }
 }

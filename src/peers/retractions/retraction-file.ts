@@ -28,7 +28,7 @@ export class RetractionFile extends Lifecycle {
   readonly #file: string;
   readonly #pending = new Map<string, Retraction>();
   readonly #confirmed = new Map<JobId, number>();
-  readonly #lines: Batcher<Line, null>;
+  readonly #lines: Batcher<Line, void>;
   #handle: AppendFile | null = null;
   #appendable = 0;
 
@@ -103,7 +103,7 @@ export class RetractionFile extends Lifecycle {
     return lines;
   }
 
-  async #append(lines: readonly Line[]): Promise<readonly null[]> {
+  async #append(lines: readonly Line[]): Promise<void> {
     if (!this.#handle) throw new Error("the file of retractions is not open");
     // On a new line: the one before may be a half that could not be written to its end.
     await this.#handle.add(`\n${lines.map((each) => JSON.stringify(each)).join("\n")}\n`);
@@ -115,7 +115,6 @@ export class RetractionFile extends Lifecycle {
         this.#handle ??= await files.append(this.#file);
       });
     }
-    return lines.map(() => null);
   }
 
   /** With what is being added now, which is not in the maps yet. */

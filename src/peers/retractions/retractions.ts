@@ -16,9 +16,9 @@ import { BatonError } from "../../core/errors.ts";
 import { jobId, uuidAt, type JobId, type NodeName } from "../../core/ids.ts";
 import { isFinal } from "../../core/jobs/job.ts";
 import type { NodeInfo } from "../../core/node.ts";
-import type { Clock } from "../../platform/clock.ts";
 import { Loop } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
+import { Recent } from "../../platform/recent.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { PeerHandler } from "../../transport/transport.ts";
 import type { ReplyOf, Retraction } from "../rpc/peer-routes.ts";
@@ -205,34 +205,5 @@ export class Retractions extends Lifecycle {
       );
     }
     return "gone";
-  }
-}
-
-/** Remembers for a while, in two generations: no timer and no list to search. */
-class Recent<Item> {
-  readonly #clock: Clock;
-  readonly #ms: number;
-  #since: number;
-  #now = new Set<Item>();
-  #before = new Set<Item>();
-
-  constructor(clock: Clock, ms: number) {
-    this.#clock = clock;
-    this.#ms = ms;
-    this.#since = clock.monotonic();
-  }
-
-  add(item: Item): void {
-    const at = this.#clock.monotonic();
-    if (at - this.#since >= this.#ms) {
-      this.#before = this.#now;
-      this.#now = new Set();
-      this.#since = at;
-    }
-    this.#now.add(item);
-  }
-
-  has(item: Item): boolean {
-    return this.#now.has(item) || this.#before.has(item);
   }
 }

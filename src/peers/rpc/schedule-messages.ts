@@ -8,6 +8,7 @@ import { LEADER_ROLES, type Term } from "../../core/leadership/term.ts";
 import type { JobId } from "../../core/ids.ts";
 import type { JobStatus } from "../../core/jobs/job.ts";
 import type { ScheduleNote, Version } from "../../core/schedules/schedule-register.ts";
+import { split } from "../../platform/loop.ts";
 import type { Placing } from "../../store/schedule-notes.ts";
 import type { NotedOccurrence } from "../../store/store.ts";
 
@@ -130,19 +131,9 @@ export const forgetAsked = z.looseObject({ term: terms, names: versions });
 /** Below the limit of listeners, and of a call's deadline. What is larger by itself (a long payload) goes alone. */
 const BODY_CHARS = 256 * 1_024;
 
-/** Cuts a list into pieces of at most `BODY_CHARS` as JSON and at most `limit` items; none is empty. */
-export function* chunks<T>(items: readonly T[], limit = 500): Generator<T[]> {
-  let piece: T[] = [];
-  let chars = 0;
-  for (const item of items) {
-    const size = JSON.stringify(item).length;
-    if (piece.length > 0 && (chars + size > BODY_CHARS || piece.length >= limit)) {
-      yield piece;
-      piece = [];
-      chars = 0;
-    }
-    piece.push(item);
-    chars += size;
-  }
-  if (piece.length > 0) yield piece;
+const ITEMS_MAX = 500;
+
+/** Cuts a list into pieces that fit into a body each; none is empty. */
+export function chunks<T>(items: readonly T[]): T[][] {
+  return split(items, ITEMS_MAX, (item) => JSON.stringify(item).length, BODY_CHARS);
 }

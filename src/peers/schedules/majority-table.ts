@@ -245,7 +245,7 @@ export class MajorityTable {
     this.#doubtful.delete(name);
   }
 
-  async #flush(writes: readonly Write[]): Promise<readonly void[]> {
+  async #flush(writes: readonly Write[]): Promise<void> {
     for (const piece of chunks(writes)) {
       const notes = piece.map(({ note }) => note);
       const occurrences = piece.flatMap(({ rows }) => rows);
@@ -255,7 +255,6 @@ export class MajorityTable {
         return answer;
       });
     }
-    return writes.map(() => {});
   }
 
   #misses(node: NodeName): void {

@@ -9,7 +9,6 @@
 import type { Leadership } from "../../leadership/coordination.ts";
 import { BatonError, type ErrorCode } from "../../core/errors.ts";
 import { queueNote } from "../../core/schedules/schedule-register.ts";
-import type { Platform } from "../../platform/platform.ts";
 import type { ReplyOf } from "../rpc/peer-routes.ts";
 import type { PeerAnswer, PeerHandlers } from "../rpc/peer-rpc.ts";
 import { quorumRound } from "../rpc/quorum-round.ts";
@@ -24,18 +23,15 @@ const LEADER_MS = 6_000;
 
 export class QueuePauses {
   readonly handlers: Pick<PeerHandlers, "pause">;
-  readonly #platform: Pick<Platform, "identity" | "log">;
   readonly #table: Pick<ReplicatedSchedules, "change" | "replicas">;
   readonly #leadership: Pick<Leadership, "held" | "current">;
   readonly #store: ReplicaStore;
 
   constructor(
-    platform: Pick<Platform, "identity" | "log">,
     table: Pick<ReplicatedSchedules, "change" | "replicas">,
     leadership: Pick<Leadership, "held" | "current">,
     store: ReplicaStore,
   ) {
-    this.#platform = platform;
     this.#table = table;
     this.#leadership = leadership;
     this.#store = store;
@@ -51,7 +47,7 @@ export class QueuePauses {
   async setPaused(queue: string, paused: boolean): Promise<void> {
     if (this.#leadership.held()) return this.#change(queue, paused);
     const leader = this.#leadership.current()?.leader;
-    if (leader === undefined || leader === this.#platform.identity.name)
+    if (leader === undefined || leader === this.#table.replicas.self)
       throw new BatonError("NO_LEADER", `queue ${queue} was not changed, as no node leads; ${WHAT_TO_DO}`);
     const answer = await this.#table.replicas.askOther(
       leader,

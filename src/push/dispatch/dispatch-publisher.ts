@@ -7,6 +7,7 @@ import type { Channels, Message } from "../../channels/channels.ts";
 import type { Assignment, Dispatch, Dispatching } from "../../channels/messages.ts";
 import { queues, topics } from "../../channels/channel-names.ts";
 import { messageSize, routeOf, type WorkerGroup } from "../../core/push/dispatch.ts";
+import { split } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { DispatchedAssignment, DispatchedJob } from "../../store/ownership.ts";
 
@@ -81,8 +82,7 @@ export class DispatchPublisher {
         const sent = messages.get(channel) ?? [];
         messages.set(channel, sent);
         counts.set(channel, (counts.get(channel) ?? 0) + theirs.length);
-        for (let at = 0; at < theirs.length; at += size) {
-          const part = theirs.slice(at, at + size);
+        for (const part of split(theirs, size)) {
           const body: Dispatch = { assignment: id, leaderEpoch, jobs: part };
           // Each under a key of its own: who has one message in hand holds up no other.
           sent.push({ key: part[0]!.id, body });

@@ -111,7 +111,9 @@ export class StatusSink extends Lifecycle implements ResultPort {
 
   #send(part: Part): Promise<Recorded> {
     const { assignment } = part;
-    return assignment === null || this.#isSilent(assignment) ? this.#past(part) : this.#ask(assignment, part);
+    return assignment === null || this.#silent.has(assignment)
+      ? this.#past(part)
+      : this.#ask(assignment, part);
   }
 
   async #ask(assignment: AssignmentId, part: Part): Promise<Recorded> {
@@ -132,7 +134,7 @@ export class StatusSink extends Lifecycle implements ResultPort {
       this.#unconfirmed.delete(assignment);
       return { reported, settled };
     }
-    if (!this.#isSilent(assignment))
+    if (!this.#silent.has(assignment))
       log.warn(
         { assignment, results: part.settlements.length },
         "no receipt of an owner; the store is asked",
@@ -173,16 +175,11 @@ export class StatusSink extends Lifecycle implements ResultPort {
     const unconfirmed = assignment === null ? undefined : this.#unconfirmed.get(assignment);
     if (!unconfirmed) return [];
     const ending = new Set(settlements.map(({ run }) => run.id));
-    const [ours, rest] = [true, false].map((wanted) =>
-      unconfirmed.filter(({ run }) => ending.has(run.id) === wanted),
-    ) as [Report[], Report[]];
-    if (rest.length > 0) this.#unconfirmed.set(assignment!, rest);
+    const parts = Map.groupBy(unconfirmed, ({ run }) => ending.has(run.id));
+    const rest = parts.get(false);
+    if (rest) this.#unconfirmed.set(assignment!, rest);
     else this.#unconfirmed.delete(assignment!);
-    return ours;
-  }
-
-  #isSilent(assignment: AssignmentId): boolean {
-    return this.#silent.has(assignment);
+    return parts.get(true) ?? [];
   }
 
   #noteSilent(assignment: AssignmentId, now: number): void {

@@ -6,7 +6,7 @@
 import { Batcher } from "../../platform/batcher.ts";
 import type { Held } from "../../store/ownership.ts";
 import type { OwnedAssignment, OwnershipListener } from "./owned-assignments.ts";
-import { Loop } from "../../platform/loop.ts";
+import { Loop, split } from "../../platform/loop.ts";
 import type { OwnerContext } from "./owner-context.ts";
 import type { OwnershipClaims } from "./ownership-claims.ts";
 
@@ -21,7 +21,7 @@ const ASKED_MAX = 5_000;
 export class AssignmentCleaner implements OwnershipListener {
   readonly #o: OwnerContext;
   readonly #claims: OwnershipClaims;
-  readonly #forgotten: Batcher<Held, undefined>;
+  readonly #forgotten: Batcher<Held, void>;
   readonly #loop: Loop;
   #over = new AbortController();
 
@@ -77,8 +77,7 @@ export class AssignmentCleaner implements OwnershipListener {
   }
 
   async #ask(those: readonly OwnedAssignment[], over: AbortSignal, patienceMs?: number): Promise<void> {
-    for (let from = 0; from < those.length; from += ASKED_MAX)
-      await this.#askBatch(those.slice(from, from + ASKED_MAX), over, patienceMs);
+    for (const batch of split(those, ASKED_MAX)) await this.#askBatch(batch, over, patienceMs);
   }
 
   async #askBatch(batch: readonly OwnedAssignment[], over: AbortSignal, patienceMs?: number): Promise<void> {
@@ -115,10 +114,9 @@ export class AssignmentCleaner implements OwnershipListener {
       .catch((error: unknown) => log.debug({ err: error }, "finished assignments were not forgotten"));
   }
 
-  async #forget(batch: readonly Held[]): Promise<undefined[]> {
+  async #forget(batch: readonly Held[]): Promise<void> {
     const { ownership, identity, retry } = this.#o;
     const held = batch.map(({ assignment, ownerEpoch }) => ({ assignment, ownerEpoch }));
     await retry.call(() => ownership.release(held, identity, "finished"), this.#over.signal);
-    return batch.map(() => undefined);
   }
 }

@@ -26,7 +26,7 @@ const MESSAGES_MAX = 50;
 export class JobEventConsumer implements OwnershipListener {
   readonly #o: OwnerContext;
   readonly #writer: JobEventWriter;
-  readonly #receipts: Batcher<OutgoingReceipt, undefined>;
+  readonly #receipts: Batcher<OutgoingReceipt, void>;
   readonly #subscriptions = new Map<OwnedAssignment, Subscription>();
 
   constructor(context: OwnerContext, writer: JobEventWriter) {
@@ -103,18 +103,15 @@ export class JobEventConsumer implements OwnershipListener {
     await Promise.all(sent);
   }
 
-  async #publish(batch: readonly OutgoingReceipt[]): Promise<undefined[]> {
+  async #publish(batch: readonly OutgoingReceipt[]): Promise<void> {
     const { channels, log } = this.#o;
-    const publishing = [...Map.groupBy(batch, ({ worker }) => worker)].map(async ([worker, receipts]) => {
+    const publishing = [...Map.groupBy(batch, ({ worker }) => worker)].map(([worker, receipts]) => {
       const messages = receipts.map(({ receipt }) => ({ key: receipt.incarnation, body: receipt }));
-      try {
-        await channels.publish(topics.receipts(worker), messages);
-      } catch (error) {
-        log.debug({ err: error, worker, receipts: messages.length }, "receipts may not have been heard");
-      }
+      return channels.publish(topics.receipts(worker), messages).catch((err: unknown) => {
+        log.debug({ err, worker, receipts: messages.length }, "receipts may not have been heard");
+      });
     });
     await Promise.all(publishing);
-    return batch.map(() => undefined);
   }
 
   /** A malformed report is logged and dropped: it would be delivered for ever. */

@@ -19,7 +19,7 @@ export class JobHandoffSubscriber {
   #subscription: Subscription | null = null;
   #wanted = false;
   #pauses = 0;
-  readonly #closing = new Set<Promise<void>>();
+  #closed: Promise<unknown> = Promise.resolve();
 
   constructor(context: HandoffContext, claims: OwnershipClaims) {
     this.#o = context;
@@ -39,7 +39,7 @@ export class JobHandoffSubscriber {
   async close(): Promise<void> {
     this.#wanted = false;
     this.#leave();
-    await Promise.all(this.#closing);
+    await this.#closed;
   }
 
   /** Takes none until the returned function is called, once. */
@@ -60,11 +60,8 @@ export class JobHandoffSubscriber {
   }
 
   #leave(): void {
-    const closing = this.#subscription?.close().catch(() => {});
+    this.#closed = Promise.all([this.#closed, this.#subscription?.close().catch(() => {})]);
     this.#subscription = null;
-    if (!closing) return;
-    this.#closing.add(closing);
-    void closing.then(() => this.#closing.delete(closing));
   }
 
   async #handle(batch: readonly Delivery[]): Promise<void> {

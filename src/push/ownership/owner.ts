@@ -49,13 +49,13 @@ export class Owner extends Lifecycle {
   readonly #writer: JobEventWriter;
   readonly #claims: OwnershipClaims;
   readonly #cleaner: AssignmentCleaner;
-  readonly #health: CoordinatorHealthMonitor;
   readonly #heartbeats: CoordinatorHeartbeatService;
-  readonly #acks: JobHandoffAckListener;
   readonly #offers: JobHandoffSubscriber;
   readonly #drains: CoordinatorDrainService;
   readonly #rebalancer: Rebalancer;
   readonly orphans: OrphanJobDetector;
+  /** Those that run from the start to the stop, also during a drain. */
+  readonly #services: readonly { start(): void; stop(): Promise<void> }[];
   #draining: Draining | null = null;
 
   constructor(platform: Platform, options: OwnerOptions) {
@@ -68,11 +68,12 @@ export class Owner extends Lifecycle {
     const claims = (this.#claims = new OwnershipClaims(context));
     this.#cleaner = new AssignmentCleaner(context, claims);
     owned.subscribe(this.#cleaner);
-    const health = (this.#health = new CoordinatorHealthMonitor(context));
+    const health = new CoordinatorHealthMonitor(context);
     const heartbeats = (this.#heartbeats = new CoordinatorHeartbeatService(context));
     const publisher = new JobHandoffPublisher(context);
     owned.subscribe(publisher);
-    this.#acks = new JobHandoffAckListener(context, publisher);
+    const acks = new JobHandoffAckListener(context, publisher);
+    this.#services = [health, acks, this.#cleaner, heartbeats];
     const handoff = { ...context, health, heartbeats, publisher };
     this.#offers = new JobHandoffSubscriber(handoff, claims);
     this.#drains = new CoordinatorDrainService(handoff);
@@ -121,10 +122,7 @@ export class Owner extends Lifecycle {
     this.#drains.resume();
     this.#writer.start();
     this.#claims.start();
-    this.#health.start();
-    this.#acks.start();
-    this.#cleaner.start();
-    this.#heartbeats.start();
+    for (const service of this.#services) service.start();
     this.#open();
   }
 
@@ -138,12 +136,7 @@ export class Owner extends Lifecycle {
     this.#writer.stop();
     for (const one of this.#owned.all()) this.#owned.end(one, "given");
     await within(clock, LAST_WRITES_MS, this.#owned.allClosed());
-    await Promise.all([
-      this.#cleaner.stop(),
-      this.#acks.stop(),
-      this.#health.stop(),
-      this.#heartbeats.stop(),
-    ]);
+    await Promise.all(this.#services.map((service) => service.stop()));
   }
 
   async #drain(options: DrainOptions, cancel: AbortSignal): Promise<DrainOutcome> {

@@ -56,12 +56,11 @@ export class OwnershipClaims {
     const claims = given.filter((claim) => this.#readable(claim));
     if (claims.length === 0) return given.map(() => null);
     const { ownership, owned, identity } = this.#o;
-    const wanted = claims.map(({ assignment, ownerEpoch }) => ({ assignment, ownerEpoch }));
     const ids = claims.map(({ assignment }) => assignment);
     let epochs: readonly (number | null)[];
     let ours: ReadonlyMap<AssignmentId, number>;
     try {
-      epochs = await this.#call(() => ownership.own(wanted, identity));
+      epochs = await this.#call(() => ownership.own(claims, identity));
       ours = await this.#ours(ids.filter((_, at) => epochs[at] === null));
     } catch (error) {
       for (const id of ids) this.#unanswered.add(id);

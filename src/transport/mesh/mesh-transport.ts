@@ -29,7 +29,6 @@ import type {
   Failure,
   NodeTransport,
   Outcome,
-  PeerBreak,
   PeerHandler,
   PeerReply,
   PeerRequest,
@@ -89,7 +88,6 @@ const STOP_MS_MAX = 250;
 const LINKS_MAX = 1_024;
 
 export class MeshTransport extends Lifecycle implements NodeTransport {
-  readonly kind = "mesh";
   readonly #platform: MeshPlatform;
   readonly #settings: MeshSettings;
   readonly #keys: ClusterKeys;
@@ -145,8 +143,7 @@ export class MeshTransport extends Lifecycle implements NodeTransport {
     return this.#members.get(name) !== null;
   }
 
-  /** Keeps a connection open and reports when it is lost. */
-  watch(peerUrl: string, signal: AbortSignal, name: NodeName | null = null): AsyncIterable<PeerBreak> {
+  watch(peerUrl: string, signal: AbortSignal, name: NodeName | null = null): AsyncIterable<void> {
     const link = this.#link(peerUrl);
     if ("outcome" in link) throw new Error(link.reason);
     const both = AbortSignal.any([signal, this.#stopping.signal]);

@@ -3,7 +3,6 @@
 import type { NodeName } from "../../core/ids.ts";
 import { Backoff, within } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
-import type { PeerBreak } from "../transport.ts";
 import type { Dialled } from "./dial.ts";
 import type { MeshConnection } from "./mesh-connection.ts";
 
@@ -11,8 +10,6 @@ export type Reached =
   | { readonly state: "open"; readonly connection: MeshConnection }
   | Exclude<Dialled, { state: "open" }>;
 
-/** A machine on the same network refuses within a round trip; evidence is not awaited for longer. */
-const EVIDENCE_MS = 250;
 const BACK_OFF_MS = 100;
 const BACK_OFF_MS_MAX = 5_000;
 
@@ -48,37 +45,21 @@ export class PeerLink {
     name: NodeName | null,
     current: () => MeshConnection | null,
     signal: AbortSignal,
-  ): AsyncGenerator<PeerBreak, void, void> {
+  ): AsyncGenerator<void, void, void> {
     const backoff = new Backoff(BACK_OFF_MS, BACK_OFF_MS_MAX);
-    let incarnation: string | null = null;
-    let reported: PeerBreak["again"] | null = null;
     while (!signal.aborted) {
       const connection = current();
       if (connection) {
         backoff.reset();
-        reported = null;
-        incarnation = connection.peer.incarnation;
         await within(clock, Infinity, connection.over, signal);
-        // Another connection to the same peer took over: nothing is lost.
-        if (signal.aborted || current()) continue;
+        // Another connection to the same peer may have taken over: then nothing is lost.
+        if (!signal.aborted && !current()) yield;
+        continue;
       }
-      const attempt = this.reach(name);
-      const found = await within(clock, EVIDENCE_MS, attempt, signal);
-      if (signal.aborted) return;
-      const again = evidence(found, incarnation);
-      if (again !== reported && (again !== "open" || connection)) {
-        reported = again;
-        yield { again };
-      }
-      const reached = await attempt;
+      const reached = await within(clock, Infinity, this.reach(name), signal);
       // A connection that was accepted and cut at once does not count.
-      if (reached.state === "open" && current()) continue;
+      if (reached?.state === "open" && current()) continue;
       await clock.sleep(backoff.next() * (0.5 + random.chance() / 2), signal);
     }
   }
-}
-
-function evidence(found: Reached | undefined, incarnation: string | null): PeerBreak["again"] {
-  if (found?.state !== "open") return found?.state ?? "silent";
-  return incarnation !== null && found.connection.peer.incarnation !== incarnation ? "restarted" : "open";
 }

@@ -1,6 +1,7 @@
 /** Decides by its signature which node of this cluster opens a connection. Each signature is accepted once. */
 
 import type { Platform } from "../../platform/platform.ts";
+import { Recent } from "../../platform/recent.ts";
 import {
   verify,
   type ClusterKeys,
@@ -38,7 +39,9 @@ export class Authenticator {
   readonly #platform: Pick<Platform, "clock" | "identity">;
   readonly #keys: ClusterKeys;
   readonly #skewMs: number;
-  readonly #seen: SeenSignatures;
+  readonly #seenMax: number;
+  /** On a monotonic clock: a wall clock that is set must not make it forget. */
+  readonly #seen: Recent<number>;
   readonly #startedAt: number;
 
   constructor(
@@ -50,7 +53,8 @@ export class Authenticator {
     this.#keys = keys;
     this.#skewMs = skewMs;
     // A request whose sender's clock is ahead stays valid for twice the skew.
-    this.#seen = new SeenSignatures(2 * skewMs + 1, seenMax);
+    this.#seenMax = seenMax;
+    this.#seen = new Recent(platform.clock, 2 * skewMs + 1);
     this.#startedAt = platform.clock.monotonic();
   }
 
@@ -80,64 +84,22 @@ export class Authenticator {
         `a request from ${from.name} was signed before ${self} started; it can be sent again`,
       );
     }
-    switch (this.#seen.note(signature, clock.monotonic())) {
-      case "seen":
-        return refuse("replayed", `a request from ${from.name} was sent a second time`);
-      case "full":
-        return refuse(
-          "too_many",
-          `${self} had more signed requests than it can remember; it recovers by itself`,
-        );
-      case "new":
-        return { verdict: "accepted", claims, keyId };
+    // 48 bits of a MAC, which no sender can choose: a number is a quarter of the memory of a text, and that one call in
+    // a hundred million is refused by chance is what its sender's retry is for.
+    const mark = signature.readUIntBE(0, 6);
+    if (this.#seen.has(mark)) return refuse("replayed", `a request from ${from.name} was sent a second time`);
+    // Forgetting a signature inside its window would allow a replay.
+    if (this.#seen.added() >= this.#seenMax) {
+      return refuse(
+        "too_many",
+        `${self} had more signed requests than it can remember; it recovers by itself`,
+      );
     }
+    this.#seen.add(mark);
+    return { verdict: "accepted", claims, keyId };
   }
 }
 
 function refuse(why: Refusal, reason: string): Verdict {
   return { verdict: "refused", why, reason };
-}
-
-/**
- * Remembers signatures for as long as they would be accepted, in two generations: when the young one is a whole window
- * old it becomes the old one, and the previous old one, whose signatures have all expired, is dropped. A full young one
- * takes no more: forgetting a signature inside its window would allow a replay.
- */
-export class SeenSignatures {
-  readonly #windowMs: number;
-  readonly #max: number;
-  #young = new Set<number>();
-  #old = new Set<number>();
-  /** On a monotonic clock: a wall clock that is set must not make it forget. */
-  #youngSince = Number.NEGATIVE_INFINITY;
-
-  /** `windowMs` is how long after it was first seen a signature could still be accepted. */
-  constructor(windowMs: number, max: number) {
-    this.#windowMs = windowMs;
-    this.#max = max;
-  }
-
-  get size(): number {
-    return this.#young.size + this.#old.size;
-  }
-
-  /** `new` notes it. Only signatures that were found valid may come here: an outsider must not be able to fill it. */
-  note(signature: Buffer, monotonic: number): "new" | "seen" | "full" {
-    this.#turn(monotonic);
-    // 48 bits of a MAC, which no sender can choose: a number is a quarter of the memory of a text, and that one call in
-    // a hundred million is refused by chance is what its sender's retry is for.
-    const mark = signature.readUIntBE(0, 6);
-    if (this.#young.has(mark) || this.#old.has(mark)) return "seen";
-    if (this.#young.size >= this.#max) return "full";
-    this.#young.add(mark);
-    return "new";
-  }
-
-  #turn(monotonic: number): void {
-    const age = monotonic - this.#youngSince;
-    if (age < this.#windowMs) return;
-    this.#old = age < 2 * this.#windowMs ? this.#young : new Set();
-    this.#young = new Set();
-    this.#youngSince = monotonic;
-  }
 }

@@ -51,7 +51,7 @@ membershipContract("joined peers'", async () => {
     info,
     source: { kind: "join", addresses: [] },
   });
-  await eventually("a cluster", () => coordination.voters().length === 1);
+  await eventually("a cluster", () => coordination.peers.names().length === 1);
   const fence = await granted(coordination.lock(ROLE), identity, 60_000);
   return {
     membership: coordination.membership,
@@ -62,7 +62,7 @@ membershipContract("joined peers'", async () => {
       const source = { kind: "join", addresses: [urlOf("kim")] } as const;
       const joined = await world.start(name, { info, source });
       await eventually(`${name} as a member`, () =>
-        joined.coordination.voters().includes(joined.identity.name),
+        joined.coordination.peers.names().includes(joined.identity.name),
       );
       return joined.coordination.membership;
     },

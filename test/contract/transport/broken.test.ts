@@ -18,7 +18,6 @@ function replaced(ways: (call: Call, stream: Stream, inner: Transport) => Partia
     const call: Call = (...given) => inner.call(...given);
     const stream: Stream = (...given) => inner.stream(...given);
     const transport: Transport = {
-      kind: "broken",
       start: () => inner.start(),
       stop: () => inner.stop(),
       [Symbol.asyncDispose]: () => inner.stop(),

@@ -5,7 +5,7 @@
  * address.
  */
 
-import { createHash, timingSafeEqual } from "node:crypto";
+import { hash, timingSafeEqual } from "node:crypto";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import Fastify, { type FastifyInstance, type FastifyReply } from "fastify";
@@ -26,7 +26,7 @@ export interface JoinServerOptions {
   readonly pass: string;
   readonly coordination: Pick<
     BullyCoordination,
-    "join" | "remove" | "leader" | "hint" | "voters" | "address" | "manager" | "running"
+    "changes" | "peers" | "leader" | "hint" | "manager" | "running"
   >;
   /** Accepts connections of peers at this server; the returned function ends that. */
   readonly attach?: (server: Server) => () => Promise<void>;
@@ -141,11 +141,11 @@ export class JoinServer extends Lifecycle {
     });
     this.#guarded(app, "/join", async (body) => {
       const { id, addr } = readMessage(joinBody, body);
-      await coordination.join(id, addr);
+      await coordination.changes.passJoin(id, addr);
       return this.#roll();
     });
     this.#guarded(app, "/remove", async (body) => {
-      await coordination.remove(readMessage(idBody, body).id);
+      await coordination.changes.remove(readMessage(idBody, body).id);
       return null;
     });
     this.#guarded(app, "/election", async () => {
@@ -184,8 +184,8 @@ export class JoinServer extends Lifecycle {
   /** As the seed answers a join: with the join servers of all; of one that has none, or was not heard yet, where it is known to be. */
   #roll(): object {
     const { coordination } = this.#o;
-    const peers = coordination.voters().map((name) => {
-      const address = coordination.address(name);
+    const peers = coordination.peers.names().map((name) => {
+      const address = coordination.peers.address(name);
       const known = address === null ? "" : new URL(address).host;
       return [name, coordination.manager(name) ?? known] as const;
     });
@@ -208,5 +208,5 @@ function asBatonError(error: unknown): unknown {
 }
 
 function digest(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
+  return hash("sha256", text, "buffer");
 }

@@ -79,8 +79,9 @@ export class MemberChanges {
     return { fresh, leader, peers: peers.set ?? set };
   }
 
-  /** For a node that asked this one and does not know the leader. */
-  async passJoin(from: NodeIdentity, address: string): Promise<void> {
+  /** For a caller that does not know the leader: any incarnation of that name at the address is meant. */
+  async passJoin(name: NodeName, address: string): Promise<void> {
+    const from = { name, incarnation: "" };
     try {
       await this.join(from, address);
     } catch (error) {
@@ -92,7 +93,7 @@ export class MemberChanges {
     }
   }
 
-  /** False when it was not a member. */
+  /** Only the leader can. False when it was not a member. */
   async remove(name: NodeName, why: RemovedIncarnation["why"] = "removed"): Promise<boolean> {
     const { peers, presences, log, identity } = this.#state;
     this.#requireAgreed();
@@ -100,15 +101,13 @@ export class MemberChanges {
     const { incarnation } = name === identity.name ? identity : (presences.get(name)?.node ?? UNKNOWN);
     const node: RemovedIncarnation = { name, incarnation, why };
     const address = peers.address(name);
-    let removed = false;
     const set = await this.#change((before) => {
       const next = withoutMember(before, node);
       if (next && namesOf(next).length === 0)
         throw new BatonError("BAD_REQUEST", `${name} is the last member of its cluster; stop it instead`);
-      removed = next !== null;
       return next;
     });
-    if (!removed) return false;
+    if (!set) return false;
     log.warn({ peer: name, why }, "a node was removed from the cluster");
     // The removed node would also learn it from the answers of its peers, but later.
     if (address !== null && name !== identity.name) {
@@ -151,25 +150,21 @@ export class MemberChanges {
   }
 
   async #add(name: NodeName, address: string): Promise<void> {
-    let added = false;
-    await this.#change((set) => {
-      const next = withMember(set, name, address);
-      added = next !== null;
-      return next;
-    });
-    if (added) this.#state.log.info({ peer: name, address }, "a node has joined");
+    if (await this.#change((set) => withMember(set, name, address)))
+      this.#state.log.info({ peer: name, address }, "a node has joined");
   }
 
-  #change(step: (set: PeerSet) => PeerSet | null): Promise<PeerSet> {
+  /** The new set; null when the step changes nothing. */
+  #change(step: (set: PeerSet) => PeerSet | null): Promise<PeerSet | null> {
     return this.#turn.run(async () => {
       const term = this.#require();
       let set = this.#state.peers.set!;
-      if (step(set) === null) return set;
+      if (step(set) === null) return null;
       await this.#beforeChange();
       if (this.#settled !== set || set.epoch !== term.epoch)
         set = await this.#settle(term, set, renumbered(set, term.epoch));
       const next = step(set);
-      return next ? this.#settle(term, set, next) : set;
+      return next && this.#settle(term, set, next);
     });
   }
 

@@ -5,7 +5,8 @@ import type { NodeName } from "../../../../src/core/ids.ts";
 import { fakePlatform } from "../../../support/fake-platform.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 import { seededRandom } from "../../../support/seeded-random.ts";
-import { Authenticator, SeenSignatures } from "../../../../src/transport/signing/authenticator.ts";
+import { Recent } from "../../../../src/platform/recent.ts";
+import { Authenticator } from "../../../../src/transport/signing/authenticator.ts";
 import { clusterKeys, sign } from "../../../../src/transport/signing/signing.ts";
 
 const keys = clusterKeys(["the secret of this cluster, number one"]);
@@ -107,13 +108,15 @@ describe("the authenticator", () => {
     assert.equal(verdictOf(signed()), "accepted");
   });
 
-  test("keeps no more than two windows", () => {
-    const seen = new SeenSignatures(100, 50);
+  test("keeps no more than two windows", async () => {
+    const clock = new ManualClock();
+    const seen = new Recent<number>(clock, 100);
     for (let n = 0; n < 1_000; n++) {
-      const signature = Buffer.alloc(32);
-      signature.writeUInt32BE(n, 2);
-      assert.equal(seen.note(signature, n * 5), "new");
+      assert.ok(!seen.has(n));
+      seen.add(n);
+      assert.ok(seen.has(Math.max(0, n - 20)), "within the window");
       assert.ok(seen.size <= 40, `${seen.size} are kept`);
+      await clock.advance(5);
     }
   });
 });

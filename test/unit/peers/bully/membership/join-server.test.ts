@@ -158,7 +158,7 @@ describe("the join server", () => {
     const two = await machines.start("node2", { kind: "join", addresses: [one.server.url] });
     await eventually(
       "it joined",
-      () => two.coordination.voters().length === 2 && two.coordination.leader() !== null,
+      () => two.coordination.peers.names().length === 2 && two.coordination.leader() !== null,
     );
     const addr = new URL(two.server.url).host;
     const expected = {
@@ -211,7 +211,7 @@ describe("the join server", () => {
       assert.equal(status, 400, body);
       assert.ok(text.includes(names), `${body} answered ${text}`);
     }
-    assert.deepEqual(one.coordination.voters(), ["node1"]);
+    assert.deepEqual(one.coordination.peers.names(), ["node1"]);
   });
 
   test("removes on the leader only; a follower names the leader and its url", async () => {
@@ -222,7 +222,7 @@ describe("the join server", () => {
     const three = await machines.start("node3", through);
     await eventually("three", () =>
       [one, two, three].every(
-        ({ coordination }) => coordination.voters().length === 3 && coordination.leader() !== null,
+        ({ coordination }) => coordination.peers.names().length === 3 && coordination.leader() !== null,
       ),
     );
     const body = JSON.stringify({ id: "node3" });
@@ -235,7 +235,7 @@ describe("the join server", () => {
     }
     assert.deepEqual(await send(one, "/remove", { body }), { status: 200, text: "" });
     assert.deepEqual(await send(one, "/remove", { body: '{"id":"nobody"}' }), { status: 200, text: "" });
-    await eventually("it is gone", () => two.coordination.voters().join() === "node1,node2");
+    await eventually("it is gone", () => two.coordination.peers.names().join() === "node1,node2");
   });
 
   test("an election or a coordinator message is a hint that changes no leader", async () => {

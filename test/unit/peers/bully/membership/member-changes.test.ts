@@ -62,7 +62,7 @@ class Town implements AsyncDisposable {
         names.includes(leader.leader) &&
         members.every(
           ({ coordination }) =>
-            coordination.voters().join() === [...names].sort().join() &&
+            coordination.peers.names().join() === [...names].sort().join() &&
             coordination.leader()?.epoch === leader.epoch &&
             coordination.notes().length === 0,
         )
@@ -131,7 +131,7 @@ describe("a cluster that nodes join", () => {
       /not joined yet: http:\/\/node-a:1 cannot be reached/.test(coordination.notes().join()),
     );
     assert.equal(coordination.membership.nodes()[0]?.status, "joining");
-    assert.deepEqual(coordination.voters(), []);
+    assert.deepEqual(coordination.peers.names(), []);
     await town.start("node-a", FOUNDS);
     await town.agreed("node-a", "node-b");
   });
@@ -152,7 +152,7 @@ describe("a cluster that nodes join", () => {
     await using town = await three();
     const before = town.setNumber("node-a");
     for (const through of ["node-a", "node-b"])
-      await town.members.get(through)!.coordination.join("node-c" as NodeName, urlOf("node-c"));
+      await town.members.get(through)!.coordination.changes.passJoin("node-c" as NodeName, urlOf("node-c"));
     assert.equal(town.setNumber("node-a"), before);
   });
 
@@ -161,10 +161,10 @@ describe("a cluster that nodes join", () => {
     const { coordination } = await town.start("node-a", FOUNDS);
     await town.agreed("node-a");
     await assert.rejects(
-      coordination.join("node-x" as NodeName, "http://node-x:1"),
+      coordination.changes.passJoin("node-x" as NodeName, "http://node-x:1"),
       (error) => hasCode(error, "BAD_REQUEST") && error.details.field === "body.address",
     );
-    assert.deepEqual(coordination.voters(), ["node-a"]);
+    assert.deepEqual(coordination.peers.names(), ["node-a"]);
   });
 
   test("a founder that restarts goes back to its peers and founds nothing", async () => {
@@ -172,7 +172,11 @@ describe("a cluster that nodes join", () => {
     await town.kill("node-a");
     const led = () => town.members.get("node-b")!.coordination.leader()?.leader;
     await eventually("another leads", () => led() !== undefined && led() !== "node-a");
-    assert.equal(town.members.get("node-b")!.coordination.voters().length, 3, "a dead member still counts");
+    assert.equal(
+      town.members.get("node-b")!.coordination.peers.names().length,
+      3,
+      "a dead member still counts",
+    );
     await town.start("node-a", FOUNDS);
     const leader = await town.agreed(...ABC);
     assert.notEqual(leader.name, "node-a");
@@ -207,7 +211,11 @@ describe("a cluster that nodes join", () => {
       "node-a",
       "node-b",
     ]);
-    assert.equal(await leader.coordination.remove("node-c" as NodeName), false, "it was removed already");
+    assert.equal(
+      await leader.coordination.changes.remove("node-c" as NodeName),
+      false,
+      "it was removed already",
+    );
     // A new life of it may.
     await town.kill("node-c");
     await town.join("node-c", "node-a");
@@ -217,7 +225,7 @@ describe("a cluster that nodes join", () => {
   test("a leader may remove itself; the others elect one of them", async () => {
     await using town = await three();
     const leader = await town.agreed(...ABC);
-    await leader.coordination.remove(leader.identity.name);
+    await leader.coordination.changes.remove(leader.identity.name);
     const others = ABC.filter((name) => name !== leader.name);
     await eventually("it does not lead", () => leader.elector.held() === null);
     const next = await town.agreed(...others);
@@ -235,7 +243,7 @@ describe("a cluster that nodes join", () => {
         const held = town.members.get(name)!.elector.held();
         if (held) await town.members.get(name)!.coordination.membership.findDead(held);
       }
-      return rest.every((name) => town.members.get(name)!.coordination.voters().join() === rest.join());
+      return rest.every((name) => town.members.get(name)!.coordination.peers.names().join() === rest.join());
     });
     town.world.network.heal();
     await town.agreed(...ABC);
@@ -296,7 +304,7 @@ describe("a cluster whose nodes discover each other", () => {
     await eventually("it waits", () => /1 of 2 nodes/.test(a.coordination.notes().join()));
     await town.start("node-b", source("node-b"));
     await town.start("node-c", source("node-c"));
-    assert.deepEqual(a.coordination.voters(), []);
+    assert.deepEqual(a.coordination.peers.names(), []);
     resolved = ABC.map(urlOf);
     await town.agreed(...ABC);
   });
@@ -322,7 +330,7 @@ describe("a list of nodes that was set", () => {
       deadAfterMs: 100,
     });
     const { coordination } = await world.start("node-a");
-    assert.deepEqual(coordination.voters(), ABC);
+    assert.deepEqual(coordination.peers.names(), ABC);
     const seen = () =>
       coordination.membership.nodes().map(({ name, status, alive, url }) => [name, status, alive, url]);
     assert.deepEqual(seen()[1], ["node-b", "joining", false, "http://node-b:1"]);
@@ -340,7 +348,7 @@ describe("a list of nodes that was set", () => {
     await eventually("node-b notes it", () =>
       /differs from that of node-a/.test(b.coordination.notes().join()),
     );
-    assert.notEqual(a.coordination.configHash, b.coordination.configHash);
+    assert.notEqual(a.coordination.peers.hash, b.coordination.peers.hash);
   });
 
   test("a node that is not in it is ignored, and noted", async () => {
@@ -350,7 +358,9 @@ describe("a list of nodes that was set", () => {
     await world.start("node-x", { source: { kind: "static", nodes } });
     await eventually("a note", () => /ignored: node-x/.test(a.coordination.notes().join()));
     assert.deepEqual(column(a.coordination.membership.nodes(), "name"), ["node-a", "node-b"]);
-    await assert.rejects(a.coordination.join("node-x" as NodeName, urlOf("node-x")), { code: "FORBIDDEN" });
+    await assert.rejects(a.coordination.changes.passJoin("node-x" as NodeName, urlOf("node-x")), {
+      code: "FORBIDDEN",
+    });
   });
 
   test("who dies is shown as dead at once, who stops well too", async () => {
