@@ -7,7 +7,7 @@ import { ClusterConnection } from "../client/connection/cluster-connection.ts";
 import { HttpConnection } from "../client/connection/connection.ts";
 import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
-import { Heartbeater } from "./heartbeater.ts";
+import { heartbeater, type Heartbeater } from "./heartbeater.ts";
 import { LeasePoller } from "./lease-poller.ts";
 import { LeaseRenewer } from "./lease-renewer.ts";
 import type { FromLink, ToLink } from "./link-messages.ts";
@@ -64,7 +64,7 @@ export class ControllerLink extends Lifecycle {
         for (const job of jobs) this.#results.result(job, { status: "released" });
       },
     });
-    this.#heartbeater = new Heartbeater(link, sign, () => leases.jobs);
+    this.#heartbeater = heartbeater(link, sign, () => leases.jobs);
   }
 
   hear(message: ToLink): void {
