@@ -11,16 +11,14 @@ import type { Platform } from "../platform/platform.ts";
 import type { Agent, AgentSeen } from "../store/agents.ts";
 import type { Store } from "../store/store.ts";
 
-export interface AgentNote {
+/** Says that an agent lives, and what it is. */
+export interface Heartbeat {
   readonly name: string;
   /** What is left out stays as it was. */
   readonly capabilities?: readonly string[];
   readonly version?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly running?: number;
-}
-
-export interface Heartbeat extends AgentNote {
   /** Names of requests for leases whose answers never arrived: what was leased with them is free again. */
   readonly unanswered?: readonly string[];
 }
@@ -63,7 +61,7 @@ export function agentDirectory(
   const writes = new Batcher({ clock, flush });
 
   return {
-    async seen(note: AgentNote, term: Term): Promise<void> {
+    async seen(note: Omit<Heartbeat, "unanswered">, term: Term): Promise<void> {
       const known = await knownIn(term);
       const before = refreshed.get(note.name) ?? known.get(note.name);
       const agent = noted(note, before);
@@ -115,7 +113,7 @@ function byName(agents: readonly Agent[]): Map<string, AgentSeen> {
   return new Map(agents.map((agent) => [agent.name, agent]));
 }
 
-function noted(note: AgentNote, before: AgentSeen | undefined): AgentSeen {
+function noted(note: Heartbeat, before: AgentSeen | undefined): AgentSeen {
   return {
     name: note.name,
     capabilities: note.capabilities ? [...new Set(note.capabilities)].sort() : (before?.capabilities ?? []),
