@@ -157,7 +157,7 @@ export class HttpConnection implements Connection {
         maybeDone: sent,
       });
     const code = givenUp === "no_connection" ? "ETIMEDOUT" : (givenUp ?? (error as { code?: string }).code);
-    const details = { cause: error, maybeDone: sent, ...(code !== undefined && { systemCode: code }) };
+    const details = { cause: error, maybeDone: sent, systemCode: code };
     const message = sent
       ? `the connection to ${origin} broke (${code ?? "unknown"})`
       : `no connection to ${origin} (${code ?? "unknown"}); does a node run there?`;
