@@ -4,7 +4,6 @@ import type * as Http from "node:http";
 import type { Socket } from "node:net";
 import type { Method } from "../../api/operation.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { DEFAULT_URL, isAddress } from "./node-list.ts";
 import { BatonClientError } from "../client-error.ts";
 
 export interface Call {
@@ -54,12 +53,6 @@ export class HttpConnection implements Connection {
   #closed = false;
 
   constructor(url: string, clock: Clock, token?: string) {
-    if (!isAddress(url)) {
-      throw new BatonClientError(
-        "BAD_URL",
-        `"${url}" is not the address of a node; write it as ${DEFAULT_URL}`,
-      );
-    }
     this.#url = new URL(url);
     this.#prefix = this.#url.pathname.replace(/\/+$/, "");
     this.#clock = clock;
