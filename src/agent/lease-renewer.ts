@@ -161,10 +161,9 @@ export class LeaseRenewer {
   #watch(lease: Lease): void {
     const { clock } = this.#link.platform;
     lease.cancelExpiry();
-    lease.cancelExpiry = clock.after(Math.max(lease.trustedUntil - clock.monotonic(), 1), () => {
-      if (clock.monotonic() < lease.trustedUntil) this.#watch(lease);
-      else this.#lose(lease, "it ran out before it could be renewed");
-    });
+    lease.cancelExpiry = clock.after(Math.max(lease.trustedUntil - clock.monotonic(), 1), () =>
+      this.#lose(lease, "it ran out before it could be renewed"),
+    );
   }
 
   #lose(lease: Lease, why: string): void {
