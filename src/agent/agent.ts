@@ -74,7 +74,7 @@ export class Agent extends Lifecycle {
         queues: null,
         exceptQueues: new Set<string>(),
       },
-      watch: new WorkerMonitor(platform, { slots: concurrency, runsOnly: true, ...(spans && { spans }) }),
+      watch: new WorkerMonitor(platform, { slots: concurrency, runsOnly: true, spans }),
       onChange: () => {},
     });
   }

@@ -7,8 +7,8 @@ import { ClusterConnection } from "../client/connection/cluster-connection.ts";
 import { HttpConnection } from "../client/connection/connection.ts";
 import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
-import { Heartbeater } from "./heartbeater.ts";
-import { LeasePoller } from "./lease-poller.ts";
+import { heartbeater, type Heartbeater } from "./heartbeater.ts";
+import { leasePoller, type LeasePoller } from "./lease-poller.ts";
 import { LeaseRenewer } from "./lease-renewer.ts";
 import type { FromLink, ToLink } from "./link-messages.ts";
 import { ResultSender } from "./result-sender.ts";
@@ -55,7 +55,7 @@ export class ControllerLink extends Lifecycle {
     const leases = (this.#leases = new LeaseRenewer(link, send));
     this.#results = new ResultSender(link, leases, () => this.#poller.wake());
     const sign = { agent, capabilities: [...settings.capabilities], version };
-    this.#poller = new LeasePoller(link, {
+    this.#poller = leasePoller(link, {
       sign: { ...sign, ...(queues && { queues: [...queues] }) },
       blocked: () => this.#results.failing,
       onLeased: (lease) => leases.open(lease),
@@ -64,7 +64,7 @@ export class ControllerLink extends Lifecycle {
         for (const job of jobs) this.#results.result(job, { status: "released" });
       },
     });
-    this.#heartbeater = new Heartbeater(link, sign, () => leases.jobs);
+    this.#heartbeater = heartbeater(link, sign, () => leases.jobs);
   }
 
   hear(message: ToLink): void {

@@ -5,11 +5,10 @@
 
 import { reasonOf } from "../core/errors.ts";
 import { BatonClientError } from "../client/client-error.ts";
-import type { ClusterAnswer } from "../client/connection/cluster-connection.ts";
 import type { LeaseBody, LeasedTaskBody, LeaseRequest } from "../client/controller-calls.ts";
 import type { JobId, LeaseId } from "../core/ids.ts";
 import { traceOf } from "../core/trace.ts";
-import { Loop, type Backoff } from "../platform/loop.ts";
+import { Loop } from "../platform/loop.ts";
 import type { ClaimedJob } from "../store/store.ts";
 import { decide, type LinkContext, newClaim } from "./link-messages.ts";
 
@@ -37,131 +36,117 @@ const OFFER_MS = 2_000;
 const UNANSWERED_MAX = 32;
 const WARN_EVERY_MS = 30_000;
 
-export class LeasePoller {
-  readonly #link: LinkContext;
-  readonly #o: LeasePollerOptions;
-  readonly #backoff: Backoff;
-  readonly #loop: Loop;
+export type LeasePoller = ReturnType<typeof leasePoller>;
+
+export function leasePoller({ platform, leader }: LinkContext, options: LeasePollerOptions) {
+  const { clock, random, log } = platform;
+  const { sign, blocked, onLeased, giveBack } = options;
+  const backoff = leader.backoff();
   /** What the main thread has asked for; 0 while it has not. */
-  #limit = 0;
-  #stopped = false;
-  #warnedAt = -Infinity;
+  let limit = 0;
+  let stopped = false;
+  let warnedAt = -Infinity;
   /** What was leased with these requests, if anything, is not known here; named until a leader has answered. */
-  #unanswered: readonly string[] = [];
+  let unanswered: readonly string[] = [];
 
-  constructor(link: LinkContext, options: LeasePollerOptions) {
-    this.#link = link;
-    this.#o = options;
-    this.#backoff = link.leader.backoff();
-    this.#loop = new Loop(link.platform.clock, (signal) => this.#step(signal));
-  }
+  const offer = (jobs: readonly ClaimedJob[]): SharedArrayBuffer => {
+    const claim = newClaim();
+    limit = 0;
+    options.offer(jobs, claim);
+    return claim;
+  };
 
-  start(): void {
-    this.#loop.start();
-  }
+  const warn = (fields: Readonly<Record<string, unknown>>, what: string): void => {
+    const now = clock.monotonic();
+    if (now - warnedAt < WARN_EVERY_MS) return;
+    warnedAt = now;
+    log.warn(fields, `${what}; trying again`);
+  };
 
-  get unanswered(): readonly string[] {
-    return this.#unanswered;
-  }
-
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    await this.#loop.stop();
-    if (this.#limit > 0) this.#offer([]);
-  }
-
-  /** Answered by one offer. */
-  claim(limit: number): void {
-    this.#limit = limit;
-    if (this.#stopped) this.#offer([]);
-    else this.wake();
-  }
-
-  /** There is room, or results get through again. */
-  wake(): void {
-    this.#loop.wake();
-  }
-
-  async #step(signal: AbortSignal): Promise<number> {
-    if (this.#limit === 0 || this.#o.blocked()) return Infinity;
-    const { clock } = this.#link.platform;
-    const sentAt = clock.monotonic();
-    const asked: string[] = [];
-    const body = (maybeDone: boolean): string => this.#request(asked, maybeDone);
-    try {
-      const options = { timeoutMs: POLL_MS + POLL_SLACK_MS, signal, moves: true };
-      const answer = await this.#link.leader.postToLeader("/v1/leases", body, options);
-      const { status, url, json } = answer;
-      if (status === 200 || status === 204) {
-        this.#unanswered = [];
-        this.#reached(url);
-        if (status === 200) this.#leased(answer);
-        return status === 200 ? 0 : Math.max(sentAt + EMPTY_MS_MIN - clock.monotonic(), 0);
-      }
-      this.#warn({ status, ...(json as object) }, `${url} gives no leases`);
-    } catch (error) {
-      if (signal.aborted || !(error instanceof BatonClientError) || error.maybeDone)
-        this.#unanswered = [...this.#unanswered, ...asked].slice(-UNANSWERED_MAX);
-      if (signal.aborted) return 0;
-      this.#warn({}, reasonOf(error));
-    }
-    return this.#backoff.next();
-  }
+  const reached = (url: string): void => {
+    if (backoff.failures > 0) log.info({ url }, "there is a leader again");
+    backoff.reset();
+    warnedAt = -Infinity;
+  };
 
   /** Under a name of its own for each node that is asked. */
-  #request(asked: string[], maybeDone: boolean): string {
+  const requestText = (asked: string[], maybeDone: boolean): string => {
     // Those before in this round were refused, and nothing came of them.
     if (!maybeDone) asked.length = 0;
-    const unanswered = [...this.#unanswered, ...asked];
-    const request_id = this.#link.platform.random.uuid();
+    const lost = [...unanswered, ...asked].slice(-UNANSWERED_MAX);
+    const request_id = random.uuid();
     asked.push(request_id);
     const request: LeaseRequest = {
-      ...this.#o.sign,
-      max_tasks: Math.min(this.#limit, BATCH_MAX),
+      ...sign,
+      max_tasks: Math.min(limit, BATCH_MAX),
       timeout_ms: POLL_MS,
       request_id,
-      ...(unanswered.length > 0 && { unanswered: unanswered.slice(-UNANSWERED_MAX) }),
+      ...(lost.length > 0 && { unanswered: lost }),
     };
     return JSON.stringify(request);
-  }
+  };
 
-  #leased({ json }: ClusterAnswer): void {
-    const lease = json as LeaseBody;
+  const leased = (lease: LeaseBody): void => {
     if (lease.tasks.length === 0) return;
-    const { clock, log } = this.#link.platform;
-    const { onLeased, giveBack } = this.#o;
     const jobs = lease.tasks.map((task) => claimedJob(task, lease));
     onLeased(lease);
-    if (this.#stopped) return giveBack(jobs);
-    const claim = this.#offer(jobs);
+    if (stopped) return giveBack(jobs);
+    const claim = offer(jobs);
     clock.after(OFFER_MS, () => {
       if (!decide(claim)) return;
       const fields = { jobs: jobs.length };
       log.warn(fields, "a handler blocks the event loop: jobs that were leased meanwhile are given back");
       giveBack(jobs);
     });
-  }
+  };
 
-  #offer(jobs: readonly ClaimedJob[]): SharedArrayBuffer {
-    const claim = newClaim();
-    this.#limit = 0;
-    this.#o.offer(jobs, claim);
-    return claim;
-  }
+  const loop = new Loop(clock, async (signal) => {
+    if (limit === 0 || blocked()) return Infinity;
+    const sentAt = clock.monotonic();
+    const asked: string[] = [];
+    const body = (maybeDone: boolean): string => requestText(asked, maybeDone);
+    try {
+      const call = { timeoutMs: POLL_MS + POLL_SLACK_MS, signal, moves: true };
+      const { status, url, json } = await leader.postToLeader("/v1/leases", body, call);
+      if (status === 200 || status === 204) {
+        unanswered = [];
+        reached(url);
+        if (status === 200) leased(json as LeaseBody);
+        return status === 200 ? 0 : Math.max(sentAt + EMPTY_MS_MIN - clock.monotonic(), 0);
+      }
+      warn({ status, ...(json as object) }, `${url} gives no leases`);
+    } catch (error) {
+      if (signal.aborted || !(error instanceof BatonClientError) || error.maybeDone)
+        unanswered = [...unanswered, ...asked].slice(-UNANSWERED_MAX);
+      if (signal.aborted) return 0;
+      warn({}, reasonOf(error));
+    }
+    return backoff.next();
+  });
 
-  #reached(url: string): void {
-    if (this.#backoff.failures > 0) this.#link.platform.log.info({ url }, "there is a leader again");
-    this.#backoff.reset();
-    this.#warnedAt = -Infinity;
-  }
+  return {
+    get unanswered(): readonly string[] {
+      return unanswered;
+    },
 
-  #warn(fields: Readonly<Record<string, unknown>>, what: string): void {
-    const { clock, log } = this.#link.platform;
-    const now = clock.monotonic();
-    if (now - this.#warnedAt < WARN_EVERY_MS) return;
-    this.#warnedAt = now;
-    log.warn(fields, `${what}; trying again`);
-  }
+    start: () => loop.start(),
+
+    /** There is room, or results get through again. */
+    wake: () => loop.wake(),
+
+    async stop(): Promise<void> {
+      stopped = true;
+      await loop.stop();
+      if (limit > 0) offer([]);
+    },
+
+    /** Answered by one offer. */
+    claim(free: number): void {
+      limit = free;
+      if (stopped) offer([]);
+      else loop.wake();
+    },
+  };
 }
 
 /** Interruptions and crashes are counted by the leader, which does not send them: they are 0 here. */

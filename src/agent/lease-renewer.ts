@@ -13,7 +13,7 @@
 
 import type { LeaseBody, RenewedBody, RenewRequest } from "../client/controller-calls.ts";
 import type { JobId, LeaseId } from "../core/ids.ts";
-import type { Backoff } from "../platform/loop.ts";
+import { Loop, type Backoff } from "../platform/loop.ts";
 import type { Run } from "../store/store.ts";
 import type { FromLink, LinkContext } from "./link-messages.ts";
 
@@ -32,8 +32,9 @@ interface Lease {
   readonly backoff: Backoff;
   /** Others may run its jobs; their handlers have been aborted. */
   lost: boolean;
+  /** One answer for all that ask at the same time. */
   renewing: Promise<void> | null;
-  cancelRenewal: () => void;
+  readonly renewals: Loop;
   cancelExpiry: () => void;
 }
 
@@ -67,11 +68,11 @@ export class LeaseRenewer {
       backoff: this.#link.leader.backoff(),
       lost: false,
       renewing: null,
-      cancelRenewal: () => {},
+      renewals: new Loop(this.#link.platform.clock, () => this.#renewNow(lease)),
       cancelExpiry: () => {},
     };
     this.#leases.set(lease.id, lease);
-    this.#renewLater(lease);
+    lease.renewals.start(expiresInMs / 3);
     this.#watch(lease);
   }
 
@@ -139,29 +140,20 @@ export class LeaseRenewer {
     for (const { job_id: id, reason } of body.cancelled ?? [])
       this.#send({ say: "cancel", id: id as JobId, reason });
     if (lease.over || lease.lost) return;
-    this.#renewLater(lease);
+    // Whoever asked for it: the next one counts from here, and another leader may give shorter leases.
+    lease.renewals.start(lease.expiresInMs / 3);
     this.#watch(lease);
   }
 
-  #renewLater(lease: Lease): void {
-    lease.cancelRenewal();
-    const renew = (): void => void this.#renewUntilAnswered(lease);
-    lease.cancelRenewal = this.#link.platform.clock.after(lease.expiresInMs / 3, renew);
-  }
-
-  async #renewUntilAnswered(lease: Lease): Promise<void> {
-    while (!lease.over && !lease.lost) {
-      try {
-        return await this.renew(lease.id);
-      } catch (error) {
-        if (this.#stopped.signal.aborted) return;
-        if (lease.backoff.failures === 0)
-          this.#link.platform.log.warn(
-            { err: error, lease: lease.id },
-            "could not renew a lease; trying again",
-          );
-        await this.#link.platform.clock.sleep(lease.backoff.next(), this.#stopped.signal);
-      }
+  async #renewNow(lease: Lease): Promise<number> {
+    try {
+      await this.renew(lease.id);
+      return Infinity; // the answer has begun the next wait
+    } catch (error) {
+      const { log } = this.#link.platform;
+      if (lease.backoff.failures === 0 && !this.#stopped.signal.aborted)
+        log.warn({ err: error, lease: lease.id }, "could not renew a lease; trying again");
+      return lease.backoff.next();
     }
   }
 
@@ -169,14 +161,13 @@ export class LeaseRenewer {
   #watch(lease: Lease): void {
     const { clock } = this.#link.platform;
     lease.cancelExpiry();
-    lease.cancelExpiry = clock.after(Math.max(lease.trustedUntil - clock.monotonic(), 1), () => {
-      if (clock.monotonic() < lease.trustedUntil) this.#watch(lease);
-      else this.#lose(lease, "it ran out before it could be renewed");
-    });
+    lease.cancelExpiry = clock.after(Math.max(lease.trustedUntil - clock.monotonic(), 1), () =>
+      this.#lose(lease, "it ran out before it could be renewed"),
+    );
   }
 
   #lose(lease: Lease, why: string): void {
-    lease.cancelRenewal();
+    void lease.renewals.stop();
     lease.cancelExpiry();
     if (lease.lost) return;
     lease.lost = true;
@@ -185,7 +176,7 @@ export class LeaseRenewer {
 
   #close(lease: Lease): void {
     lease.over = true;
-    lease.cancelRenewal();
+    void lease.renewals.stop();
     lease.cancelExpiry();
     this.#leases.delete(lease.id);
   }

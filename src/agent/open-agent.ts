@@ -42,7 +42,7 @@ export async function openAgent(options: OpenAgentOptions) {
   const identity = { name: name as NodeName, incarnation: systemRandom.uuid() };
   const link: ControllerLinkSettings = {
     urls,
-    ...(token !== undefined && { token }),
+    token,
     agent: name,
     capabilities: [...tasks.names()],
     queues: queues.length > 0 ? queues : null,

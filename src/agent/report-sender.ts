@@ -4,6 +4,7 @@
  */
 
 import type { LogsRequest } from "../client/controller-calls.ts";
+import { split } from "../platform/loop.ts";
 import type { NewLogLine, Report, Run } from "../store/store.ts";
 import type { LeaseRenewer } from "./lease-renewer.ts";
 import type { LinkContext } from "./link-messages.ts";
@@ -25,76 +26,57 @@ const LENGTH_MAX = 256 * 1_024;
 const WAITING_LINES_MAX = 10_000;
 const CALL_TIMEOUT_MS = 5_000;
 
-export class ReportSender {
-  readonly #link: LinkContext;
-  readonly #leases: LeaseRenewer;
-  /** What is not posted by then is dropped. */
-  readonly #over: AbortSignal;
-  readonly #piles = new Map<string, Pile>();
+export type ReportSender = ReturnType<typeof reportSender>;
 
-  constructor(link: LinkContext, leases: LeaseRenewer, over: AbortSignal) {
-    this.#link = link;
-    this.#leases = leases;
-    this.#over = over;
-  }
+/** `over`: what is not posted by then is dropped. */
+export function reportSender({ platform, leader }: LinkContext, leases: LeaseRenewer, over: AbortSignal) {
+  const { clock, log } = platform;
+  const piles = new Map<string, Pile>();
 
-  add(run: Run, { logs, progress }: Omit<Report, "run">): void {
-    const pile = this.#pile(run);
-    pile.lines.push(...logs);
-    if (pile.lines.length > WAITING_LINES_MAX) pile.lines.splice(0, pile.lines.length - WAITING_LINES_MAX);
-    pile.progress = progress ?? pile.progress;
-    if (pile.posting || pile.cancelPost) return;
-    pile.cancelPost = this.#link.platform.clock.after(GATHER_MS, () => void this.#post(pile));
-  }
-
-  /** Resolves once all that was said of this run is posted, or refused. */
-  async empty(run: Run): Promise<void> {
-    const pile = this.#piles.get(keyOf(run));
-    if (!pile) return;
-    await this.#post(pile);
-    this.forget(run);
-  }
-
-  forget(run: Run): void {
-    this.#piles.get(keyOf(run))?.cancelPost?.();
-    this.#piles.delete(keyOf(run));
-  }
-
-  #pile(run: Run): Pile {
+  const pileOf = (run: Run): Pile => {
     const key = keyOf(run);
-    const pile = this.#piles.get(key) ?? { run, lines: [], progress: null, posting: null, cancelPost: null };
-    this.#piles.set(key, pile);
+    const pile = piles.get(key) ?? { run, lines: [], progress: null, posting: null, cancelPost: null };
+    piles.set(key, pile);
     return pile;
-  }
+  };
 
-  #post(pile: Pile): Promise<void> {
+  const forget = (run: Run): void => {
+    piles.get(keyOf(run))?.cancelPost?.();
+    piles.delete(keyOf(run));
+  };
+
+  const post = (pile: Pile): Promise<void> => {
     pile.cancelPost?.();
     pile.cancelPost = null;
-    pile.posting ??= this.#postAll(pile).finally(() => (pile.posting = null));
+    pile.posting ??= postAll(pile).finally(() => (pile.posting = null));
     return pile.posting;
-  }
+  };
 
-  async #postAll(pile: Pile): Promise<void> {
-    const backoff = this.#link.leader.backoff();
-    while ((pile.lines.length > 0 || pile.progress) && !this.#over.aborted) {
+  const postAll = async (pile: Pile): Promise<void> => {
+    const backoff = leader.backoff();
+    while ((pile.lines.length > 0 || pile.progress) && !over.aborted) {
       const lines = firstOf(pile.lines);
       const { progress } = pile;
       try {
-        if (!(await this.#send(pile.run, lines, progress))) return this.forget(pile.run);
+        if (!(await send(pile.run, lines, progress))) return forget(pile.run);
         pile.lines.splice(0, lines.length);
         if (pile.progress === progress) pile.progress = null;
         backoff.reset();
       } catch {
-        await this.#link.platform.clock.sleep(backoff.next(), this.#over);
+        await clock.sleep(backoff.next(), over);
       }
     }
-  }
+  };
 
   /** False when nobody will ever take them: the run is not the job's any more. Rejects when it is worth another try. */
-  async #send(run: Run, lines: readonly NewLogLine[], progress: Report["progress"]): Promise<boolean> {
-    const lease = this.#leases.get(run.lease);
+  const send = async (
+    run: Run,
+    lines: readonly NewLogLine[],
+    progress: Report["progress"],
+  ): Promise<boolean> => {
+    const lease = leases.get(run.lease);
     if (!lease || lease.over) return false;
-    await this.#leases.renewOld([run.lease]);
+    await leases.renewOld([run.lease]);
     const { epoch } = lease;
     const request: LogsRequest = {
       lease_id: run.lease,
@@ -104,26 +86,42 @@ export class ReportSender {
       lines: lines.map(({ at, level, message }) => ({ at: new Date(at).toISOString(), level, message })),
       ...(progress && { progress: { percent: progress.value, message: progress.message ?? undefined } }),
     };
-    const options = { timeoutMs: CALL_TIMEOUT_MS, signal: this.#over, moves: true };
-    const body = (): string => JSON.stringify(request);
-    const { status, json } = await this.#link.leader.postToLeader("/v1/logs", body, options);
+    const options = { timeoutMs: CALL_TIMEOUT_MS, signal: over, moves: true };
+    const { status, json } = await leader.postToLeader("/v1/logs", () => JSON.stringify(request), options);
     if (status === 200) return true;
     const { error, message } = (json ?? {}) as Partial<Record<string, unknown>>;
     if (error === "STALE_EPOCH")
-      return (await this.#leases.hasNewEpoch(run.lease, epoch)) && this.#send(run, lines, progress);
+      return (await leases.hasNewEpoch(run.lease, epoch)) && send(run, lines, progress);
     const fields = { jobId: run.id, status, error, message };
-    this.#link.platform.log.warn(fields, "log lines of a job were refused and are dropped");
+    log.warn(fields, "log lines of a job were refused and are dropped");
     return true;
-  }
+  };
+
+  return {
+    forget,
+
+    add(run: Run, { logs, progress }: Omit<Report, "run">): void {
+      const pile = pileOf(run);
+      pile.lines.push(...logs);
+      if (pile.lines.length > WAITING_LINES_MAX) pile.lines.splice(0, pile.lines.length - WAITING_LINES_MAX);
+      pile.progress = progress ?? pile.progress;
+      if (pile.posting || pile.cancelPost) return;
+      pile.cancelPost = clock.after(GATHER_MS, () => void post(pile));
+    },
+
+    /** Resolves once all that was said of this run is posted, or refused. */
+    async empty(run: Run): Promise<void> {
+      const pile = piles.get(keyOf(run));
+      if (!pile) return;
+      await post(pile);
+      forget(run);
+    },
+  };
 }
 
-function firstOf(lines: readonly NewLogLine[]): NewLogLine[] {
-  let length = 0;
-  const tooMany = lines.findIndex(
-    ({ message }, at) => at === LINES_MAX || (length += message.length) > LENGTH_MAX,
-  );
-  // A single line is never that long: it was cut when it was logged.
-  return lines.slice(0, tooMany < 0 ? lines.length : tooMany);
+/** The first lines that fit into one request. A single line always fits: it was cut when it was logged. */
+function firstOf(lines: readonly NewLogLine[]): readonly NewLogLine[] {
+  return split(lines, LINES_MAX, ({ message }) => message.length, LENGTH_MAX)[0] ?? [];
 }
 
 function keyOf({ lease, id }: Run): string {

@@ -12,12 +12,12 @@
 
 import type { ResultAnswerBody } from "../client/controller-calls.ts";
 import { ERRORS, type ErrorCode } from "../core/errors.ts";
-import { Batcher, bySize } from "../platform/batcher.ts";
-import { within, type Backoff } from "../platform/loop.ts";
+import { Batcher } from "../platform/batcher.ts";
+import { split, within, type Backoff } from "../platform/loop.ts";
 import type { Report, Run } from "../store/store.ts";
 import type { LeaseRenewer } from "./lease-renewer.ts";
 import type { Ended, LinkContext } from "./link-messages.ts";
-import { ReportSender } from "./report-sender.ts";
+import { reportSender, type ReportSender } from "./report-sender.ts";
 
 /** Results of one array. A leader settles them in one commit. */
 const BATCH_MAX = 64;
@@ -40,7 +40,7 @@ export class ResultSender {
     this.#leases = leases;
     this.#onRecovered = onRecovered;
     this.#backoff = link.leader.backoff();
-    this.#reports = new ReportSender(link, leases, this.#over.signal);
+    this.#reports = reportSender(link, leases, this.#over.signal);
     this.#batcher = new Batcher({
       clock: link.platform.clock,
       flush: (postings) => this.#deliver(postings),
@@ -164,7 +164,7 @@ const ENVELOPE_LENGTH = 512;
 
 /** In order, each small enough for one body; a result that is too large for any goes alone. */
 export function resultBatches(postings: readonly Posting[]): Posting[][] {
-  return bySize(postings, PARCEL_LENGTH_MAX, ({ ended }) => ENVELOPE_LENGTH + lengthOf(ended));
+  return split(postings, Infinity, ({ ended }) => ENVELOPE_LENGTH + lengthOf(ended), PARCEL_LENGTH_MAX);
 }
 
 function lengthOf({ result, error }: Ended): number {

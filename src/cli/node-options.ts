@@ -48,11 +48,10 @@ export async function connect(
   const urls = nodeUrls(terminal, options);
   // Loaded when it is needed: the HTTP client takes longer to load than all the rest together.
   const { BatonClient } = await import("../client/baton-client.ts");
-  const token = options.token === null ? undefined : tokenFrom(terminal, { token: options.token });
   return new BatonClient({
     urls,
     ...how,
-    ...(token !== undefined && { token }),
+    token: options.token === null ? undefined : tokenFrom(terminal, { token: options.token }),
     timeoutMs: options.timeout ?? CALL_TIMEOUT_MS,
     clock: terminal.clock,
   });

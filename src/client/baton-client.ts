@@ -282,7 +282,7 @@ export class BatonClient implements AsyncDisposable {
     const answer = await this.#connection.call({
       method,
       path,
-      ...(parts.body !== undefined && { body: JSON.stringify(parts.body) }),
+      body: parts.body === undefined ? undefined : JSON.stringify(parts.body),
       timeoutMs,
       repeat: repeatOf(route, parts.body),
       leader: method !== "GET" && path.startsWith("/v1/"),

@@ -21,6 +21,7 @@ import { type Environment, readEnvironment } from "./sources/environment.ts";
 import { readSettingsFile } from "./sources/settings-file.ts";
 import { type ProfileName, PROFILES } from "./definitions/profiles.ts";
 import {
+  nested,
   type Setting,
   SETTING_BY_PATH,
   settingKey,
@@ -96,7 +97,8 @@ export function loadSettings(options: LoadOptions = {}): Loaded {
   if (mistakes.length > 0) throw new BatonError("BAD_CONFIG", mistakes.join("\n"), { mistakes });
 
   const warnings = [...file.warnings, ...environment.warnings];
-  const loaded = { settings: nested(values), values, sources, file: file.shown, warnings };
+  const settings = nested("key", ({ path }) => values.get(path)) as unknown as Settings;
+  const loaded = { settings, values, sources, file: file.shown, warnings };
   origins.set(loaded.settings, loaded);
   return loaded;
 }
@@ -168,16 +170,6 @@ function readFile(options: LoadOptions, cwd: string): FileRead {
     return { shown, directory: cwd, ...nothing, mistakes: [mistake] };
   }
   return { shown, directory: dirname(path), ...readSettingsFile(shown, text) };
-}
-
-function nested(values: ReadonlyMap<string, Value>): Settings {
-  const settings: Record<string, unknown> = {};
-  for (const setting of SETTINGS) {
-    const { section, key } = settingKey(setting);
-    const holder = section === null ? settings : ((settings[section] ??= {}) as Record<string, unknown>);
-    holder[key] = values.get(setting.path);
-  }
-  return settings as unknown as Settings;
 }
 
 const HIDDEN = "(hidden)";

@@ -25,14 +25,24 @@ export function environmentName(path: string): string {
   return `BATON_${path.toUpperCase().replaceAll(".", "__")}`;
 }
 
-export function settingKey({ path, kind }: Setting): {
-  readonly section: string | null;
-  readonly key: string;
-} {
+/** Its place in a file, and the key of its value in `Settings`. */
+export function settingKey({ path, kind }: Setting) {
   const [first, second] = path.split(".") as [string, string?];
+  const [section, name] = second === undefined ? [null, first] : [first, second];
   const unit = kind === "duration" ? "Ms" : kind === "size" ? "Bytes" : "";
-  const key = (second ?? first).replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()) + unit;
-  return { section: second === undefined ? null : first, key };
+  const key = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()) + unit;
+  return { section, name, key };
+}
+
+/** A value for each setting, in the shape of a file (`name`) or of `Settings` (`key`). */
+export function nested(by: "name" | "key", cell: (row: Setting) => unknown): Record<string, unknown> {
+  const all: Record<string, unknown> = {};
+  for (const row of SETTINGS) {
+    const place = settingKey(row);
+    const holder = place.section === null ? all : ((all[place.section] ??= {}) as Record<string, unknown>);
+    holder[place[by]] = cell(row);
+  }
+  return all;
 }
 
 type Camel<Text extends string> = Text extends `${infer Head}_${infer Tail}`

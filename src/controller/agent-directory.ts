@@ -6,21 +6,19 @@
 
 import type { AgentState } from "../core/agent.ts";
 import type { Term } from "../core/leadership/term.ts";
-import { Batcher, byTerm, type UnderTerm } from "../platform/batcher.ts";
+import { Batcher, byTerm } from "../platform/batcher.ts";
 import type { Platform } from "../platform/platform.ts";
 import type { Agent, AgentSeen } from "../store/agents.ts";
 import type { Store } from "../store/store.ts";
 
-export interface AgentNote {
+/** Says that an agent lives, and what it is. */
+export interface Heartbeat {
   readonly name: string;
   /** What is left out stays as it was. */
   readonly capabilities?: readonly string[];
   readonly version?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly running?: number;
-}
-
-export interface Heartbeat extends AgentNote {
   /** Names of requests for leases whose answers never arrived: what was leased with them is free again. */
   readonly unanswered?: readonly string[];
 }
@@ -35,97 +33,87 @@ export interface AgentDirectoryOptions {
   readonly onNew: (agent: AgentSeen) => void;
 }
 
-interface Tenure {
-  readonly term: Term;
-  readonly known: Promise<Map<string, AgentSeen>>;
-}
+export type AgentDirectory = ReturnType<typeof agentDirectory>;
 
-export class AgentDirectory {
-  readonly #platform: Pick<Platform, "clock" | "events">;
-  readonly #o: AgentDirectoryOptions;
-  readonly #writes: Batcher<UnderTerm<AgentSeen, Term>, void>;
+export function agentDirectory(
+  { clock, events }: Pick<Platform, "clock" | "events">,
+  { store, forgetAfterMs, onNew }: AgentDirectoryOptions,
+) {
   /** Seen again since the last time that this was stored. */
-  #refreshed = new Map<string, AgentSeen>();
-  #current: Tenure | null = null;
+  let refreshed = new Map<string, AgentSeen>();
+  let current: { readonly term: Term; readonly known: Promise<Map<string, AgentSeen>> } | null = null;
 
-  constructor(platform: Pick<Platform, "clock" | "events">, options: AgentDirectoryOptions) {
-    this.#platform = platform;
-    this.#o = options;
-    const flush = byTerm((agents: readonly AgentSeen[], term: Term) => this.#write(agents, term));
-    this.#writes = new Batcher({ clock: platform.clock, flush });
-  }
-
-  async seen(note: AgentNote, term: Term): Promise<void> {
-    const known = await this.#known(term);
-    const before = this.#refreshed.get(note.name) ?? known.get(note.name);
-    const agent = noted(note, before);
-    if (before && alike(before, agent)) return void this.#refreshed.set(agent.name, agent);
-    await this.#writes.add({ write: agent, term });
-    known.set(agent.name, agent);
-    this.#refreshed.delete(agent.name);
-    if (!before) this.#o.onNew(agent);
-  }
-
-  /** False when there is none of that name. What was noted of it before is not stored afterwards, and does not bring it back. */
-  async remove(name: string, term: Term): Promise<boolean> {
-    const known = await this.#known(term);
-    known.delete(name);
-    this.#refreshed.delete(name);
-    await this.#writes.idle();
-    return this.#platform.events.fenced("agents.remove", this.#o.store.agents.remove(name, term));
-  }
-
-  /** Stores who was seen, those who wait here among them: their open requests are a sign of life. */
-  async refresh(waiting: Iterable<string>, term: Term): Promise<void> {
-    const known = await this.#known(term);
-    for (const name of waiting) {
-      const agent = known.get(name);
-      if (agent && !this.#refreshed.has(name)) this.#refreshed.set(name, agent);
+  const knownIn = (term: Term): Promise<Map<string, AgentSeen>> => {
+    if (current?.term.epoch !== term.epoch) {
+      const known = store.agents.list(false).then(byName);
+      current = { term, known };
+      known.catch(() => (current = null));
     }
-    const refreshed = this.#refreshed;
-    if (refreshed.size === 0) return;
-    this.#refreshed = new Map();
-    await Promise.all([...refreshed.values()].map((agent) => this.#writes.add({ write: agent, term })));
-    for (const agent of refreshed.values()) if (known.has(agent.name)) known.set(agent.name, agent);
-  }
+    return current.known;
+  };
 
-  async purge(term: Term): Promise<void> {
-    const { store, forgetAfterMs } = this.#o;
-    const purging = store.purge({ of: "agents", ageMs: forgetAfterMs }, term);
-    const removed = await this.#platform.events.fenced("agents.purge", purging);
-    // Whoever is seen again must be known as new.
-    if (removed > 0) this.#current = null;
-  }
-
-  /** The term is over; the next leader, perhaps ourselves, reads them anew. */
-  forget(): void {
-    this.#current = null;
-    this.#refreshed.clear();
-  }
-
-  #known(term: Term): Promise<Map<string, AgentSeen>> {
-    if (this.#current?.term.epoch !== term.epoch) {
-      const known = this.#o.store.agents.list(false).then(byName);
-      this.#current = { term, known };
-      known.catch(() => (this.#current = null));
-    }
-    return this.#current.known;
-  }
-
-  async #write(agents: readonly AgentSeen[], term: Term): Promise<void[]> {
+  const flush = byTerm(async (agents: readonly AgentSeen[], term: Term): Promise<void[]> => {
     // The last word on an agent counts: one statement cannot write a row twice.
     const last = new Map(agents.map((agent) => [agent.name, agent]));
-    const seen = this.#o.store.agents.seen([...last.values()], term);
-    await this.#platform.events.fenced("agents.seen", seen);
+    await events.fenced("agents.seen", store.agents.seen([...last.values()], term));
     return agents.map(() => {});
-  }
+  });
+  const writes = new Batcher({ clock, flush });
+
+  return {
+    async seen(note: Omit<Heartbeat, "unanswered">, term: Term): Promise<void> {
+      const known = await knownIn(term);
+      const before = refreshed.get(note.name) ?? known.get(note.name);
+      const agent = noted(note, before);
+      if (before && alike(before, agent)) return void refreshed.set(agent.name, agent);
+      await writes.add({ write: agent, term });
+      known.set(agent.name, agent);
+      refreshed.delete(agent.name);
+      if (!before) onNew(agent);
+    },
+
+    /** False when there is none of that name. What was noted of it before is not stored afterwards, and does not bring it back. */
+    async remove(name: string, term: Term): Promise<boolean> {
+      const known = await knownIn(term);
+      known.delete(name);
+      refreshed.delete(name);
+      await writes.idle();
+      return events.fenced("agents.remove", store.agents.remove(name, term));
+    },
+
+    /** Stores who was seen, those who wait here among them: their open requests are a sign of life. */
+    async refresh(waiting: Iterable<string>, term: Term): Promise<void> {
+      const known = await knownIn(term);
+      for (const name of waiting) {
+        const agent = known.get(name);
+        if (agent && !refreshed.has(name)) refreshed.set(name, agent);
+      }
+      const agents = [...refreshed.values()];
+      refreshed = new Map();
+      await Promise.all(agents.map((agent) => writes.add({ write: agent, term })));
+      for (const agent of agents) if (known.has(agent.name)) known.set(agent.name, agent);
+    },
+
+    async purge(term: Term): Promise<void> {
+      const purging = store.purge({ of: "agents", ageMs: forgetAfterMs }, term);
+      const removed = await events.fenced("agents.purge", purging);
+      // Whoever is seen again must be known as new.
+      if (removed > 0) current = null;
+    },
+
+    /** The term is over; the next leader, perhaps ourselves, reads them anew. */
+    forget(): void {
+      current = null;
+      refreshed.clear();
+    },
+  };
 }
 
 function byName(agents: readonly Agent[]): Map<string, AgentSeen> {
   return new Map(agents.map((agent) => [agent.name, agent]));
 }
 
-function noted(note: AgentNote, before: AgentSeen | undefined): AgentSeen {
+function noted(note: Heartbeat, before: AgentSeen | undefined): AgentSeen {
   return {
     name: note.name,
     capabilities: note.capabilities ? [...new Set(note.capabilities)].sort() : (before?.capabilities ?? []),

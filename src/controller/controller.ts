@@ -26,7 +26,7 @@ import { repeat, within } from "../platform/loop.ts";
 import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Outcome, Renewal, Store, Submitted } from "../store/store.ts";
-import { AgentDirectory, type AgentView, type Heartbeat } from "./agent-directory.ts";
+import { agentDirectory, type AgentDirectory, type AgentView, type Heartbeat } from "./agent-directory.ts";
 import type { EventFeed } from "./events/event-feed.ts";
 import { LeaseService, type LeaseRequest } from "./lease-service.ts";
 import type { Caller, Issued } from "./lease-waiters.ts";
@@ -124,7 +124,7 @@ export class Controller extends Lifecycle {
       },
     });
     this.#strays = strayLeases(platform, options.reaper, platform.state.switchedOff);
-    this.#directory = new AgentDirectory(platform, {
+    this.#directory = agentDirectory(platform, {
       store,
       forgetAfterMs: settings.forgetAfterMs,
       onNew: ({ name, capabilities }) => feed.emit("agent.seen", { agent: name, capabilities }),

@@ -92,8 +92,7 @@ export class LeaseService {
       fail: asked.reject,
     };
     const stopListening = caller.onGone(() => {
-      const at = interest.line.indexOf(waiter);
-      if (at >= 0) interest.line.splice(at, 1);
+      interest.end((each) => each === waiter);
       waiter.settle(null);
     });
     interest.line.push(waiter);
@@ -128,10 +127,7 @@ export class LeaseService {
     const theirs = ({ request }: Waiter): boolean =>
       request.agent === agent && request.requestId !== undefined && requests.includes(request.requestId);
     for (const waiter of this.#served) if (theirs(waiter)) waiter.forsaken = true;
-    for (const { line } of this.#interests.values()) {
-      for (let at = line.length - 1; at >= 0; at--)
-        if (theirs(line[at]!)) line.splice(at, 1)[0]!.settle(null);
-    }
+    for (const interest of this.#interests.values()) interest.end(theirs);
   }
 
   close(): void {
@@ -254,7 +250,7 @@ export class LeaseService {
       if (isDue) interest.hinted = true;
       const ticksAt = this.#ticksAt(interest);
       if (!this.#wanting.has(interest)) {
-        if (over) endWaits(interest, now);
+        if (over) interest.end((waiter) => endsAt(waiter) <= now);
         if (interest.line.length === 0) {
           if (interest.claims === 0 && now >= ticksAt) this.#interests.delete(interest.key);
           continue;
@@ -285,15 +281,7 @@ export class LeaseService {
   }
 }
 
-function endWaits(interest: LeaseWaiters, now: number): void {
-  const ended: Waiter[] = [];
-  const { line } = interest;
-  let kept = 0;
-  for (const waiter of line) {
-    const earlyMs = Math.min(waiter.request.timeoutMs * EARLY_SHARE, EARLY_MS_MAX);
-    if (waiter.until - earlyMs <= now) ended.push(waiter);
-    else line[kept++] = waiter;
-  }
-  line.length = kept;
-  for (const { settle } of ended) settle(null);
+/** When its wait may end, if another one ends anyway. */
+function endsAt({ until, request }: Waiter): number {
+  return until - Math.min(request.timeoutMs * EARLY_SHARE, EARLY_MS_MAX);
 }

@@ -53,7 +53,7 @@ export class LeaseWaiters {
   readonly tasks: ReadonlySet<string>;
   readonly queues: ReadonlySet<string> | null;
   /** Those who wait and are not being looked for now, oldest first. */
-  readonly line: Waiter[] = [];
+  line: Waiter[] = [];
   claims = 0;
   /** The last look found all that it asked for, so there may be more than one agent can take. */
   flows = false;
@@ -72,6 +72,13 @@ export class LeaseWaiters {
 
   static keyOf({ tasks, queues }: WorkRequest): string {
     return JSON.stringify([[...tasks].sort(), queues && [...queues].sort()]);
+  }
+
+  /** Ends the wait of these, without a lease. */
+  end(over: (waiter: Waiter) => boolean): void {
+    const ended = this.line.filter(over);
+    this.line = this.line.filter((waiter) => !over(waiter));
+    for (const { settle } of ended) settle(null);
   }
 
   /** There is work, perhaps for us: with a task of ours it is worth looking at once. */

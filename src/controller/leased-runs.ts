@@ -15,7 +15,7 @@ export class LeasedRuns {
   readonly #runs = new Map<JobId, { readonly agent: string; readonly job: ClaimedJob }>();
   /** Of jobs that one more crash would put into quarantine: few, if any. */
   readonly #suspects = new Map<JobId, string>();
-  #onEmpty: (() => void) | null = null;
+  #onEmpty: () => void = () => {};
 
   constructor(budgets: Budgets) {
     this.#budgets = budgets;
@@ -48,23 +48,20 @@ export class LeasedRuns {
     const run = this.#runs.get(id) ?? null;
     this.#runs.delete(id);
     this.#suspects.delete(id);
-    if (this.#runs.size === 0) this.#onEmpty?.();
+    if (this.#runs.size === 0) this.#onEmpty();
     return run;
   }
 
   clear(): void {
     this.#runs.clear();
     this.#suspects.clear();
-    this.#onEmpty?.();
+    this.#onEmpty();
   }
 
   emptied(): Promise<void> {
     if (this.#runs.size === 0) return Promise.resolve();
     return new Promise((resolve) => {
-      this.#onEmpty = () => {
-        this.#onEmpty = null;
-        resolve();
-      };
+      this.#onEmpty = resolve;
     });
   }
 }

@@ -8,7 +8,7 @@
 import { authorOf } from "../leadership/leader-elections.ts";
 import { InFlight } from "../platform/in-flight.ts";
 import type { LeaderElections } from "../leadership/leader-elections.ts";
-import { PeerEventWire } from "../controller/events/peer-event-wire.ts";
+import { peerEventWire } from "../controller/events/peer-event-wire.ts";
 import { PEER_ROUTES } from "../peers/rpc/peer-routes.ts";
 import { isPushed } from "../config/fabric.ts";
 import { Controller } from "../controller/controller.ts";
@@ -50,7 +50,7 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
   const author = authorOf(identity.name, () => leadership.current()?.epoch ?? 0);
 
   const followers = new Followers(p, channels);
-  const peerWire = b.peers && new PeerEventWire(p, b.peers);
+  const peerWire = b.peers && peerEventWire(p, b.peers);
   const feed = new EventFeed(p, {
     wire: peerWire ?? (channels.shared ? channelEventWire(channels) : null),
     leads: () => leadership.held()?.epoch ?? null,

@@ -42,8 +42,8 @@ export class ControlChannel {
   #report: SupervisorReport | null = null;
   #services: NodeServices | null = null;
   #retired = false;
-  /** By the monotonic clock: when the agent's token is to count for longer; null before it counts at all. */
-  #adoptAt: number | null = null;
+  /** By the monotonic clock: when the agent's token is to count for longer; -Infinity before it counts at all. */
+  #adoptAt = -Infinity;
   #adopting: Promise<void> | null = null;
 
   constructor(platform: { readonly clock: Clock }, options: ControlChannelOptions) {
@@ -87,7 +87,7 @@ export class ControlChannel {
     await repeat(this.#clock, signal, async () => {
       // Waited for at first, so that the agent is not refused; later a silent store must not keep back where the node stands.
       const adopting = this.#adopt(services);
-      if (this.#adoptAt === null) await adopting;
+      if (this.#adoptAt === -Infinity) await adopting;
       const standing = controllerStateOf(services);
       const text = JSON.stringify(standing);
       if (text !== sent) this.#o.line.send({ baton: "standing", ...standing });
@@ -99,8 +99,7 @@ export class ControlChannel {
   /** The agent's calls are to be answered, here and by whichever node leads, for as long as this node lives. */
   async #adopt({ access, identity }: NodeServices): Promise<void> {
     const { agentToken } = this.#o;
-    if (agentToken === undefined || this.#retired) return;
-    if (this.#adoptAt !== null && this.#clock.monotonic() < this.#adoptAt) return;
+    if (agentToken === undefined || this.#retired || this.#clock.monotonic() < this.#adoptAt) return;
     const by = `node-controller:${identity.name}`;
     const what = {
       name: `${identity.name}-worker`,

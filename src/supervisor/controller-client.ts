@@ -16,7 +16,7 @@ export class ControllerClient {
 
   constructor(clock: Clock, url: string, timeoutMs: number, token: string | null) {
     this.url = url;
-    this.#client = new BatonClient({ url, retry: false, timeoutMs, clock, ...(token !== null && { token }) });
+    this.#client = new BatonClient({ url, retry: false, timeoutMs, clock, token: token ?? undefined });
   }
 
   /** Null if it lives; otherwise what is wrong. */

@@ -65,9 +65,8 @@ export class Supervisor extends Lifecycle {
   /** Null while the controller has not said where it listens. */
   #client: ControllerClient | null = null;
   #standing: ControllerState | null = null;
-  #stopping = false;
+  #phase: "running" | "stopping" | "stopped" = "running";
   #stoppingAt = Infinity;
-  #stopped = false;
   #hurry = false;
   #cancelStartLimit: () => void = () => {};
   #retired: () => void = () => {};
@@ -128,7 +127,7 @@ export class Supervisor extends Lifecycle {
     const degraded = this.#controller.degraded || this.#agent.degraded;
     return {
       node: this.#o.settings.name,
-      status: this.#stopped ? "stopped" : this.#stopping ? "stopping" : degraded ? "degraded" : "running",
+      status: this.#phase === "running" && degraded ? "degraded" : this.#phase,
       pid: this.#o.commands.pid,
       incarnation: this.#incarnation,
       started_at: new Date(this.#startedAt).toISOString(),
@@ -163,7 +162,8 @@ export class Supervisor extends Lifecycle {
     const { data } = this.#o.settings;
     this.#unlock = lockDataFolder(data);
     if (!this.#unlock) throw inUse(data);
-    this.#stopping = this.#stopped = this.#hurry = false;
+    this.#phase = "running";
+    this.#hurry = false;
     await this.#sentinel.start();
     await this.#watch.start();
     this.#controller.turnOn();
@@ -171,7 +171,7 @@ export class Supervisor extends Lifecycle {
 
   /** The agent first: it gives its results to a controller, perhaps to ours. */
   protected override async onStop(): Promise<void> {
-    this.#stopping = true;
+    this.#phase = "stopping";
     this.#stoppingAt = this.#platform.clock.now();
     this.#cancelStartLimit();
     await this.#watch.stop();
@@ -181,7 +181,7 @@ export class Supervisor extends Lifecycle {
     await this.#retire();
     await this.#controller.turnOff(this.#gentle());
     await this.#sentinel.stop();
-    this.#stopped = true;
+    this.#phase = "stopped";
     this.#changed();
     this.#unlock?.();
   }
@@ -224,7 +224,7 @@ export class Supervisor extends Lifecycle {
   #stand(standing: ControllerState): void {
     this.#standing = standing;
     const on = agentWanted(standing);
-    if (on === true && this.#noAgent === null && !this.#stopping) this.#agent.turnOn();
+    if (on === true && this.#noAgent === null && this.#phase === "running") this.#agent.turnOn();
     // Not waited for: whoever is about to lead asks, and then the agent has less time.
     if (on === false) void this.#agent.turnOff(this.#gentle());
     this.#changed();

@@ -3,7 +3,7 @@
 import { type Command, Option } from "commander";
 import { Document, isMap, isScalar } from "yaml";
 import type { Loaded } from "../../config/load-settings.ts";
-import { type Setting, SETTING_BY_PATH, SETTINGS } from "../../config/settings.ts";
+import { nested, type Setting, SETTING_BY_PATH, SETTINGS } from "../../config/settings.ts";
 import { sourceText } from "../../config/mistake.ts";
 import { type Value, writeValue } from "../../config/setting-value.ts";
 import { type Column, OUTPUT_FORMATS, type OutputFormat, print, table } from "../terminal/output.ts";
@@ -35,14 +35,18 @@ export function addConfigCommands(program: Command, terminal: Terminal): void {
     });
 }
 
+/** In the shape of a file, so that what was printed can be used as one. */
 function printSettings(terminal: Terminal, loaded: Loaded, format: OutputFormat, withSource: boolean): void {
   const written = (row: Setting): Value => writeValue(row, loaded.values.get(row.path)!);
   const source = (row: Setting): string => sourceText(loaded.sources.get(row.path)!);
   if (format === "yaml" && withSource) {
-    terminal.out.write(yamlWithSources(nested(written), (path) => source(SETTING_BY_PATH.get(path)!)));
+    const inFile = nested("name", written);
+    terminal.out.write(yamlWithSources(inFile, (path) => source(SETTING_BY_PATH.get(path)!)));
     return;
   }
-  const data = nested((row) => (withSource ? { value: written(row), source: source(row) } : written(row)));
+  const data = nested("name", (row) =>
+    withSource ? { value: written(row), source: source(row) } : written(row),
+  );
   const columns: readonly Column<Setting>[] = [
     ["setting", ({ path }) => path],
     ["value", (row) => cellText(written(row))],
@@ -57,17 +61,6 @@ function cellText(value: Value): string {
     Array.isArray(value) ? part : `${name}=${part}`,
   );
   return parts.join(", ");
-}
-
-/** In the shape of a file, so that what was printed can be used as one. */
-function nested(cell: (row: Setting) => unknown): Record<string, unknown> {
-  const data: Record<string, unknown> = {};
-  for (const row of SETTINGS) {
-    const [first, second] = row.path.split(".") as [string, string?];
-    if (second === undefined) data[first] = cell(row);
-    else ((data[first] ??= {}) as Record<string, unknown>)[second] = cell(row);
-  }
-  return data;
 }
 
 function yamlWithSources(data: Record<string, unknown>, source: (path: string) => string): string {

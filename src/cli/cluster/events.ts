@@ -71,7 +71,7 @@ async function events(terminal: Terminal, options: EventsOptions): Promise<void>
       show({ source: "journal", ...entry }, journalText(entry), toneStyle(journalTone(entry.kind)));
   };
   const jobs = async (): Promise<void> => {
-    for await (const event of client.events({ ...stream, ...(after !== undefined && { after }) })) {
+    for await (const event of client.events({ ...stream, after })) {
       // Of the stream, not of what happens.
       if (event.event === "hello") continue;
       if (event.event === "gap") {
@@ -169,11 +169,11 @@ async function entriesBack(
     return (await client.cluster.journal({ limit: Math.min(last, PAGE) })).entries.toReversed();
   }
   const entries: JournalEntryBody[] = [];
-  for (let cursor: string | null = null; ;) {
-    const page = await client.cluster.journal({ limit: PAGE, ...(cursor !== null && { cursor }) });
+  for (let cursor: string | undefined; ;) {
+    const page = await client.cluster.journal({ limit: PAGE, cursor });
     const wanted = page.entries.filter(({ at }) => at >= since);
     entries.push(...wanted);
-    cursor = page.next_cursor;
-    if (wanted.length < page.entries.length || cursor === null) return entries.toReversed();
+    cursor = page.next_cursor ?? undefined;
+    if (wanted.length < page.entries.length || cursor === undefined) return entries.toReversed();
   }
 }

@@ -158,7 +158,7 @@ function reportOf({ supervised }: NodeBody): SupervisorReport | null {
 }
 
 export function nodeSections(terminal: Terminal, nodes: readonly NodeBody[]): readonly string[] {
-  const cut = unreached(nodes).map(({ from, to, reason }) => {
+  const cut = unreached(waysBetween(nodes)).map(({ from, to, reason }) => {
     const line = styled(terminal.out, "red", `  ${from.join(", ")} → ${to}`);
     return `${line}${reason === null ? "" : ` (${reason})`}\n`;
   });
@@ -176,15 +176,22 @@ export function nodeSections(terminal: Terminal, nodes: readonly NodeBody[]): re
   ];
 }
 
-/** Among living nodes, because a dead one is not expected to be reached: who does not reach whom, by the reason. */
-function unreached(nodes: readonly NodeBody[]) {
+/** From each living node to each other one: a dead one is not expected to be reached. */
+export function waysBetween(
+  nodes: readonly (Pick<NodeBody, "name" | "alive"> & { readonly reach: Readonly<NodeBody["reach"]> })[],
+) {
   const alive = nodes.filter((node) => node.alive);
   const names = new Set(alive.map(({ name }) => name));
-  const pairs = alive.flatMap((from) =>
-    from.reach
-      .filter(({ node, ok }) => !ok && names.has(node))
-      .map(({ node, reason }) => ({ from: from.name, to: node, reason })),
+  return alive.flatMap(({ name: from, reach }) =>
+    reach.filter(({ node }) => names.has(node)).map(({ node: to, ...how }) => ({ from, to, ...how })),
   );
-  const groups = Map.groupBy(pairs, ({ to, reason }) => `${to} ${reason}`);
+}
+
+/** Who does not reach whom, by the reason. */
+export function unreached(ways: ReturnType<typeof waysBetween>) {
+  const groups = Map.groupBy(
+    ways.filter(({ ok }) => !ok),
+    ({ to, reason }) => `${to} ${reason}`,
+  );
   return [...groups.values()].map((group) => ({ ...group[0]!, from: group.map(({ from }) => from) }));
 }

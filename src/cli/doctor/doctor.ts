@@ -1,7 +1,6 @@
 /** `baton doctor`: checks everything that a cluster depends on, and says what to do. */
 
 import { type Command, InvalidArgumentError } from "commander";
-import { listenerOf } from "../../config/values/node-map.ts";
 import type { Loaded } from "../../config/load-settings.ts";
 import type { Settings } from "../../config/settings.ts";
 import { isEverywhere } from "../../config/values/address.ts";
@@ -155,7 +154,7 @@ function urlsOf(loaded: Loaded | null): { urls: readonly string[]; sure: boolean
   const { http, nodes } = loaded.settings;
   const host = isEverywhere(http.host) ? "127.0.0.1" : http.host;
   const own = `http://${host.includes(":") ? `[${host}]` : host}:${http.port}`;
-  const others = Object.values(nodes).filter((url) => listenerOf(url) !== null || URL.canParse(url));
+  const others = Object.values(nodes);
   return { urls: [...new Set([...(http.port === 0 ? [] : [own]), ...others])], sure: others.length > 0 };
 }
 

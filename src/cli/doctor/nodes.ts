@@ -5,6 +5,7 @@ import { BatonClientError } from "../../client/client-error.ts";
 import { isLoopback } from "../../core/access/permissions.ts";
 import { several, span } from "../../core/format-figures.ts";
 import type { Clock } from "../../platform/clock.ts";
+import { unreached, waysBetween } from "../cluster/node-text.ts";
 import { readClock } from "./clocks.ts";
 import { failed, judged, type Judgement, type Rule, skipped, warning } from "./findings.ts";
 
@@ -22,26 +23,19 @@ const WALLS =
 
 export function judgeReach(nodes: readonly NodeFacts[]): readonly Judgement[] {
   const alive = nodes.filter((node) => node.alive);
-  const names = new Set(alive.map(({ name }) => name));
-  const pairs = alive.flatMap((from) =>
-    from.reach.filter(({ node }) => names.has(node)).map((to) => ({ from: from.name, ...to })),
-  );
-  const cut = Map.groupBy(
-    pairs.filter((pair) => !pair.ok),
-    ({ node, reason }) => `${node}${reason === null ? "" : ` (${reason})`}`,
-  );
-  const slowest = pairs.reduce((worst, pair) => Math.max(worst, pair.latency_ms ?? 0), 0);
+  const ways = waysBetween(alive);
+  const slowest = ways.reduce((worst, way) => Math.max(worst, way.latency_ms ?? 0), 0);
   const unknown = alive.length > 1 ? "; whether they reach each other is not told yet" : "";
-  const between = `, and each other (${several(pairs.length, "way")}, the slowest ${span(slowest)})`;
+  const between = `, and each other (${several(ways.length, "way")}, the slowest ${span(slowest)})`;
   return judged(
     [
       ...alive.flatMap(judgeAddress),
-      ...[...cut].map(([whom, those]) => {
-        const from = those.map((pair) => pair.from).join(", ");
-        return failed(`${from} ${those.length === 1 ? "does" : "do"} not reach ${whom}`, WALLS);
+      ...unreached(ways).map(({ from, to, reason }) => {
+        const whom = `${to}${reason === null ? "" : ` (${reason})`}`;
+        return failed(`${from.join(", ")} ${from.length === 1 ? "does" : "do"} not reach ${whom}`, WALLS);
       }),
     ],
-    `${several(alive.length, "node")} can be reached from here${pairs.length === 0 ? unknown : between}`,
+    `${several(alive.length, "node")} can be reached from here${ways.length === 0 ? unknown : between}`,
   );
 }
 

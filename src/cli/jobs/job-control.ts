@@ -86,7 +86,7 @@ async function control(
   // Cancelled jobs can be retried too, but --all does not mean those.
   const picked = action === "retry" ? { status: "failed" as const, ...filter } : filter;
   const { errorCode: code, reason } = options;
-  const wanted = { ...picked, ...(code !== undefined && { error_code: code }) };
+  const wanted = { ...picked, error_code: code };
   const request = { action, what: filterText(wanted), filters: [wanted], reason };
   await changeMany(terminal, client, request, options);
 }
@@ -181,8 +181,8 @@ async function failures(terminal: Terminal, options: FailuresOptions): Promise<v
     task: of,
     error_code: code,
     error_message: message,
-    ...(since !== undefined && { since }),
-    ...(queue !== undefined && { queue }),
+    since,
+    queue,
   }));
   const which = retry === true ? "" : ` of ${groups.length === 1 ? "group" : "groups"} ${retry.join(", ")}`;
   await changeMany(terminal, client, { action: "retry", filters, what: `failed jobs${which}` }, options);

@@ -69,10 +69,8 @@ function addListCommand(jobs: Command, terminal: Terminal): void {
       withJobFilter(command, terminal)
         .option("--limit <number>", "maximum number of jobs", wholeNumber, 50)
         .option("--cursor <cursor>", "continue after an earlier list"),
-    call: (client, { options }: ClientCall<ListOptions>) => {
-      const { limit, cursor } = options;
-      return client.cluster.jobs({ ...filterOf(options), limit, ...(cursor !== undefined && { cursor }) });
-    },
+    call: (client, { options }: ClientCall<ListOptions>) =>
+      client.cluster.jobs({ ...filterOf(options), limit: options.limit, cursor: options.cursor }),
     text: ({ items }, { options }) =>
       items.length === 0
         ? `no ${filterText(filterOf(options))}`

@@ -178,7 +178,7 @@ export async function waitForResult(
   let end: EndEvent | null = null;
   try {
     line.say(first);
-    for await (const event of client.followLogs(id, { ...(limit && { signal: limit.signal }) })) {
+    for await (const event of client.followLogs(id, { signal: limit?.signal })) {
       if (event.event === "progress") line.say(`${id} ${progressText(event.progress, event.message) ?? ""}`);
       if (event.event === "end") end = event;
     }

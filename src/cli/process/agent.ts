@@ -66,10 +66,9 @@ async function runAgent(terminal: Terminal, options: AgentCommandOptions): Promi
   if (concurrency < 1) throw new CliFailure(EXIT.usage, "--concurrency must be at least 1 for an agent");
   const name = options.name ?? `${settings.name}-worker`;
   const { openAgent } = await import("../../agent/open-agent.ts");
-  const token = tokenFrom(terminal, options);
   const { agent, log, tasks } = await openAgent({
     urls,
-    ...(token !== undefined && { token }),
+    token: tokenFrom(terminal, options),
     name,
     folders: settings.tasks,
     concurrency,

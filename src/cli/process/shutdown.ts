@@ -13,6 +13,7 @@
 
 import { reasonOf } from "../../core/errors.ts";
 import type { Log } from "../../platform/log.ts";
+import { Loop } from "../../platform/loop.ts";
 import { EXIT } from "../failure.ts";
 import { say, type Terminal } from "../terminal/terminal.ts";
 
@@ -46,11 +47,10 @@ export function untilStopped(
     let phase: "running" | "draining" | "hurrying" = "running";
     let lastSignalAt = Number.NEGATIVE_INFINITY;
     let cancelDeadline: () => void = () => {};
-    let cancelProgress: () => void = () => {};
 
     const end = (code: number): void => {
       cancelDeadline();
-      cancelProgress();
+      void progress.stop();
       for (const signal of STOP_SIGNALS) signals.removeListener(signal, onSignal);
       resolve(code);
     };
@@ -81,10 +81,10 @@ export function untilStopped(
       if (text !== reported && text !== "") say(terminal, text);
       reported = text;
     };
-    const followProgress = (): void => {
+    const progress = new Loop(clock, async () => {
       tellProgress();
-      cancelProgress = clock.after(PROGRESS_MS, followProgress);
-    };
+      return PROGRESS_MS;
+    });
     const onSignal = (signal: string): void => {
       const now = clock.monotonic();
       if (now - lastSignalAt < ECHO_MS) return;
@@ -94,7 +94,7 @@ export function untilStopped(
         const message = `${signal}: finishing what runs, for at most ${options.drainTimeoutMs / 1_000} s (signal again to stop now)`;
         say(terminal, message);
         stop(false, options.drainTimeoutMs + SLACK_MS);
-        followProgress();
+        progress.start();
       } else if (phase === "draining") {
         phase = "hurrying";
         say(terminal, `${signal}: stopping now`);

@@ -11,6 +11,7 @@ import { ADMIN_TOKEN_FILE } from "../../config/secrets/secret-file.ts";
 import { insecurities } from "../../config/secrets/cluster-secret.ts";
 import type { Settings } from "../../config/settings.ts";
 import type { Clock } from "../../platform/clock.ts";
+import { Loop } from "../../platform/loop.ts";
 import type { Guarantees } from "../../store/store.ts";
 import { showBanner } from "./banner.ts";
 import { below } from "../terminal/help-layout.ts";
@@ -139,7 +140,7 @@ function trimMemoryWhenIdle(clock: Clock): void {
   let cpu = process.cpuUsage();
   let checkedAt = clock.monotonic();
   let kept = 0;
-  const check = (): void => {
+  const check = async (): Promise<number> => {
     const spent = process.cpuUsage(cpu);
     const share = (spent.user + spent.system) / 1_000 / (clock.monotonic() - checkedAt);
     if (share < IDLE_SHARE && process.memoryUsage().heapTotal - kept > GAIN_BYTES_MIN) {
@@ -148,7 +149,7 @@ function trimMemoryWhenIdle(clock: Clock): void {
     }
     cpu = process.cpuUsage();
     checkedAt = clock.monotonic();
-    clock.after(IDLE_CHECK_MS, check);
+    return IDLE_CHECK_MS;
   };
-  clock.after(IDLE_CHECK_MS, check);
+  new Loop(clock, check).start(IDLE_CHECK_MS);
 }

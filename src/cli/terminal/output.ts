@@ -24,10 +24,14 @@ export function table<Row>(
   columns: readonly Column<Row>[],
   rows: readonly Row[],
 ): string {
-  const width = out.isTTY ? (out.columns ?? 80) : null;
-  return columnLines(columns, rows, { width, live: false, head: "bold" })
+  return columnLines(columns, rows, { width: widthOf(out), live: false, head: "bold" })
     .map((line) => written(out, line).trimEnd())
     .join("\n");
+}
+
+/** Lines are as long as they are where nobody sees a screen. */
+function widthOf(out: Output): number {
+  return out.isTTY ? (out.columns ?? 80) : Infinity;
 }
 
 /** The space around a word is not coloured: at the end of a line it would stay. */
@@ -42,8 +46,7 @@ function written(out: Output, line: Line): string {
 export type Facts = readonly (readonly [name: string, value: Shown])[];
 
 export function facts({ out }: Pick<Terminal, "out">, pairs: Facts): string {
-  const width = out.isTTY ? (out.columns ?? 80) : Infinity;
-  return factLines(pairs, width)
+  return factLines(pairs, widthOf(out))
     .map((line) => written(out, line))
     .join("\n");
 }
@@ -68,8 +71,9 @@ export function section({ out }: Pick<Terminal, "out">, title: string, text: str
 
 /** A long sentence behind its mark: on a terminal its further lines stand below the first word. */
 export function hanging({ out }: Terminal, mark: string, text: string): string {
-  if (!out.isTTY) return mark + text;
-  const lines = wrapped(text, Math.max(20, (out.columns ?? 80) - mark.length));
+  const width = widthOf(out);
+  if (width === Infinity) return mark + text;
+  const lines = wrapped(text, Math.max(20, width - mark.length));
   return mark + lines.join(`\n${" ".repeat(mark.length)}`);
 }
 
@@ -156,28 +160,22 @@ const FLEXIBLE_MIN = 16;
 export function columnLines<Row>(
   columns: readonly Column<Row>[],
   rows: readonly Row[],
-  { width, live, head }: { readonly width: number | null; readonly live: boolean; readonly head: Style },
+  { width, live, head }: { readonly width: number; readonly live: boolean; readonly head: Style },
 ): readonly [Line, ...Line[]] {
   let kept = columns.map(([title, cell, options = {}]) => {
     const cells = rows.map((row) => pieceOf(cell(row)));
     const content = Math.max(columnsOf(title), ...cells.map(({ text }) => columnsOf(text)));
     const least = live ? (options.width ?? title.length) : content;
-    const flexible = options.flexible === true && width !== null;
-    return {
-      ...options,
-      title,
-      cells,
-      content,
-      width: flexible && !live ? Math.min(least, FLEXIBLE_MIN) : least,
-    };
+    const shortest = options.flexible && !live ? Math.min(least, FLEXIBLE_MIN) : least;
+    return { ...options, title, cells, content, width: shortest };
   });
-  const room = (): number => (width ?? Infinity) - kept.reduce((sum, each) => sum + each.width + GAP, -GAP);
+  const room = (): number => width - kept.reduce((sum, each) => sum + each.width + GAP, -GAP);
   while (room() < 0) {
     const worst = Math.max(...kept.map(({ spare = 0 }) => spare));
     if (worst === 0) break;
     kept = kept.filter(({ spare = 0 }) => spare !== worst);
   }
-  const flexible = kept.find((each) => each.flexible && width !== null);
+  const flexible = kept.find((each) => each.flexible);
   if (flexible && room() > 0) {
     flexible.width = live ? flexible.width + room() : Math.min(flexible.content, flexible.width + room());
   }

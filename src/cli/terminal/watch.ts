@@ -1,5 +1,6 @@
 /** `--watch`: repeats a command's output, redrawn in place on a terminal, one after the other elsewhere. */
 
+import { stripVTControlCharacters } from "node:util";
 import type { Command } from "commander";
 import { BatonClientError } from "../../client/client-error.ts";
 import { formatDuration } from "../../config/values/units.ts";
@@ -85,7 +86,6 @@ function page({ out, clock }: Terminal, text: string, everyMs: number): string {
 
 /** A styled line that would wrap loses its style with its end: the rest of the screen must not move. */
 function cut(line: string, columns: number): string {
-  // oxlint-disable-next-line no-control-regex
-  const bare = line.replaceAll(/\u001b\[[\d;]*m/g, "");
+  const bare = stripVTControlCharacters(line);
   return columnsOf(bare) <= columns ? line : shorten(bare, columns);
 }

@@ -88,8 +88,8 @@ export function step(model: Model, event: TopEvent): Step {
     case "lists":
       return still({ ...model, ...event.lists });
     case "journal": {
-      const known = new Set(event.entries.map(({ id, node }) => `${node} ${id}`));
-      const old = model.events.filter(({ id, node }) => !known.has(`${node} ${id}`));
+      const known = new Set(event.entries.map(entryKey));
+      const old = model.events.filter((entry) => !known.has(entryKey(entry)));
       const events = [...event.entries, ...old].sort((a, b) => (a.at < b.at ? 1 : -1));
       return still({ ...model, events: events.slice(0, EVENTS_MAX) });
     }
@@ -137,7 +137,7 @@ function moved(model: Model, key: Exclude<Key, object>, page: number): Step {
   const rows = { up: -1, down: 1, "page-up": -page, "page-down": page, home: -Infinity, end: Infinity };
   if (key === "escape") return still({ ...model, message: null });
   if (key === "enter") {
-    return still(keysOf(model).length === 0 ? model : { ...model, mode: { kind: "detail" } });
+    return still(ROW_KEYS[model.pane](model).length === 0 ? model : { ...model, mode: { kind: "detail" } });
   }
   if (key in rows) return still(selecting(model, rows[key as keyof typeof rows]));
   const by = PANE_STEPS[key as keyof typeof PANE_STEPS];
@@ -201,27 +201,26 @@ function asking(model: Model, char: string): Step {
 }
 
 function selecting(model: Model, by: number): Model {
-  const keys = keysOf(model);
+  const keys = ROW_KEYS[model.pane](model);
   if (keys.length === 0) return model;
   const at = Math.min(keys.length - 1, Math.max(0, selectedIndex(model) + by));
   return { ...model, selected: { ...model.selected, [model.pane]: keys[at]! }, message: null };
 }
 
-export function keysOf(model: Model, pane: Pane = model.pane): readonly string[] {
-  switch (pane) {
-    case "nodes":
-      return model.nodes.map(({ name }) => name);
-    case "queues":
-      return model.queues.map(({ name }) => name);
-    case "jobs":
-      return model.jobs.map(({ job_id }) => job_id);
-    case "events":
-      return model.events.map(({ id, node }) => `${node} ${id}`);
-  }
+const ROW_KEYS: Readonly<Record<Pane, (model: Model) => readonly string[]>> = {
+  nodes: ({ nodes }) => nodes.map(({ name }) => name),
+  queues: ({ queues }) => queues.map(({ name }) => name),
+  jobs: ({ jobs }) => jobs.map(({ job_id: id }) => id),
+  events: ({ events }) => events.map(entryKey),
+};
+
+/** Ids are those of the node that wrote the entry. */
+function entryKey({ node, id }: JournalEntryBody): string {
+  return `${node} ${id}`;
 }
 
 /** The first row, when the one that was selected is gone. */
 export function selectedIndex(model: Model, pane: Pane = model.pane): number {
   const key = model.selected[pane];
-  return key === null ? 0 : Math.max(0, keysOf(model, pane).indexOf(key));
+  return key === null ? 0 : Math.max(0, ROW_KEYS[pane](model).indexOf(key));
 }

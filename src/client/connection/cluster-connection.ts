@@ -238,7 +238,7 @@ export class ClusterConnection {
     const { call, round, asked, maybeDone } = trying;
     const { method, path, headers } = call;
     const body = round ? round.body(maybeDone) : call.body;
-    const request = { method, path, ...(headers && { headers }), ...(body !== undefined && { body }) };
+    const request = { method, path, headers, body };
     const leftMs = trying.until - this.#clock.monotonic();
     const alone = call.repeat === "never" || this.nodes.next({ asked }) === null;
     const tryMs = alone ? leftMs : Math.min(leftMs, TRY_MS * 2 ** trying.tries++);

@@ -4,7 +4,6 @@ import type * as Http from "node:http";
 import type { Socket } from "node:net";
 import type { Method } from "../../api/operation.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { DEFAULT_URL, isAddress } from "./node-list.ts";
 import { BatonClientError } from "../client-error.ts";
 
 export interface Call {
@@ -54,12 +53,6 @@ export class HttpConnection implements Connection {
   #closed = false;
 
   constructor(url: string, clock: Clock, token?: string) {
-    if (!isAddress(url)) {
-      throw new BatonClientError(
-        "BAD_URL",
-        `"${url}" is not the address of a node; write it as ${DEFAULT_URL}`,
-      );
-    }
     this.#url = new URL(url);
     this.#prefix = this.#url.pathname.replace(/\/+$/, "");
     this.#clock = clock;
@@ -157,7 +150,7 @@ export class HttpConnection implements Connection {
         maybeDone: sent,
       });
     const code = givenUp === "no_connection" ? "ETIMEDOUT" : (givenUp ?? (error as { code?: string }).code);
-    const details = { cause: error, maybeDone: sent, ...(code !== undefined && { systemCode: code }) };
+    const details = { cause: error, maybeDone: sent, systemCode: code };
     const message = sent
       ? `the connection to ${origin} broke (${code ?? "unknown"})`
       : `no connection to ${origin} (${code ?? "unknown"}); does a node run there?`;

@@ -48,8 +48,6 @@ export class KnownNodes {
     this.#clock = clock;
     this.#o = options;
     this.#list = nodeList(options.urls);
-    // A text that is not an address is refused at once, and not by a call that fails later.
-    for (const url of this.#list.known) this.connection(url);
   }
 
   get list(): NodeList {

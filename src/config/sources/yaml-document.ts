@@ -58,7 +58,7 @@ export class YamlDocument implements SourceContent {
   }
 
   #entriesOf(map: YAMLMap): Entry[] {
-    const { isAlias, isMap, isScalar } = yaml();
+    const { isAlias, isMap, isNode, isScalar } = yaml();
     return map.items.map((pair) => {
       const at = offsetOf(pair.key) ?? 0;
       const inner = isAlias(pair.value) ? pair.value.resolve(this.#document) : pair.value;
@@ -66,15 +66,11 @@ export class YamlDocument implements SourceContent {
         key: isScalar(pair.key) ? String(pair.key.value) : String(pair.key),
         at,
         valueAt: offsetOf(pair.value) ?? at,
-        value: this.#plain(pair.value),
+        value: isNode(pair.value) ? pair.value.toJS(this.#document) : pair.value,
         text: isScalar(inner) ? textOf(inner.value, inner.source) : null,
         entries: isMap(inner) ? this.#entriesOf(inner) : null,
       };
     });
-  }
-
-  #plain(node: unknown): unknown {
-    return yaml().isNode(node) ? node.toJS(this.#document) : node;
   }
 }
 

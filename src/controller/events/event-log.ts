@@ -9,6 +9,7 @@
 import { isLater, type Position, positionOf } from "../../core/event-position.ts";
 import type { Role } from "../../core/leadership/role.ts";
 import { Feed, type ServerEvent } from "../../platform/feed.ts";
+import { Loop } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
 
 export type EventName =
@@ -67,12 +68,17 @@ export class EventLog {
     kept: ([first], next) => [gap(first!.id ?? null, next.id ?? null, "the reader is too slow")],
   });
   #seen: ReturnType<EventLogOptions["standing"]>;
-  #cancelWatch: (() => void) | null = null;
+  /** Who leads, and whether it is us, is asked for while somebody reads. Of this node alone, so without a number. */
+  readonly #watch: Loop;
 
   constructor(platform: Pick<Platform, "clock" | "identity">, options: EventLogOptions) {
     this.#platform = platform;
     this.#o = options;
     this.#seen = { role: "STANDBY", epoch: null, leader: null };
+    this.#watch = new Loop(platform.clock, async () => {
+      this.#compare();
+      return WATCH_MS;
+    });
   }
 
   get last(): Position | null {
@@ -115,7 +121,10 @@ export class EventLog {
     this.#o.onReaders?.(this.#feed.followers + 1);
     const { missed, after } = this.#since(since);
     const events = this.#feed.follow(signal);
-    this.#watch();
+    if (this.#feed.followers === 1) {
+      this.#seen = this.#o.standing();
+      this.#watch.start(WATCH_MS);
+    }
     try {
       yield this.#hello();
       yield* missed;
@@ -126,21 +135,9 @@ export class EventLog {
       }
     } finally {
       await events.return!();
-      if (this.#feed.followers === 0) this.#cancelWatch?.();
+      if (this.#feed.followers === 0) void this.#watch.stop();
       this.#o.onReaders?.(this.#feed.followers);
     }
-  }
-
-  /** Who leads, and whether it is us, is asked for while somebody reads. Of this node alone, so without a number. */
-  #watch(): void {
-    if (this.#feed.followers !== 1) return;
-    this.#cancelWatch?.();
-    this.#seen = this.#o.standing();
-    const check = (): void => {
-      this.#cancelWatch = this.#platform.clock.after(WATCH_MS, check);
-      this.#compare();
-    };
-    this.#cancelWatch = this.#platform.clock.after(WATCH_MS, check);
   }
 
   #compare(): void {

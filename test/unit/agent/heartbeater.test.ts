@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { Heartbeater } from "../../../src/agent/heartbeater.ts";
+import { heartbeater } from "../../../src/agent/heartbeater.ts";
 import type { ClusterConnection } from "../../../src/client/connection/cluster-connection.ts";
 import { silentLog } from "../../../src/platform/log.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -21,7 +21,7 @@ function world() {
   } as unknown as ClusterConnection;
   const platform = { clock, random: seededRandom(1), log: silentLog };
   const sign = { agent: "ada", capabilities: ["work"], version: "1" };
-  const heart = new Heartbeater({ platform, leader, agent: sign.agent }, sign, () => state.running);
+  const heart = heartbeater({ platform, leader, agent: sign.agent }, sign, () => state.running);
   heart.start();
   return { clock, beats, state, heart };
 }

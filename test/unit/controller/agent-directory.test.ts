@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { AgentDirectory } from "../../../src/controller/agent-directory.ts";
+import { agentDirectory, type AgentDirectory } from "../../../src/controller/agent-directory.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import type { AgentSeen } from "../../../src/store/agents.ts";
@@ -19,7 +19,7 @@ class World {
 
   constructor() {
     const { store, written } = this;
-    this.directory = new AgentDirectory(fakePlatform(), {
+    this.directory = agentDirectory(fakePlatform(), {
       store: {
         purge: store.purge,
         get agents() {
