@@ -19,10 +19,10 @@ import { termGuard } from "../controller/term-guard.ts";
 import { retryPolicyOf } from "../core/jobs/retry.ts";
 import { roleOf } from "../core/leadership/role.ts";
 import { Followers } from "../jobs/follow/followers.ts";
-import { JobService } from "../jobs/job-service.ts";
+import { jobService } from "../jobs/job-service.ts";
 import { LeaseReaper } from "../jobs/recover/lease-reaper.ts";
 import { queueService } from "../jobs/queue-service.ts";
-import { ScheduleService } from "../jobs/schedules/schedule-service.ts";
+import { scheduleService } from "../jobs/schedules/schedule-service.ts";
 import { Submitter } from "../jobs/submit/submitter.ts";
 import { ThreadPool } from "../jobs/run/thread-pool.ts";
 import { hearsOfWork, WorkNotifier } from "../jobs/submit/work-notifier.ts";
@@ -146,7 +146,7 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
     announce();
   });
 
-  const jobs = new JobService({
+  const jobs = jobService({
     store,
     submitter,
     tasks,
@@ -168,7 +168,7 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
     onChange: (id, status) => news.changed(id, status),
   });
   const peers = b.peers && (await import("./work-peers.ts")).peerWork(p, b.peers, e, { store, jobs });
-  const schedules = new ScheduleService(p, {
+  const schedules = scheduleService(p, {
     store: peers ?? store,
     submit: (requests) => jobs.submit(requests),
     tasks,
