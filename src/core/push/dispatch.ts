@@ -47,8 +47,15 @@ const REQUEST_MAX = 1_000;
 /** For short jobs, a smaller part of the demand is not worth a request. */
 const SHORT_PORTION = 1 / 4;
 
-export function worksOn(scope: WorkScope, queue: string): boolean {
+export function worksOn(scope: Omit<WorkScope, "tasks">, queue: string): boolean {
   return scope.queues?.has(queue) !== false && !scope.exceptQueues.has(queue);
+}
+
+export function takesFrom(
+  scope: WorkScope,
+  { queue, task }: { readonly queue: string; readonly task: string },
+): boolean {
+  return scope.tasks.has(task) && worksOn(scope, queue);
 }
 
 export function listensTo(scope: WorkScope, { queue, task }: DispatchRoute): boolean {

@@ -13,6 +13,7 @@
  */
 
 import type { JobId } from "../../../core/ids.ts";
+import { takesFrom } from "../../../core/push/dispatch.ts";
 import type { Claimed, ClaimedJob, ClaimRequest } from "../../store.ts";
 import type { Kind } from "../../job-row.ts";
 import { endsBy, type StoreCache } from "./store-cache.ts";
@@ -132,13 +133,8 @@ export class Claim {
     );
   }
 
-  #may(request: ClaimRequest, { queue, task }: Kind): boolean {
-    return (
-      request.tasks.has(task) &&
-      !this.#cache.paused.has(queue) &&
-      !request.exceptQueues.has(queue) &&
-      (request.queues === null || request.queues.has(queue))
-    );
+  #may(request: ClaimRequest, kind: Kind): boolean {
+    return !this.#cache.paused.has(kind.queue) && takesFrom(request, kind);
   }
 
   /**
