@@ -5,6 +5,7 @@
 
 import { type Job, type JobError, JOB_STATUSES, type JobStatus } from "../core/jobs/job.ts";
 import { COLUMN_FIELDS } from "../core/jobs/job-fields.ts";
+import type { LostRun } from "../core/jobs/run-end.ts";
 import type { BriefJob } from "./jobs.ts";
 
 /** A row of our own tables: each column has the type that its reader expects. */
@@ -90,6 +91,26 @@ export function toBrief(
   { id, task, queue, status }: Named,
 ): BriefJob {
   return { id, task, queue, status, createdAt, finishedAt, error: parsed(error) as JobError | null };
+}
+
+/** Of the row `l` of a run that is lost, and of its job `j`. */
+export const LOST_COLUMNS = `l.killed, l.failures, l.interruptions, l.crashes, l.cancel_requested AS "cancelRequested",
+  l.cancel_reason AS "cancelReason", j.max_attempts AS "maxAttempts", j.timeout_ms AS "timeoutMs"`;
+
+export function lostRun(row: JobRow, worker: string | null): LostRun {
+  const { failures, interruptions, crashes, maxAttempts, timeoutMs, cancelRequested, cancelReason } = row;
+  const killed = JSON.parse(row["killed"] ?? "[]") as string[];
+  const cancel = cancelRequested ? { reason: cancelReason } : null;
+  return {
+    worker: worker ?? "unknown",
+    killed,
+    cancel,
+    failures,
+    interruptions,
+    crashes,
+    maxAttempts,
+    timeoutMs,
+  };
 }
 
 export function parsed(value: unknown): unknown {

@@ -35,7 +35,10 @@ export class SqliteScripts implements Scripts {
     return runNow(script, ({ sql, values }) => {
       let statement = this.#statements.get(sql);
       if (!statement) this.#statements.set(sql, (statement = this.#cache.file.prepare(forSqlite(sql.text))));
-      return usesNow(sql) ? statement.all(this.#cache.clock.now(), ...values) : statement.all(...values);
+      const rows = usesNow(sql)
+        ? statement.all(this.#cache.clock.now(), ...values)
+        : statement.all(...values);
+      return rows.map((row) => ({ ...row })); // those of SQLite have no prototype
     });
   }
 }
