@@ -28,6 +28,11 @@ export interface Kind {
   readonly task: string;
 }
 
+/** Names have no space. */
+export function kindKey({ queue, task }: Omit<Kind, "id">): string {
+  return `${queue} ${task}`;
+}
+
 export type Counts = Record<JobStatus, number>;
 
 export function noJobs(): Counts {

@@ -2,7 +2,8 @@
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { BatonError } from "../../core/errors.ts";
-import { THING_NAME, type JobId } from "../../core/ids.ts";
+import { THING_NAME } from "../../core/ids.ts";
+import type { Job } from "../../core/jobs/job.ts";
 import {
   ATTEMPTS_MAX,
   DELAY_MS_MAX,
@@ -13,17 +14,10 @@ import {
 import { DEFAULT_RETRY, type RetryPolicy } from "../../core/jobs/retry.ts";
 import type { LogLevel } from "../../store/store.ts";
 
-export interface TaskJob {
-  readonly id: JobId;
-  readonly task: string;
-  readonly queue: string;
-  readonly priority: number;
-  /** Grows with each run; results, logs and progress of an older one are refused. */
-  readonly jobEpoch: number;
-  readonly failures: number;
-  readonly interruptions: number;
-  readonly crashes: number;
-  readonly maxAttempts: number;
+export interface TaskJob extends Pick<
+  Job,
+  "id" | "task" | "queue" | "priority" | "jobEpoch" | "failures" | "interruptions" | "crashes" | "maxAttempts"
+> {
   readonly createdAt: Date;
 }
 
