@@ -12,14 +12,7 @@ import type { BriefJob } from "./jobs.ts";
 // oxlint-disable-next-line typescript/no-explicit-any -- the schema is the type
 export type JobRow = Record<string, any>;
 
-export const STATUS = {
-  scheduled: 0,
-  queued: 1,
-  processing: 2,
-  completed: 3,
-  failed: 4,
-  cancelled: 5,
-} as const;
+export const STATUS = Object.fromEntries(JOB_STATUSES.map((status, code) => [status, code])) as Counts;
 
 /** A queue and a task. Rows contain its number. */
 export interface Kind {
@@ -36,7 +29,7 @@ export function kindKey({ queue, task }: Omit<Kind, "id">): string {
 export type Counts = Record<JobStatus, number>;
 
 export function noJobs(): Counts {
-  return { scheduled: 0, queued: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 };
+  return Object.fromEntries(JOB_STATUSES.map((status) => [status, 0])) as Counts;
 }
 
 export function statusName(code: number): JobStatus {

@@ -46,13 +46,8 @@ function heavier(a: OwnerLoad, b: OwnerLoad): boolean {
  * size: `via` is the size by which a sum was reached first.
  */
 export function chooseSizes(sizes: readonly number[], wanted: number): number[] {
-  const places = new Map<number, number[]>();
-  for (const [place, size] of sizes.entries()) {
-    if (size <= 0 || size > wanted) continue;
-    const same = places.get(size);
-    if (same) same.push(place);
-    else places.set(size, [place]);
-  }
+  const fitting = [...sizes.keys()].filter((place) => sizes[place]! > 0 && sizes[place]! <= wanted);
+  const places = Map.groupBy(fitting, (place) => sizes[place]!);
   const via = new Int32Array(wanted + 1);
   let best = 0;
   // Large ones first: as few assignments as possible change hands.

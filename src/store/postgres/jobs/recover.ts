@@ -29,7 +29,7 @@ import { takeApart } from "./ranges.ts";
 import { type Applied, applyChanges } from "./run-endings.ts";
 import { type StoreCache, NOW } from "./store-cache.ts";
 import type { PostgresScripts } from "../scripts.ts";
-import { fenceFrom, termValues } from "../terms.ts";
+import { holdTerm } from "../../terms.ts";
 import { scanTable } from "./table-scan.ts";
 
 /** The part of a lease that its renewal may take. With more, one broken connection leaves no time for a second try. */
@@ -40,15 +40,6 @@ const RENEWAL_MS_MIN = 500;
 const RENEW = write(
   "lease-renew",
   `UPDATE baton.lease SET expires_at = ${NOW} + $3::bigint WHERE name = $2 AND expires_at > ${NOW} RETURNING id`,
-);
-const RENEW_FENCED = write(
-  "lease-renew-fenced",
-  `WITH ${fenceFrom(4)},
-   renewed AS (
-     UPDATE baton.lease SET expires_at = ${NOW} + $3::bigint
-     WHERE name = $2 AND expires_at > ${NOW} AND EXISTS (SELECT FROM fence) RETURNING id
-   )
-   SELECT (SELECT id FROM renewed) AS id, EXISTS (SELECT FROM fence) AS fenced`,
 );
 const UNWANTED = read(
   "lease-unwanted",
@@ -123,7 +114,7 @@ interface Lost extends JobRow {
 export function jobRecovery(
   cache: StoreCache,
   scripts: PostgresScripts,
-  renewals: Pick<Postgres, "query">,
+  renewals: Pick<Postgres, "query" | "transaction">,
 ): Pick<JobStore, "renew" | "recover"> {
   /** The number of the lease; null if it is not held. */
   const prolonged = async (
@@ -133,14 +124,16 @@ export function jobRecovery(
     fence?: Term,
   ): Promise<number | null> => {
     const values = [cache.now(), lease, ttlMs];
-    if (!fence) return (await renewals.query<{ id: number }>(RENEW, values, deadlineMs))[0]?.id ?? null;
-    const [row] = await renewals.query<{ id: number | null; fenced: boolean }>(
-      RENEW_FENCED,
-      [...values, ...termValues(fence)],
-      deadlineMs,
-    );
-    if (!row!.fenced) throw await scripts.refusal(fence);
-    return row!.id;
+    const rows = fence
+      ? await renewals.transaction(async (tx) => {
+          const [, renewed] = await Promise.all([
+            scripts.run(tx, holdTerm(fence)),
+            tx.query<{ id: number }>(RENEW, values),
+          ]);
+          return renewed;
+        }, deadlineMs)
+      : await renewals.query<{ id: number }>(RENEW, values, deadlineMs);
+    return rows[0]?.id ?? null;
   };
 
   const putBack = async (

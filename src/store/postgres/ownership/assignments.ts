@@ -92,7 +92,7 @@ export function assignments(
       const rows = await db.query<{ id: number; owner_epoch: number }>(OWN, [
         owner.incarnation,
         owner.name,
-        ...columns(claims),
+        ...heldColumns(claims),
       ]);
       const owned = new Map(rows.map((row) => [row.id, row.owner_epoch]));
       return claims.map(({ assignment, ownerEpoch }) => {
@@ -103,7 +103,7 @@ export function assignments(
     },
     release: async (held, owner, state) => {
       if (held.length === 0) return;
-      const values = [owner.incarnation, ...columns(held)];
+      const values = [owner.incarnation, ...heldColumns(held)];
       if (state === "finished") await db.query(FORGET, values);
       else await db.query(RELEASE, [cache.now(), ...values, state]);
     },
@@ -149,7 +149,8 @@ export function assignments(
   };
 }
 
-function columns(held: readonly Held[]): [ids: Buffer, epochs: Buffer] {
+/** In the order of ids, so that two calls cannot deadlock. */
+export function heldColumns(held: readonly Held[]): [ids: Buffer, epochs: Buffer] {
   const inOrder = [...held].sort((a, b) => a.assignment - b.assignment);
   return [
     int8s(inOrder.map(({ assignment }) => assignment)),
