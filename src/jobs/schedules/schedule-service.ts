@@ -4,13 +4,13 @@ import { isDeepStrictEqual } from "node:util";
 import type { Jobs } from "../job-service.ts";
 import type { Channels } from "../../channels/channels.ts";
 import { topics } from "../../channels/channel-names.ts";
-import { BatonError, type ErrorCode } from "../../core/errors.ts";
+import { BatonError } from "../../core/errors.ts";
 import { type JobId, THING_NAME } from "../../core/ids.ts";
 import type { Schedule, ScheduleDefinition, Timing } from "../../core/schedules/schedule.ts";
 import { MISSED_POLICIES, OVERLAP_POLICIES } from "../../core/schedules/schedule.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { ScheduleStore } from "../../store/store.ts";
-import { accepted, checkFields, payloadText } from "../submit/check-request.ts";
+import { accepted, bad, checkFields, payloadText } from "../submit/check-request.ts";
 import { checkPayload, type AnyTask } from "../tasks/task.ts";
 import { compileTiming } from "./cron.ts";
 
@@ -159,38 +159,28 @@ function complete(
 export function timingOf({ cron, everyMs, zone }: TimingRequest): Timing {
   if ((cron === undefined) === (everyMs === undefined)) {
     const found = cron === undefined ? "neither is given" : "both are given";
-    throw refuse("BAD_SCHEDULE", "cron", `give exactly one of cron and every_ms; ${found}`);
+    throw badTiming("cron", `give exactly one of cron and every_ms; ${found}`);
   }
   if (cron !== undefined) return { kind: "cron", expression: cron, zone: zone ?? "UTC" };
-  if (zone !== undefined) {
-    throw refuse(
-      "BAD_SCHEDULE",
-      "zone",
-      "zone goes with cron; an interval is the same in every zone, leave it out",
-    );
-  }
+  if (zone !== undefined)
+    throw badTiming("zone", "zone goes with cron; an interval is the same in every zone, leave it out");
   return { kind: "every", everyMs: everyMs!, anchor: ANCHOR };
+}
+
+function badTiming(field: string, message: string): BatonError {
+  return new BatonError("BAD_SCHEDULE", message, { field });
 }
 
 function thingName(field: string, value: unknown): void {
   if (typeof value === "string" && THING_NAME.test(value)) return;
-  throw refuse(
-    "BAD_REQUEST",
-    field,
-    `${field} must be 1 to 128 letters, digits or . _ : / - and begin and end with a letter or digit`,
-  );
+  throw bad(field, "must be 1 to 128 letters, digits or . _ : / - and begin and end with a letter or digit");
 }
 
 function wholeNumber(field: string, value: number, min: number, max: number): void {
   if (Number.isInteger(value) && value >= min && value <= max) return;
-  throw refuse("BAD_REQUEST", field, `${field} is ${value}; it must be a whole number from ${min} to ${max}`);
+  throw bad(field, `is ${value}; it must be a whole number from ${min} to ${max}`);
 }
 
 function oneOf(field: string, value: string, allowed: readonly string[]): void {
-  if (allowed.includes(value)) return;
-  throw refuse("BAD_REQUEST", field, `${field} is "${value}"; it must be one of ${allowed.join(", ")}`);
-}
-
-function refuse(code: ErrorCode, field: string, message: string): BatonError {
-  return new BatonError(code, message, { field });
+  if (!allowed.includes(value)) throw bad(field, `is "${value}"; it must be one of ${allowed.join(", ")}`);
 }

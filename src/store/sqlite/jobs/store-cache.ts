@@ -41,7 +41,6 @@ export class StoreCache {
   readonly #authors = new Numbered<Author>(
     ({ node, ownerEpoch, leaderEpoch }) => `${node}/${ownerEpoch}/${leaderEpoch}`,
   );
-  #latestAuthor: { readonly author: Author; readonly id: number } | null = null;
   readonly #workers = new Numbered<string>((name) => name);
   readonly #tally = new Map<string, Counts>();
   readonly #dirty = new Map<string, Set<JobStatus>>();
@@ -96,7 +95,6 @@ export class StoreCache {
     for (const { id, name, expires_at: expiresAt } of all("SELECT id, name, expires_at FROM lease")) {
       this.#leases.set(name, { id, expiresAt });
     }
-    this.#latestAuthor = null;
     this.#authors.clear();
     for (const { id, node, ownerEpoch, leaderEpoch } of all(
       'SELECT id, node, owner_epoch AS "ownerEpoch", leader_epoch AS "leaderEpoch" FROM author',
@@ -219,16 +217,14 @@ export class StoreCache {
 
   /** Writers repeat in many rows, so a row contains one number for name and epochs. */
   authorId(author: Author): number {
-    if (this.#latestAuthor?.author === author) return this.#latestAuthor.id;
     const { node, ownerEpoch, leaderEpoch } = author;
-    const id =
+    return (
       this.#authors.idOf(author) ??
       this.#authors.add(
         Number(this.#sql.addAuthor.run(node, ownerEpoch, leaderEpoch).lastInsertRowid),
         author,
-      );
-    this.#latestAuthor = { author, id };
-    return id;
+      )
+    );
   }
 
   author(id: number): Author {
