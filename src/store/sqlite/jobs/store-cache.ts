@@ -247,9 +247,8 @@ export class StoreCache {
    * with jobs.
    */
   mayHold(name: LeaseId, opens: boolean): boolean {
-    const known = this.#leases.get(name);
-    if (known && known.expiresAt > this.#leaseClock()) return true;
-    return opens && !(known && this.#holdsJobs(name));
+    if (!this.leaseExpired(name)) return true;
+    return opens && !(this.#leases.has(name) && this.#holdsJobs(name));
   }
 
   holdLease(name: LeaseId, ttlMs: number): number {
