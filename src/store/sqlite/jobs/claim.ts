@@ -104,7 +104,12 @@ export class Claim {
     if (!held || request.limit <= 0) return { jobs: [], held, nextDueInMs: this.#nextDueInMs(now) };
     const log = this.#fromLog(request);
     const line = this.#fromLine(request);
-    const taken = this.#choose(request, [log.chosen, line.chosen]);
+    const places = [log.chosen, line.chosen, ...this.#fromLanes(request)];
+    if (request.suspect) places.push(this.#fromSuspects(request));
+    const taken = merge(
+      places.filter((place) => place.length > 0),
+      request.limit,
+    );
     // The lease is written only if it holds a job: an idle claimant that asks once a second causes no writes.
     const jobs = taken.length > 0 ? this.#take(taken, log.passed, request, now) : [];
     const more = jobs.length === 0 && !(log.exhausted && line.exhausted);
@@ -122,15 +127,6 @@ export class Claim {
       this.#sql.promote.run(now, seq);
       this.#cache.count(this.#cache.kind(kind).queue, "scheduled", "queued");
     }
-  }
-
-  #choose(request: ClaimRequest, first: readonly (readonly Candidate[])[]): readonly Candidate[] {
-    const places = [...first, ...this.#fromLanes(request)];
-    if (request.suspect) places.push(this.#fromSuspects(request));
-    return merge(
-      places.filter((place) => place.length > 0),
-      request.limit,
-    );
   }
 
   #may(request: ClaimRequest, kind: Kind): boolean {
