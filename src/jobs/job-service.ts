@@ -8,8 +8,7 @@ import type { AgentState } from "../core/agent.ts";
 import type { JobId } from "../core/ids.ts";
 import { FUNCTIONS_QUEUE, isSuspect, type Budgets, type Job, type JobStatus } from "../core/jobs/job.ts";
 import { acceptsWork, type NodeInfo } from "../core/node.ts";
-import type { BriefJob, CancelAnswer, JobPage, JobQuery, LogLine, Store, Submitted } from "../store/store.ts";
-import type { JobRuns } from "../store/jobs.ts";
+import type { BriefJob, JobPage, JobQuery, JobStore, Store, Submitted } from "../store/store.ts";
 import type { Followers } from "./follow/followers.ts";
 import type { TaskRegistry } from "./tasks/task-registry.ts";
 
@@ -32,12 +31,17 @@ export interface WaitingReason {
   readonly message: string;
 }
 
-export type Jobs = Pick<
-  JobService,
-  "submit" | "get" | "result" | "list" | "brief" | "runs" | "logs" | "cancel" | "retry" | "remove" | "changes"
->;
+export interface Jobs extends Pick<JobStore, "result" | "runs" | "logs" | "cancel" | "retry" | "remove"> {
+  /** All of them or none. Rejects with BAD_REQUEST or BAD_PAYLOAD and the field at fault. */
+  submit(requests: readonly SubmitRequest[], options?: SubmitOptions): Promise<readonly Submitted[]>;
+  get(id: JobId): Promise<JobView | null>;
+  list(query: JobQuery): Promise<JobPage>;
+  brief(query: JobQuery): Promise<JobPage<BriefJob>>;
+  /** Yields at once, then whenever the job may have changed (and now and then regardless), until the signal. */
+  changes(id: JobId, signal: AbortSignal): AsyncIterable<void>;
+}
 
-export interface JobServiceOptions {
+interface JobServiceOptions {
   readonly store: Store;
   readonly submitter: Submitter;
   readonly tasks: TaskRegistry;
@@ -59,103 +63,73 @@ export interface JobServiceOptions {
   readonly onChange: (id: JobId, status: JobStatus) => void;
 }
 
-export interface KnownAgent {
+interface KnownAgent {
   readonly capabilities: readonly string[];
   readonly state: AgentState;
 }
 
-export class JobService {
-  readonly #o: JobServiceOptions;
+export function jobService(options: JobServiceOptions): Jobs {
+  const { store, submitter, channels, watchers, onReady, onChange } = options;
+  return {
+    submit: (requests, submitOptions) => submitter.submit(requests, submitOptions),
+    get: async (id) => {
+      const job = await store.jobs.get(id);
+      return job && { ...job, waitingFor: await whyWaiting(job, options) };
+    },
+    result: (id) => store.jobs.result(id),
+    list: (query) => store.jobs.list(query),
+    brief: (query) => store.jobs.list(query, true),
+    runs: (id) => store.jobs.runs(id),
+    logs: (id, after, limit) => store.jobs.logs(id, after, limit),
+    cancel: async (id, reason) => {
+      const answer = await store.jobs.cancel(id, reason);
+      if (answer.outcome === "requested") {
+        const request: CancelRequest = { id, reason };
+        // The request is in the store: a worker that misses this message reads it with the next renewal of its lease.
+        await channels.publish(topics.jobCancel, [{ key: id, body: request }]).catch(() => {});
+      }
+      if (answer.outcome === "cancelled") onChange(id, "cancelled");
+      else watchers.changed(id);
+      return answer;
+    },
+    retry: async (id) => {
+      const answer = await store.jobs.retry(id);
+      if (answer === "retried") {
+        onReady();
+        onChange(id, "queued");
+      }
+      return answer;
+    },
+    remove: async (id) => {
+      const answer = await store.jobs.remove(id);
+      watchers.changed(id);
+      return answer;
+    },
+    changes: (id, signal) => watchers.changes(id, signal),
+  };
+}
 
-  constructor(options: JobServiceOptions) {
-    this.#o = options;
+async function whyWaiting(job: Job, options: JobServiceOptions): Promise<WaitingReason | null> {
+  if (job.status === "scheduled") {
+    const at = new Date(job.runAt).toISOString();
+    if (job.failures === 0) return { code: "not_due", message: `it is due at ${at}` };
+    const message = `failure ${job.failures} of the ${job.maxAttempts} that it may have; the next one is at ${at}`;
+    return { code: "retry_delay", message };
   }
-
-  /** All of them or none. Rejects with BAD_REQUEST or BAD_PAYLOAD and the field at fault. */
-  submit(requests: readonly SubmitRequest[], options?: SubmitOptions): Promise<readonly Submitted[]> {
-    return this.#o.submitter.submit(requests, options);
-  }
-
-  async get(id: JobId): Promise<JobView | null> {
-    const job = await this.#o.store.jobs.get(id);
-    return job && { ...job, waitingFor: await this.#whyWaiting(job) };
-  }
-
-  result(id: JobId): Promise<string | null> {
-    return this.#o.store.jobs.result(id);
-  }
-
-  list(query: JobQuery): Promise<JobPage> {
-    return this.#o.store.jobs.list(query);
-  }
-
-  brief(query: JobQuery): Promise<JobPage<BriefJob>> {
-    return this.#o.store.jobs.list(query, true);
-  }
-
-  /** Runs that did not end the job. */
-  runs(id: JobId): Promise<JobRuns> {
-    return this.#o.store.jobs.runs(id);
-  }
-
-  logs(id: JobId, after: number, limit: number): Promise<readonly LogLine[]> {
-    return this.#o.store.jobs.logs(id, after, limit);
-  }
-
-  async cancel(id: JobId, reason: string | null): Promise<CancelAnswer> {
-    const answer = await this.#o.store.jobs.cancel(id, reason);
-    if (answer.outcome === "requested") {
-      const request: CancelRequest = { id, reason };
-      // The request is in the store: a worker that misses this message reads it with the next renewal of its lease.
-      await this.#o.channels.publish(topics.jobCancel, [{ key: id, body: request }]).catch(() => {});
-    }
-    if (answer.outcome === "cancelled") this.#o.onChange(id, "cancelled");
-    else this.#o.watchers.changed(id);
-    return answer;
-  }
-
-  async retry(id: JobId): Promise<JobStatus | "missing" | "retried"> {
-    const answer = await this.#o.store.jobs.retry(id);
-    if (answer === "retried") {
-      this.#o.onReady();
-      this.#o.onChange(id, "queued");
-    }
-    return answer;
-  }
-
-  async remove(id: JobId): Promise<"removed" | "running" | "missing"> {
-    const answer = await this.#o.store.jobs.remove(id);
-    this.#o.watchers.changed(id);
-    return answer;
-  }
-
-  /** Yields at once, then whenever the job may have changed (and now and then regardless), until the signal. */
-  changes(id: JobId, signal: AbortSignal): AsyncIterable<void> {
-    return this.#o.watchers.changes(id, signal);
-  }
-
-  async #whyWaiting(job: Job): Promise<WaitingReason | null> {
-    if (job.status === "scheduled") {
-      const at = new Date(job.runAt).toISOString();
-      if (job.failures === 0) return { code: "not_due", message: `it is due at ${at}` };
-      const message = `failure ${job.failures} of the ${job.maxAttempts} that it may have; the next one is at ${at}`;
-      return { code: "retry_delay", message };
-    }
-    if (job.status !== "queued") return null;
-    const { store, tasks, worker, others, agents } = this.#o;
-    const paused = await store.queues.isPaused(job.queue);
-    return whyQueued(job, paused, tasks.names(), worker, others(), await agents());
-  }
+  if (job.status !== "queued") return null;
+  const { store, tasks, worker, others, agents } = options;
+  const paused = await store.queues.isPaused(job.queue);
+  return whyQueued(job, paused, tasks.names(), worker, others(), await agents());
 }
 
 /** The first thing that keeps a queued job from running, in the order in which a person would want to know. */
-export function whyQueued(
-  job: Pick<Job, "queue" | "task" | "crashes">,
+function whyQueued(
+  job: Job,
   paused: boolean,
   tasks: ReadonlySet<string>,
   worker: JobServiceOptions["worker"],
   others: readonly NodeInfo[],
-  agents: readonly KnownAgent[] = [],
+  agents: readonly KnownAgent[],
 ): WaitingReason {
   const { task, queue, crashes } = job;
   const because = (code: WaitingReason["code"], message: string): WaitingReason => ({ code, message });
@@ -181,7 +155,7 @@ export function whyQueued(
 }
 
 /** As far as a node tells: which queues it serves it does not. */
-function mayRun(node: NodeInfo, job: Pick<Job, "queue" | "task">): boolean {
+function mayRun(node: NodeInfo, job: Job): boolean {
   const role = job.queue === FUNCTIONS_QUEUE ? "function" : "worker";
   return acceptsWork(node) && node.roles.includes(role) && node.capabilities.includes(job.task);
 }

@@ -16,16 +16,15 @@ import { EventFeed } from "../controller/events/event-feed.ts";
 import { channelEventWire } from "../controller/events/event-wire.ts";
 import { jobEventEmitter } from "../controller/events/job-event-emitter.ts";
 import { termGuard } from "../controller/term-guard.ts";
-import { retryPolicyOf } from "../core/jobs/retry.ts";
 import { roleOf } from "../core/leadership/role.ts";
 import { Followers } from "../jobs/follow/followers.ts";
-import { JobService } from "../jobs/job-service.ts";
+import { jobService } from "../jobs/job-service.ts";
 import { LeaseReaper } from "../jobs/recover/lease-reaper.ts";
 import { queueService } from "../jobs/queue-service.ts";
-import { ScheduleService } from "../jobs/schedules/schedule-service.ts";
+import { scheduleService } from "../jobs/schedules/schedule-service.ts";
 import { Submitter } from "../jobs/submit/submitter.ts";
 import { ThreadPool } from "../jobs/run/thread-pool.ts";
-import { hearsOfWork, WorkNotifier } from "../jobs/submit/work-notifier.ts";
+import { hearsOfWork, workNotifier } from "../jobs/submit/work-notifier.ts";
 import { Worker } from "../jobs/run/worker.ts";
 import { storePorts } from "../jobs/run/worker-ports.ts";
 import type { NewJob } from "../store/store.ts";
@@ -46,7 +45,8 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
   const { store, channels, membership } = b;
   const { shared } = store.guarantees;
   const { scheduler: leadership } = e;
-  const rules = { budgets, retry: retryPolicyOf(settings.retry), chance: () => random.chance() };
+  const retry = { ...settings.retry, delayMsMax: settings.retry.maxDelayMs };
+  const rules = { budgets, retry, chance: () => random.chance() };
   const author = authorOf(identity.name, () => leadership.current()?.epoch ?? 0);
 
   const followers = new Followers(p, channels);
@@ -64,7 +64,7 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
   // Where each node has its own jobs, no other node could take them.
   const hasListeners = (): boolean =>
     shared && (isPushed(settings) || membership.nodes().some((node) => hearsOfWork(node, identity)));
-  const wakeUps = new WorkNotifier(p, channels, hasListeners);
+  const wakeUps = workNotifier(p, channels, hasListeners);
   const announce = (): void => {
     signal.raise();
     wakeUps.notify();
@@ -146,7 +146,7 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
     announce();
   });
 
-  const jobs = new JobService({
+  const jobs = jobService({
     store,
     submitter,
     tasks,
@@ -168,7 +168,7 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
     onChange: (id, status) => news.changed(id, status),
   });
   const peers = b.peers && (await import("./work-peers.ts")).peerWork(p, b.peers, e, { store, jobs });
-  const schedules = new ScheduleService(p, {
+  const schedules = scheduleService(p, {
     store: peers ?? store,
     submit: (requests) => jobs.submit(requests),
     tasks,

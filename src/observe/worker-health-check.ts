@@ -8,7 +8,8 @@ import {
   type WorkFacts,
   type WorkVerdict,
 } from "../core/health/work-health.ts";
-import { servesQueue, type WorkerSettings } from "../jobs/run/worker-settings.ts";
+import { worksOn } from "../core/push/dispatch.ts";
+import type { WorkerSettings } from "../jobs/run/worker-settings.ts";
 import type { WorkerMonitor } from "../jobs/run/worker-monitor.ts";
 import { within } from "../platform/loop.ts";
 import type { Platform } from "../platform/platform.ts";
@@ -60,7 +61,7 @@ export function workerHealthCheck(
     const known = await backlog.get(LOOK_MS);
     if (!known || backlog.ageMs > knownMs) return null;
     return known.queues.filter(
-      ({ name, paused, counts }) => !paused && counts.queued > 0 && servesQueue(served, name),
+      ({ name, paused, counts }) => !paused && counts.queued > 0 && worksOn(served, name),
     );
   }
 

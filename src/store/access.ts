@@ -93,8 +93,8 @@ export function accessStore(scripts: Scripts): AccessStore {
     changes: (after) =>
       scripts.read(function* () {
         const rows = yield* query<ChangeRow>(CHANGES, after);
-        const found = rows.filter(({ id }) => id !== null).map((row) => credentialOf(row as Credential));
-        return { revision: rows[0]?.revision ?? 0, credentials: found };
+        const credentials = rows.map(({ revision: _revision, ...credential }) => credential as Credential);
+        return { revision: rows[0]?.revision ?? 0, credentials: credentials.filter(({ id }) => id !== null) };
       }),
     put: (credentials, only) => scripts.write(() => put(credentials, only)),
     forget: (ids) =>
@@ -105,10 +105,6 @@ export function accessStore(scripts: Scripts): AccessStore {
         ),
       ),
   };
-}
-
-function credentialOf(row: Credential): Credential {
-  return Object.fromEntries(FIELDS.map((field) => [field, row[field]])) as unknown as Credential;
 }
 
 function* put(credentials: readonly Credential[], only?: PutCondition): Script<readonly Credential[] | null> {
@@ -123,9 +119,9 @@ function* put(credentials: readonly Credential[], only?: PutCondition): Script<r
   let revision: number | null = null;
   for (const given of credentials) {
     const [row] = yield* query<Credential>(GET, given.id);
-    const credential: Credential = row ? merge(credentialOf(row), given) : given;
+    const credential = row ? merge(row, given) : given;
     kept.push(credential);
-    if (row && isSame(credentialOf(row), credential)) continue;
+    if (row && isSame(row, credential)) continue;
     revision ??= (yield* query<{ n: number }>(RAISE))[0]!.n;
     yield* query(PUT, revision, ...FIELDS.map((field) => credential[field]));
   }

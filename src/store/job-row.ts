@@ -5,20 +5,14 @@
 
 import { type Job, type JobError, JOB_STATUSES, type JobStatus } from "../core/jobs/job.ts";
 import { COLUMN_FIELDS } from "../core/jobs/job-fields.ts";
+import type { LostRun } from "../core/jobs/run-end.ts";
 import type { BriefJob } from "./jobs.ts";
 
 /** A row of our own tables: each column has the type that its reader expects. */
 // oxlint-disable-next-line typescript/no-explicit-any -- the schema is the type
 export type JobRow = Record<string, any>;
 
-export const STATUS = {
-  scheduled: 0,
-  queued: 1,
-  processing: 2,
-  completed: 3,
-  failed: 4,
-  cancelled: 5,
-} as const;
+export const STATUS = Object.fromEntries(JOB_STATUSES.map((status, code) => [status, code])) as Counts;
 
 /** A queue and a task. Rows contain its number. */
 export interface Kind {
@@ -27,10 +21,15 @@ export interface Kind {
   readonly task: string;
 }
 
+/** Names have no space. */
+export function kindKey({ queue, task }: Omit<Kind, "id">): string {
+  return `${queue} ${task}`;
+}
+
 export type Counts = Record<JobStatus, number>;
 
 export function noJobs(): Counts {
-  return { scheduled: 0, queued: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 };
+  return Object.fromEntries(JOB_STATUSES.map((status) => [status, 0])) as Counts;
 }
 
 export function statusName(code: number): JobStatus {
@@ -90,6 +89,26 @@ export function toBrief(
   { id, task, queue, status }: Named,
 ): BriefJob {
   return { id, task, queue, status, createdAt, finishedAt, error: parsed(error) as JobError | null };
+}
+
+/** Of the row `l` of a run that is lost, and of its job `j`. */
+export const LOST_COLUMNS = `l.killed, l.failures, l.interruptions, l.crashes, l.cancel_requested AS "cancelRequested",
+  l.cancel_reason AS "cancelReason", j.max_attempts AS "maxAttempts", j.timeout_ms AS "timeoutMs"`;
+
+export function lostRun(row: JobRow, worker: string | null): LostRun {
+  const { failures, interruptions, crashes, maxAttempts, timeoutMs, cancelRequested, cancelReason } = row;
+  const killed = JSON.parse(row["killed"] ?? "[]") as string[];
+  const cancel = cancelRequested ? { reason: cancelReason } : null;
+  return {
+    worker: worker ?? "unknown",
+    killed,
+    cancel,
+    failures,
+    interruptions,
+    crashes,
+    maxAttempts,
+    timeoutMs,
+  };
 }
 
 export function parsed(value: unknown): unknown {

@@ -1,7 +1,7 @@
 /** Samples of the cluster's state in the store, written at intervals by the leader of the metrics aggregator role. */
 
 import type { Term } from "../core/leadership/term.ts";
-import { query, type Scripts, sql } from "./script.ts";
+import { each, query, type Scripts, sql } from "./script.ts";
 
 export interface SampleStore {
   /** Stores a sample (JSON text) with the current time. */
@@ -27,13 +27,7 @@ export const PURGE_SAMPLES = sql(
 
 export function sampleStore(scripts: Scripts): SampleStore {
   return {
-    note: (sample, fence) =>
-      scripts.write(function* () {
-        yield* query(NOTE, fence.epoch, sample);
-      }, fence),
-    list: (limit) =>
-      scripts.read(function* () {
-        return (yield* query<Sample>(LIST, limit)).map((row) => ({ ...row }));
-      }),
+    note: (sample, fence) => scripts.write(() => each(NOTE, [[fence.epoch, sample]]), fence),
+    list: (limit) => scripts.read(() => query<Sample>(LIST, limit)),
   };
 }

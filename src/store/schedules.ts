@@ -128,7 +128,11 @@ export function scheduleStore(scripts: Scripts, fire: ScheduleStore["fire"]): Sc
       }),
     fire,
     history: (name, which) =>
-      scripts.read(() => (typeof which === "number" ? newest(name, which) : readOccurrences(name, which))),
+      scripts.read(() =>
+        typeof which === "number"
+          ? query<NotedOccurrence>(HISTORY, name, which)
+          : readOccurrences(name, which),
+      ),
   };
 }
 
@@ -137,16 +141,12 @@ export function* readSchedule(name: string): Script<Schedule | null> {
   return row ? toSchedule(row) : null;
 }
 
-function* newest(schedule: string, limit: number): Script<readonly NotedOccurrence[]> {
-  return (yield* query<NotedOccurrence>(HISTORY, schedule, limit)).map((row) => ({ ...row }));
-}
-
 export function* readOccurrences(
   schedule: string,
   instants: readonly number[],
 ): Script<readonly NotedOccurrence[]> {
   const rows = yield instants.map((at) => ({ sql: NOTED, values: [schedule, at] }));
-  return (rows as readonly (readonly NotedOccurrence[])[]).flat().map((row) => ({ ...row }));
+  return (rows as readonly (readonly NotedOccurrence[])[]).flat();
 }
 
 function* put(definition: ScheduleDefinition, nextAt: number | null): Script<PutSchedule> {

@@ -47,7 +47,7 @@ export function termStore(scripts: Scripts): TermStore {
   return {
     grant: (role, { name, incarnation }) =>
       scripts.write(function* () {
-        return { ...(yield* query<Term>(GRANT, role, name, incarnation))[0]! };
+        return (yield* query<Term>(GRANT, role, name, incarnation))[0]!;
       }),
     admit: (term) => scripts.write(() => admitTerm(term)),
     read: (role) => scripts.read(() => readTerm(role)),
@@ -56,7 +56,7 @@ export function termStore(scripts: Scripts): TermStore {
 
 export function* readTerm(role: LeaderRole): Script<Term | null> {
   const [row] = yield* query<Term>(READ, role);
-  return row ? { ...row } : null;
+  return row ?? null;
 }
 
 export function* admitTerm(term: Term): Script<boolean> {

@@ -9,7 +9,7 @@ import { DEFAULT_BUDGETS } from "../../src/core/jobs/job.ts";
 import type { Budgets, Job, JobStatus } from "../../src/core/jobs/job.ts";
 import { DEFAULT_RETRY } from "../../src/core/jobs/retry.ts";
 import type { Term } from "../../src/core/leadership/term.ts";
-import { JobService } from "../../src/jobs/job-service.ts";
+import { jobService, type Jobs } from "../../src/jobs/job-service.ts";
 import { JobWatchers } from "../../src/jobs/follow/followers.ts";
 import { Submitter } from "../../src/jobs/submit/submitter.ts";
 import type { Handler, Task, TaskContext } from "../../src/jobs/tasks/task.ts";
@@ -60,7 +60,7 @@ export class WorkerWorld {
   /** Between the worker and the store: fails what it is told to. */
   readonly faults: FailingJobs;
   readonly worker: Worker;
-  readonly jobs: JobService;
+  readonly jobs: Jobs;
   readonly watchers: JobWatchers;
   readonly log = recordingLog();
   /** Every settlement that reached the store, in order. */
@@ -112,7 +112,7 @@ export class WorkerWorld {
       wakes: () => false,
       onStored: () => worker.wake(),
     });
-    this.jobs = new JobService({
+    this.jobs = jobService({
       store: this.store,
       submitter,
       tasks,

@@ -245,7 +245,8 @@ export function rareIn(input: object): Partial<RareFields> | null {
 }
 
 export interface FieldMistake {
-  /** With the index in a list: `tags[3]`. */
+  readonly name: string;
+  /** Its wire name, with the index in a list: `tags[3]`. */
   readonly field: string;
   /** What follows the field in a sentence. */
   readonly rest: string;
@@ -265,27 +266,32 @@ export function mistakeIn(input: object): FieldMistake | null {
 }
 
 function mistakeOf(row: JobFieldRow, value: unknown): FieldMistake | null {
-  const { wire: field, kind, min = 0, max = 0, itemsMax = 0 } = row;
+  const { name, wire: field, kind, min = 0, max = 0, itemsMax = 0 } = row;
   switch (kind) {
     case "integer":
     case "instant":
       return Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max
         ? null
-        : { field, rest: `must be a whole number from ${min} to ${max}, not ${String(value)}` };
+        : { name, field, rest: `must be a whole number from ${min} to ${max}, not ${shown(value)}` };
     case "name":
       return typeof value === "string" && THING_NAME.test(value)
         ? null
-        : { field, rest: "must be letters, digits and . _ : / - (up to 128)" };
+        : { name, field, rest: "must be letters, digits and . _ : / - (up to 128)" };
     case "text":
-      return isText(value, max) ? null : { field, rest: textRule(max) };
+      return isText(value, max) ? null : { name, field, rest: textRule(max) };
     case "texts": {
-      if (!Array.isArray(value) || value.length > itemsMax) return { field, rest: `must be ${row.must}` };
+      if (!Array.isArray(value) || value.length > itemsMax)
+        return { name, field, rest: `must be ${row.must}` };
       const at = value.findIndex((each) => !isText(each, max));
-      return at < 0 ? null : { field: `${field}[${at}]`, rest: textRule(max) };
+      return at < 0 ? null : { name, field: `${field}[${at}]`, rest: textRule(max) };
     }
     case "json":
       return null;
   }
+}
+
+function shown(value: unknown): string {
+  return typeof value === "string" ? JSON.stringify(value) : String(value);
 }
 
 function isText(value: unknown, max: number): boolean {

@@ -15,13 +15,6 @@ export const DEFAULT_RETRY: RetryPolicy = {
   jitter: 0.25,
 };
 
-export function retryPolicyOf(
-  settings: Omit<RetryPolicy, "delayMsMax"> & { readonly maxDelayMs: number },
-): RetryPolicy {
-  const { firstDelayMs, factor, maxDelayMs, jitter } = settings;
-  return { firstDelayMs, factor, delayMsMax: maxDelayMs, jitter };
-}
-
 /** The delay before the next run after the n-th failure (n from 1). `chance` is a number in [0, 1). */
 export function retryDelayMs(failures: number, chance: number, policy: RetryPolicy = DEFAULT_RETRY): number {
   // 2^1000 is already Infinity: the cap is taken before the jitter.

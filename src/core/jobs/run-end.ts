@@ -68,16 +68,13 @@ const BACK: RunChange = {
   killed: null,
 };
 
-function cancelError({ reason }: NonNullable<CancelRequest>, otherwise = "cancelled"): JobError {
-  return { code: "CANCELLED", message: reason ?? otherwise };
-}
-
 export function cancelledWaiting(reason: string | null): RunChange {
   return changed({ reason }, {}, "cancelled before it started");
 }
 
-function changed(cancel: CancelRequest, change: Partial<RunChange>, otherwise?: string): RunChange {
-  const end = cancel && { status: "cancelled" as const, error: cancelError(cancel, otherwise) };
+function changed(cancel: CancelRequest, change: Partial<RunChange>, otherwise = "cancelled"): RunChange {
+  const error = cancel && { code: "CANCELLED", message: cancel.reason ?? otherwise };
+  const end = error && { status: "cancelled" as const, error };
   return { ...BACK, ...change, end: end ?? change.end ?? null };
 }
 

@@ -10,14 +10,10 @@ export interface TermEntry {
   readonly reason: string | null;
 }
 
-export interface PastTerm {
-  readonly role: string;
-  readonly epoch: number;
-  readonly leader: string;
+export interface PastTerm extends Pick<TermEntry, "role" | "epoch" | "leader" | "reason"> {
   readonly startedAt: number;
   /** Null while it lasts, as far as is known. */
   readonly endedAt: number | null;
-  readonly reason: string | null;
 }
 
 const SUPERSEDED = "another term began";

@@ -6,6 +6,8 @@
  * still goes first.
  */
 
+import { sumOf } from "../format-figures.ts";
+
 export interface WorkScope {
   /** Null for all but `exceptQueues`, which are excluded in any case. */
   readonly queues: ReadonlySet<string> | null;
@@ -47,8 +49,15 @@ const REQUEST_MAX = 1_000;
 /** For short jobs, a smaller part of the demand is not worth a request. */
 const SHORT_PORTION = 1 / 4;
 
-export function worksOn(scope: WorkScope, queue: string): boolean {
+export function worksOn(scope: Omit<WorkScope, "tasks">, queue: string): boolean {
   return scope.queues?.has(queue) !== false && !scope.exceptQueues.has(queue);
+}
+
+export function takesFrom(
+  scope: WorkScope,
+  { queue, task }: { readonly queue: string; readonly task: string },
+): boolean {
+  return scope.tasks.has(task) && worksOn(scope, queue);
 }
 
 export function listensTo(scope: WorkScope, { queue, task }: DispatchRoute): boolean {
@@ -56,18 +65,13 @@ export function listensTo(scope: WorkScope, { queue, task }: DispatchRoute): boo
 }
 
 export function groupWorkers(workers: Iterable<Demand>): WorkerGroup[] {
-  const groups = new Map<string, WorkerGroup>();
-  for (const worker of workers) {
-    const group = groups.get(worker.scope);
-    groups.set(worker.scope, {
-      ...worker,
-      workers: (group?.workers ?? 0) + 1,
-      wants: (group?.wants ?? 0) + worker.wants,
-      runningMax: (group?.runningMax ?? 0) + worker.runningMax,
-      suspects: (group?.suspects ?? 0) + worker.suspects,
-    });
-  }
-  return [...groups.values()];
+  return [...Map.groupBy(workers, ({ scope }) => scope).values()].map((group) => ({
+    ...group[0]!,
+    workers: group.length,
+    wants: sumOf(group, ({ wants }) => wants),
+    runningMax: sumOf(group, ({ runningMax }) => runningMax),
+    suspects: sumOf(group, ({ suspects }) => suspects),
+  }));
 }
 
 /**
@@ -114,5 +118,5 @@ export function routeOf(queue: string, task: string, groups: readonly WorkerGrou
 }
 
 function sum(outstanding: readonly Outstanding[]): number {
-  return outstanding.reduce((total, { jobs }) => total + jobs, 0);
+  return sumOf(outstanding, ({ jobs }) => jobs);
 }

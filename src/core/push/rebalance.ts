@@ -7,21 +7,16 @@ export interface OwnerLoad {
   readonly jobs: number;
 }
 
-export interface RebalanceRules {
-  /** The most loaded owner must have this many times the jobs of the least loaded one. */
-  readonly ratio: number;
-}
-
 /** Smaller, and a few jobs wander about in an idle cluster. */
 const DIFFERENCE_MIN = 10;
 /** More, and choosing them blocks the event loop for too long. */
 export const MOVE_MAX = 5_000;
 
 /**
- * Half of the difference to the least loaded owner. Only the most loaded one gives (of several the first by name), so
+ * Half of the difference to the least loaded owner, if the most loaded one has `ratio` times its jobs. Only the most loaded one gives (of several the first by name), so
  * that no two give because of the same third.
  */
-export function jobsToGive(self: OwnerLoad, others: readonly OwnerLoad[], { ratio }: RebalanceRules): number {
+export function jobsToGive(self: OwnerLoad, others: readonly OwnerLoad[], ratio: number): number {
   if (others.length === 0 || others.some((other) => heavier(other, self))) return 0;
   const least = Math.min(...others.map(({ jobs }) => jobs));
   const difference = self.jobs - least;
@@ -46,13 +41,8 @@ function heavier(a: OwnerLoad, b: OwnerLoad): boolean {
  * size: `via` is the size by which a sum was reached first.
  */
 export function chooseSizes(sizes: readonly number[], wanted: number): number[] {
-  const places = new Map<number, number[]>();
-  for (const [place, size] of sizes.entries()) {
-    if (size <= 0 || size > wanted) continue;
-    const same = places.get(size);
-    if (same) same.push(place);
-    else places.set(size, [place]);
-  }
+  const fitting = [...sizes.keys()].filter((place) => sizes[place]! > 0 && sizes[place]! <= wanted);
+  const places = Map.groupBy(fitting, (place) => sizes[place]!);
   const via = new Int32Array(wanted + 1);
   let best = 0;
   // Large ones first: as few assignments as possible change hands.

@@ -18,11 +18,6 @@ const FORGET_MS = 3 * REMIND_MS;
 /** The net under the hints: a change made elsewhere is seen after this long at the latest. */
 const READ_AGAIN_MS = 1_000;
 
-interface Reminder {
-  followers: number;
-  readonly loop: Loop;
-}
-
 export class Followers extends Lifecycle {
   readonly #clock: Clock;
   readonly #channels: Channels;
@@ -30,7 +25,7 @@ export class Followers extends Lifecycle {
   /** Jobs that are followed elsewhere, and until when that is believed. */
   readonly #followed = new Map<JobId, number>();
   /** Jobs that are followed here. However many follow one, the other nodes are reminded of it once. */
-  readonly #reminders = new Map<JobId, Reminder>();
+  readonly #reminders = new Map<JobId, Loop>();
   #subscriptions: Subscription[] = [];
 
   constructor({ clock }: Pick<Platform, "clock">, channels: Channels) {
@@ -53,15 +48,13 @@ export class Followers extends Lifecycle {
   }
 
   async *changes(id: JobId, signal: AbortSignal): AsyncGenerator<void> {
-    const reminder = this.#reminders.get(id) ?? this.#remind(id);
-    reminder.followers++;
+    if (!this.#reminders.has(id)) this.#remind(id);
     try {
       yield* this.#watchers.changes(id, signal);
     } finally {
-      reminder.followers--;
-      if (reminder.followers === 0) {
-        if (this.#reminders.get(id) === reminder) this.#reminders.delete(id);
-        void reminder.loop.stop();
+      if (!this.#watchers.has(id)) {
+        void this.#reminders.get(id)?.stop();
+        this.#reminders.delete(id);
       }
     }
   }
@@ -81,23 +74,21 @@ export class Followers extends Lifecycle {
   }
 
   protected async onStop(): Promise<void> {
-    for (const { loop } of this.#reminders.values()) void loop.stop();
+    for (const reminder of this.#reminders.values()) void reminder.stop();
     this.#reminders.clear();
     this.#followed.clear();
     await Promise.all(this.#subscriptions.map((subscription) => subscription.close()));
   }
 
-  #remind(id: JobId): Reminder {
-    const loop = new Loop(this.#clock, async () => {
+  #remind(id: JobId): void {
+    const reminder = new Loop(this.#clock, async () => {
       await this.#channels.publish(topics.jobFollowed, [{ key: id, body: { id } }]).catch(() => {});
       // Changes before the other nodes knew of the followers were not published.
       this.#watchers.changed(id);
       return REMIND_MS;
     });
-    const reminder = { followers: 0, loop };
     this.#reminders.set(id, reminder);
-    if (this.running) loop.start();
-    return reminder;
+    if (this.running) reminder.start();
   }
 
   #forgetOld(): void {
@@ -120,6 +111,10 @@ export class JobWatchers {
 
   get size(): number {
     return this.#byJob.size;
+  }
+
+  has(id: JobId): boolean {
+    return this.#byJob.has(id);
   }
 
   changed(id: JobId): void {

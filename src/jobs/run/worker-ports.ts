@@ -2,7 +2,7 @@
 
 import type { JobId, LeaseId } from "../../core/ids.ts";
 import type { Claimed, ClaimRequest, Recorded, Run, RunBatch } from "../../store/store.ts";
-import { recordRuns, type RunWriting } from "./run-writes.ts";
+import { recordRuns } from "./run-writes.ts";
 import { WorkerLease, type LeasePlatform, type WorkerLeaseOptions } from "./worker-lease.ts";
 
 export interface WorkerPorts {
@@ -56,11 +56,7 @@ export function storePorts(
   const { store } = options;
   return {
     claims: { claim: (request) => store.jobs.claim(request) },
-    results: storeResults({ store, events: platform.events }),
+    results: { record: (batch) => recordRuns({ store, events: platform.events }, batch) },
     lease: (listener) => new WorkerLease(platform, { ...options, ...listener }),
   };
-}
-
-export function storeResults(writing: RunWriting): ResultPort {
-  return { record: (batch) => recordRuns(writing, batch) };
 }

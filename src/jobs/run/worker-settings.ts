@@ -31,13 +31,6 @@ export function servedQueues({ queues, exceptQueues }: ReturnType<typeof queuesO
   return { queues: queues && [...queues], except: [...exceptQueues] };
 }
 
-export function servesQueue(
-  { queues, exceptQueues }: Pick<WorkerSettings, "queues" | "exceptQueues">,
-  queue: string,
-): boolean {
-  return queues?.has(queue) !== false && !exceptQueues.has(queue);
-}
-
 export interface DrainLimits {
   readonly timeoutMs: number;
   /** What handlers have for tidying up, of the above. */

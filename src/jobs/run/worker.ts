@@ -14,6 +14,7 @@ import type { CancelRequest } from "../../channels/messages.ts";
 import { hasCode } from "../../core/errors.ts";
 import type { JobId, LeaseId } from "../../core/ids.ts";
 import { isSuspect, type AbortReason, type JobStatus } from "../../core/jobs/job.ts";
+import { worksOn } from "../../core/push/dispatch.ts";
 import { traceFields } from "../../core/trace.ts";
 import { IdleWait } from "../../platform/in-flight.ts";
 import type { Platform } from "../../platform/platform.ts";
@@ -28,7 +29,7 @@ import { readPayload, type Task } from "../tasks/task.ts";
 import type { TaskRegistry } from "../tasks/task-registry.ts";
 import type { ThreadPool } from "./thread-pool.ts";
 import type { LeasePort, WorkerPorts } from "./worker-ports.ts";
-import { servesQueue, type DrainLimits, type WorkerSettings } from "./worker-settings.ts";
+import type { DrainLimits, WorkerSettings } from "./worker-settings.ts";
 import { WorkerMonitor } from "./worker-monitor.ts";
 
 export type { WorkerSettings } from "./worker-settings.ts";
@@ -113,7 +114,7 @@ export class Worker extends Lifecycle {
     const { tasks, settings } = this.#o;
     const free = settings.concurrency - this.#running.size - this.#buffer.size;
     if (this.#draining || jobs.length > free) return false;
-    return jobs.every((job) => servesQueue(settings, job.queue) && tasks.get(job.task) !== undefined);
+    return jobs.every((job) => worksOn(settings, job.queue) && tasks.get(job.task) !== undefined);
   }
 
   list(): { readonly id: JobId; readonly task: string }[] {

@@ -10,13 +10,11 @@ const DAY_MS = 86_400_000;
 const DAYS_KEPT_MAX = 4_096;
 
 export class TimeZone {
-  readonly name: string;
   readonly #format: Intl.DateTimeFormat;
   readonly #startOffsets = new Map<number, number>();
   readonly #changes = new Map<number, number>();
 
   constructor(name: string) {
-    this.name = name;
     this.#format = new Intl.DateTimeFormat("en-US", { timeZone: name, timeZoneName: "longOffset" });
   }
 

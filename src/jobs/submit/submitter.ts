@@ -3,9 +3,9 @@
  * of an unknown task is accepted and waits for a node that knows it.
  */
 
-import { BatonError, nearest, reasonOf } from "../../core/errors.ts";
+import { BatonError, nearest } from "../../core/errors.ts";
 import { jobId, THING_NAME, type JobId, Uuids } from "../../core/ids.ts";
-import { mistakeIn, rareIn, type JobInput } from "../../core/jobs/job-fields.ts";
+import { rareIn, type JobInput } from "../../core/jobs/job-fields.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import { Batcher, byTerm, type UnderTerm } from "../../platform/batcher.ts";
 import type { Platform } from "../../platform/platform.ts";
@@ -13,6 +13,7 @@ import type { Author, Store, NewJob, Submitted, TransactionClient } from "../../
 import type { JobSpans } from "../job-spans.ts";
 import { checkPayload, type Task } from "../tasks/task.ts";
 import type { TaskRegistry } from "../tasks/task-registry.ts";
+import { accepted, bad, checkFields, payloadText } from "./check-request.ts";
 
 /** As a caller writes it, apart from the spelling (core/jobs/job-fields.ts). `runAt` is wall time in ms, and excludes `delayMs`. */
 export interface SubmitRequest extends JobInput {
@@ -178,7 +179,7 @@ export class Submitter {
     checkClient(client);
     if (!store.jobs.submitWithin) {
       const remedy = "this node has an embedded one, see the setting `store`";
-      throw bad("", "client", `needs a store in PostgreSQL; ${remedy}`);
+      throw bad("client", `needs a store in PostgreSQL; ${remedy}`);
     }
     return store.jobs.submitWithin(client, jobs, author());
   }
@@ -187,13 +188,13 @@ export class Submitter {
     const task = this.#options.tasks.get(request.task);
     if (!task) this.#checkTaskName(request.task, at);
     checkFields(request, at);
+    if (request.delayMs !== undefined && request.runAt !== undefined)
+      throw bad("run_at", "and delay_ms exclude each other; give one", at);
     if (!task?.schema) return this.#newJob(request, task, at, trace);
     const checked = checkPayload(task, request.payload);
     const finish = (verdict: Awaited<typeof checked>): NewJob => {
-      if (verdict.ok) return this.#newJob(request, task, at, trace);
-      throw new BatonError("BAD_PAYLOAD", `${at}${verdict.field}: ${verdict.message}`, {
-        field: `${at}${verdict.field}`,
-      });
+      accepted(verdict, at);
+      return this.#newJob(request, task, at, trace);
     };
     return checked instanceof Promise ? checked.then(finish) : finish(checked);
   }
@@ -231,40 +232,17 @@ export class Submitter {
   #checkTaskName(name: unknown, at: string): void {
     if (typeof name === "string" && THING_NAME.test(name)) return;
     const near = typeof name === "string" ? nearest(name, this.#options.tasks.names()) : null;
-    throw bad(at, "task", `must be a task's name${near ? `; did you mean ${near}?` : ""}`);
+    throw bad("task", `must be a task's name${near ? `; did you mean ${near}?` : ""}`, at);
   }
 }
 
 function checkClient(client: TransactionClient & { readonly totalCount?: unknown }): void {
   if (typeof client?.query !== "function") {
-    throw bad("", "client", "must have a function query(text, values), as a client of node-postgres has");
+    throw bad("client", "must have a function query(text, values), as a client of node-postgres has");
   }
   // A pool runs each query on a connection of its choice, outside of any transaction of the caller.
   if (typeof client.totalCount === "number") {
     const remedy = "give the client from pool.connect() on which the transaction is open";
-    throw bad("", "client", `is a pool; ${remedy}`);
+    throw bad("client", `is a pool; ${remedy}`);
   }
-}
-
-function checkFields(request: SubmitRequest, at: string): void {
-  const mistake = mistakeIn(request);
-  if (mistake) throw bad(at, mistake.field, mistake.rest);
-  if (request.delayMs !== undefined && request.runAt !== undefined) {
-    throw bad(at, "run_at", "and delay_ms exclude each other; give one");
-  }
-}
-
-function payloadText(payload: unknown, at: string): string {
-  if (payload === undefined) return "null";
-  try {
-    const text = JSON.stringify(payload);
-    if (text !== undefined) return text;
-  } catch (error) {
-    throw bad(at, "payload", `must be plain JSON: ${reasonOf(error)}`);
-  }
-  throw bad(at, "payload", `must be plain JSON, not a ${typeof payload}`);
-}
-
-function bad(at: string, field: string, rest: string): BatonError {
-  return new BatonError("BAD_REQUEST", `${at}${field} ${rest}`, { field: `${at}${field}` });
 }

@@ -3,63 +3,56 @@
 import type { Channels } from "../../channels/channels.ts";
 import { topics } from "../../channels/channel-names.ts";
 import type { NodeIdentity, NodeInfo } from "../../core/node.ts";
-import type { Clock } from "../../platform/clock.ts";
 import type { Platform } from "../../platform/platform.ts";
 
 /** Smaller, and a flood of submits becomes a flood of wake-ups; larger, and jobs of the flood wait for it. */
 const SPACING_MS = 2;
 const CHECK_MS = 100;
 
-export class WorkNotifier {
-  readonly #clock: Clock;
-  readonly #channels: Pick<Channels, "publish">;
-  readonly #hasListeners: () => boolean;
-  #resting = false;
-  #again = false;
-  #listened = false;
-  #checkedAt = -Infinity;
-
-  /** `hasListeners`: whether any other node wants to know of work. */
-  constructor(
-    { clock }: Pick<Platform, "clock">,
-    channels: Pick<Channels, "publish">,
-    hasListeners: () => boolean,
-  ) {
-    this.#clock = clock;
-    this.#channels = channels;
-    this.#hasListeners = hasListeners;
-  }
-
-  notify(): void {
-    if (this.due()) void this.#channels.publish(topics.jobsReady, [{ key: "", body: null }]).catch(() => {});
-  }
-
+export interface WorkNotifier {
+  notify(): void;
   /** True when the caller is to send the hint now, by the way that it has. */
-  due(): boolean {
-    if (this.#resting) {
-      this.#again = true;
+  due(): boolean;
+}
+
+/** `hasListeners`: whether any other node wants to know of work. */
+export function workNotifier(
+  { clock }: Pick<Platform, "clock">,
+  channels: Pick<Channels, "publish">,
+  hasListeners: () => boolean,
+): WorkNotifier {
+  let resting = false;
+  let again = false;
+  let listened = false;
+  let checkedAt = -Infinity;
+  /** Nodes come and go slowly, and this is asked with every submit. */
+  const isHeard = (): boolean => {
+    const now = clock.monotonic();
+    if (now - checkedAt >= CHECK_MS) {
+      checkedAt = now;
+      listened = hasListeners();
+    }
+    return listened;
+  };
+  const due = (): boolean => {
+    if (resting) {
+      again = true;
       return false;
     }
-    if (!this.#isHeard()) return false;
-    this.#resting = true;
-    this.#clock.after(SPACING_MS, () => {
-      this.#resting = false;
-      if (!this.#again) return;
-      this.#again = false;
-      this.notify();
+    if (!isHeard()) return false;
+    resting = true;
+    clock.after(SPACING_MS, () => {
+      resting = false;
+      if (!again) return;
+      again = false;
+      notify();
     });
     return true;
-  }
-
-  /** Nodes come and go slowly, and this is asked with every submit. */
-  #isHeard(): boolean {
-    const now = this.#clock.monotonic();
-    if (now - this.#checkedAt >= CHECK_MS) {
-      this.#checkedAt = now;
-      this.#listened = this.#hasListeners();
-    }
-    return this.#listened;
-  }
+  };
+  const notify = (): void => {
+    if (due()) void channels.publish(topics.jobsReady, [{ key: "", body: null }]).catch(() => {});
+  };
+  return { notify, due };
 }
 
 /** Whether another node is to hear of work: one that runs jobs, or one that may lead and has agents that do. */

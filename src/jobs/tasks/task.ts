@@ -2,28 +2,16 @@
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { BatonError } from "../../core/errors.ts";
-import { THING_NAME, type JobId } from "../../core/ids.ts";
-import {
-  ATTEMPTS_MAX,
-  DELAY_MS_MAX,
-  PRIORITY_MAX,
-  PRIORITY_MIN,
-  TIMEOUT_MS_MAX,
-} from "../../core/jobs/job-fields.ts";
+import { THING_NAME } from "../../core/ids.ts";
+import type { Job } from "../../core/jobs/job.ts";
+import { DELAY_MS_MAX, mistakeIn } from "../../core/jobs/job-fields.ts";
 import { DEFAULT_RETRY, type RetryPolicy } from "../../core/jobs/retry.ts";
 import type { LogLevel } from "../../store/store.ts";
 
-export interface TaskJob {
-  readonly id: JobId;
-  readonly task: string;
-  readonly queue: string;
-  readonly priority: number;
-  /** Grows with each run; results, logs and progress of an older one are refused. */
-  readonly jobEpoch: number;
-  readonly failures: number;
-  readonly interruptions: number;
-  readonly crashes: number;
-  readonly maxAttempts: number;
+export interface TaskJob extends Pick<
+  Job,
+  "id" | "task" | "queue" | "priority" | "jobEpoch" | "failures" | "interruptions" | "crashes" | "maxAttempts"
+> {
   readonly createdAt: Date;
 }
 
@@ -123,26 +111,17 @@ type Options = Readonly<Record<string, unknown>>;
 
 /** Options may come from plain JavaScript: one bad value would be in every job. */
 function checkTaskOptions(task: string, options: Options): void {
-  const { isolation, module, queue, schema, retry } = options;
+  const { isolation, module, queue, priority, maxAttempts, timeoutMs, schema, retry } = options;
   const must = (field: string, rule: string, value: unknown): never => {
     const shown = typeof value === "function" ? "a function" : JSON.stringify(value);
     throw badTask(`task ${task}: ${field} must be ${rule}, not ${shown}`, field);
   };
-  const whole = (field: string, min: number, max: number): void => {
-    const value = options[field];
-    if (value === undefined) return;
-    if (!Number.isSafeInteger(value) || (value as number) < min || (value as number) > max)
-      must(field, `a whole number from ${min} to ${max}`, value);
-  };
+  const mistake = mistakeIn({ queue, priority, maxAttempts, timeoutMs });
+  if (mistake) throw badTask(`task ${task}: ${mistake.name} ${mistake.rest}`, mistake.name);
   if (isolation !== undefined && isolation !== "none" && isolation !== "thread")
     must("isolation", '"none" or "thread"', isolation);
   if (module !== undefined && typeof module !== "string")
     must("module", "the module's URL, import.meta.url", module);
-  whole("maxAttempts", 1, ATTEMPTS_MAX);
-  whole("timeoutMs", 1, TIMEOUT_MS_MAX);
-  whole("priority", PRIORITY_MIN, PRIORITY_MAX);
-  if (queue !== undefined && (typeof queue !== "string" || !THING_NAME.test(queue)))
-    must("queue", "letters, digits and . _ : / - (up to 128)", queue);
   if (schema !== undefined && !isStandardSchema(schema))
     must("schema", "a Standard Schema (zod, valibot, arktype, …)", schema);
   if (retry !== undefined) checkRetry(retry, must);

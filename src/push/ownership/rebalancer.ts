@@ -42,9 +42,7 @@ export class Rebalancer {
       // A heartbeat from before the last move does not count what that peer got in it.
       return jobs === null || heardAt === null || heardAt < this.#movedAt ? [] : [{ name, jobs }];
     });
-    const wanted = jobsToGive({ name: identity.name, jobs: owned.jobs }, peers, {
-      ratio: settings.rebalanceRatio,
-    });
+    const wanted = jobsToGive({ name: identity.name, jobs: owned.jobs }, peers, settings.rebalanceRatio);
     const all = owned.all().filter(({ counted }) => counted);
     const sizes = all.map(({ left }) => left);
     const given = chooseSizes(sizes, wanted).map((place) => all[place]!);

@@ -5,6 +5,7 @@
 
 import { read, write } from "../../platform/drivers/postgres/postgres.ts";
 import type { QueueStore } from "../store.ts";
+import { IN_LINE, linesByPriority } from "./jobs/claim/queue-order.ts";
 import { type StoreCache, NOW } from "./jobs/store-cache.ts";
 import { noJobs, STATUS, statusName } from "../job-row.ts";
 
@@ -39,17 +40,11 @@ const LIST = read(
 
 /** Due jobs that no claim has promoted yet: many only if no worker claims. */
 const DUE_MAX = 1_000;
-/** A line is an index on kind and priority: the query jumps to the next priority, and skips running jobs at the head. */
-const IN_LINE = "NOT later AND NOT suspect";
+/** Skips running jobs at the head of each line. */
 const WAITING_SINCE = read(
   "queue-waiting-since",
   `WITH RECURSIVE clock AS MATERIALIZED (SELECT ${NOW} AS now),
-   line AS (
-     SELECT k.id AS kind, (SELECT max(priority) FROM baton.live WHERE kind = k.id AND ${IN_LINE}) AS priority FROM baton.kind k
-     UNION ALL
-     SELECT p.kind, (SELECT max(priority) FROM baton.live WHERE kind = p.kind AND priority < p.priority AND ${IN_LINE})
-     FROM line p WHERE p.priority IS NOT NULL
-   )
+   ${linesByPriority()}
    SELECT k.queue, min(w.run_at) AS since FROM (
      SELECT line.kind, head.run_at FROM line CROSS JOIN LATERAL (
        SELECT l.run_at FROM baton.live l WHERE l.kind = line.kind AND l.priority = line.priority AND ${IN_LINE} AND l.started_at IS NULL

@@ -15,7 +15,10 @@ import { postgresJobs } from "./jobs/jobs.ts";
 import { jobPurge } from "./jobs/purge.ts";
 import { covering } from "./jobs/ranges.ts";
 import { StoreCache, uuidOf } from "./jobs/store-cache.ts";
-import { postgresOwnership } from "./ownership/ownership.ts";
+import { acceptRuns } from "./ownership/accept.ts";
+import { assignments } from "./ownership/assignments.ts";
+import { dispatches } from "./ownership/dispatch.ts";
+import { ownedWrites } from "./ownership/owned-writes.ts";
 import { postgresQueues } from "./queues.ts";
 import { PostgresScripts } from "./scripts.ts";
 import { deadRows } from "./dead-rows.ts";
@@ -72,7 +75,12 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
     agents: agentStore(scripts),
     journal: journalStore(scripts),
     access: accessStore(scripts),
-    ownership: postgresOwnership({ ...parts, clock: options.clock }),
+    ownership: {
+      ...dispatches(cache, scripts, options.clock),
+      accept: acceptRuns(cache, settle),
+      ...assignments(cache, scripts),
+      record: ownedWrites(cache, settle, report),
+    },
     purge: (what, fence) =>
       what.of === "jobs"
         ? purgeJobs(what.retention, what.limit, fence)

@@ -19,15 +19,15 @@ export class SqliteScripts implements Scripts {
   }
 
   write<T>(script: () => Script<T>, fence?: Term): Promise<T> {
-    return this.#cache.file.write(() => {
-      if (fence) this.check(fence);
-      return this.run(script());
-    });
+    return this.transaction(() => this.run(script()), fence);
   }
 
-  /** Inside the transaction of a leader's write: refuses all but the newest term. */
-  check(fence: Term): void {
-    this.run(holdTerm(fence));
+  /** With a fence, only the newest term may pass. */
+  transaction<T>(work: () => T, fence?: Term): Promise<T> {
+    return this.#cache.file.write(() => {
+      if (fence) this.run(holdTerm(fence));
+      return work();
+    });
   }
 
   /** Inside the caller's transaction. */
@@ -35,7 +35,10 @@ export class SqliteScripts implements Scripts {
     return runNow(script, ({ sql, values }) => {
       let statement = this.#statements.get(sql);
       if (!statement) this.#statements.set(sql, (statement = this.#cache.file.prepare(forSqlite(sql.text))));
-      return usesNow(sql) ? statement.all(this.#cache.clock.now(), ...values) : statement.all(...values);
+      const rows = usesNow(sql)
+        ? statement.all(this.#cache.clock.now(), ...values)
+        : statement.all(...values);
+      return rows.map((row) => ({ ...row })); // those of SQLite have no prototype
     });
   }
 }

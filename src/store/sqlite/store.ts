@@ -77,12 +77,11 @@ export function sqliteStore(cache: StoreCache): SqliteStore {
     journal: journalStore(scripts),
     access: accessStore(scripts),
     purge: (what, fence) =>
-      file.write(() => {
-        scripts.check(fence);
-        return what.of === "jobs"
-          ? control.purge(what.retention, what.limit)
-          : scripts.run(purgeScript(what));
-      }),
+      scripts.transaction(
+        () =>
+          what.of === "jobs" ? control.purge(what.retention, what.limit) : scripts.run(purgeScript(what)),
+        fence,
+      ),
     close,
     [Symbol.asyncDispose]: close,
   };

@@ -31,7 +31,7 @@ import { retentionDuty } from "../../../src/jobs/retention-duty.ts";
 import { scheduleDuty } from "../../../src/jobs/schedules/schedule-duty.ts";
 import { Submitter } from "../../../src/jobs/submit/submitter.ts";
 import { TaskRegistry } from "../../../src/jobs/tasks/task-registry.ts";
-import { storeResults } from "../../../src/jobs/run/worker-ports.ts";
+import { recordRuns } from "../../../src/jobs/run/run-writes.ts";
 import { Instruments } from "../../../src/observe/metrics/instruments.ts";
 import { LeaderMetrics } from "../../../src/observe/metrics/leader-metrics.ts";
 import { observeNode } from "../../../src/observe/observe-node.ts";
@@ -388,9 +388,8 @@ describe("a write about a run, a lease or an assignment that is another's by now
   it("of a worker that writes to the store", async (t) => {
     const world = await World.open(t);
     const run = await world.staleRun();
-    const results = storeResults(world);
     const batch = { reports: [report(run)], settlements: [{ run, outcome: completed }] };
-    assert.deepEqual(await results.record(batch), { reported: ["stale"], settled: ["stale"] });
+    assert.deepEqual(await recordRuns(world, batch), { reported: ["stale"], settled: ["stale"] });
     assert.deepEqual(await recorded(world), ["run.report", "run.result"]);
     assert.equal((await world.entries())[0]!.detail["current_epoch"], run.jobEpoch + 1);
   });

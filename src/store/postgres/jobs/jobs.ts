@@ -19,7 +19,7 @@ export function postgresJobs(parts: {
   readonly scripts: PostgresScripts;
   readonly submit: Submit;
   readonly report: Report;
-  readonly renewals: Pick<Postgres, "query">;
+  readonly renewals: Postgres;
 }): JobStore {
   const { cache, scripts, submit, report, renewals } = parts;
   const claim = new Claim(cache, scripts);

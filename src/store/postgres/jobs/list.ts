@@ -21,6 +21,7 @@ import { STATUS } from "../../job-row.ts";
 import { runAwaited } from "../../script.ts";
 import type { BriefJob, JobPage, JobQuery, JobStore } from "../../store.ts";
 import type { StoreCache } from "./store-cache.ts";
+import { IN_LINE, linesByPriority } from "./claim/queue-order.ts";
 import { RANGE_MAX, STATE_OF_JOB } from "./ranges.ts";
 import { briefOf, COLUMNS, JOINED, jobOf, STATUS_NOW, WAITING_OR_RUNNING } from "./read.ts";
 
@@ -35,7 +36,6 @@ const LINE_FIRST = 200;
 const BETWEEN = "seq < $2 AND seq > $10";
 const ROW = "seq, id, kind, error";
 const BY_SEQ = "ORDER BY seq DESC LIMIT $9::int";
-const IN_LINE = "NOT later AND NOT suspect";
 
 /** Only completed jobs are in ranges. */
 const finished = (status: number): string =>
@@ -84,14 +84,7 @@ const WALKS: Readonly<Record<string, string>> = {
   ),
 };
 
-/** The lines of these kinds, one for each priority: the query jumps from one to the next. */
-const LINES = `line AS (
-    SELECT k.id AS kind, (SELECT max(priority) FROM baton.live WHERE kind = k.id AND ${IN_LINE}) AS priority
-    FROM baton.kind k WHERE $3::int[] IS NULL OR k.id = ANY ($3::int[])
-    UNION ALL
-    SELECT p.kind, (SELECT max(priority) FROM baton.live WHERE kind = p.kind AND priority < p.priority AND ${IN_LINE})
-    FROM line p WHERE p.priority IS NOT NULL
-  ),`;
+const LINES = `${linesByPriority("$3::int[] IS NULL OR k.id = ANY ($3::int[])")},`;
 
 /** The part of the filter that applies to the columns of a walked row; a side table has only the job. */
 const ASKED = `AND ($3::int[] IS NULL OR walk.kind = ANY ($3::int[]))

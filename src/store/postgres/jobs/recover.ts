@@ -10,7 +10,6 @@ import {
   afterLoss,
   type Dead,
   type Loss,
-  type LostRun,
   type Recovered,
   recoveredJob,
   wasInterrupted,
@@ -25,11 +24,12 @@ import {
 } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
 import type { Author, JobStore, Renewal } from "../../store.ts";
+import { type JobRow, LOST_COLUMNS, lostRun } from "../../job-row.ts";
 import { takeApart } from "./ranges.ts";
 import { type Applied, applyChanges } from "./run-endings.ts";
 import { type StoreCache, NOW } from "./store-cache.ts";
 import type { PostgresScripts } from "../scripts.ts";
-import { fenceFrom, termValues } from "../terms.ts";
+import { holdTerm } from "../../terms.ts";
 import { scanTable } from "./table-scan.ts";
 
 /** The part of a lease that its renewal may take. With more, one broken connection leaves no time for a second try. */
@@ -40,15 +40,6 @@ const RENEWAL_MS_MIN = 500;
 const RENEW = write(
   "lease-renew",
   `UPDATE baton.lease SET expires_at = ${NOW} + $3::bigint WHERE name = $2 AND expires_at > ${NOW} RETURNING id`,
-);
-const RENEW_FENCED = write(
-  "lease-renew-fenced",
-  `WITH ${fenceFrom(4)},
-   renewed AS (
-     UPDATE baton.lease SET expires_at = ${NOW} + $3::bigint
-     WHERE name = $2 AND expires_at > ${NOW} AND EXISTS (SELECT FROM fence) RETURNING id
-   )
-   SELECT (SELECT id FROM renewed) AS id, EXISTS (SELECT FROM fence) AS fenced`,
 );
 const UNWANTED = read(
   "lease-unwanted",
@@ -94,8 +85,7 @@ const LONG_RUNNING = read(
 const lost = (name: string, which: string) =>
   write(
     name,
-    `SELECT l.seq, l.lease, b.name || '-' || j.id AS id, w.name AS worker, a.node, a.owner_epoch, l.killed, l.failures,
-       l.interruptions, l.crashes, l.cancel_requested, l.cancel_reason, j.max_attempts, j.timeout_ms
+    `SELECT l.seq, l.lease, b.name || '-' || j.id AS id, w.name AS worker, a.node, a.owner_epoch AS "ownerEpoch", ${LOST_COLUMNS}
      FROM baton.live l JOIN baton.job j ON j.id = l.id JOIN baton.name b ON b.id = j.birthplace
      JOIN baton.author a ON a.id = l.author LEFT JOIN baton.name w ON w.id = l.worker
      WHERE l.started_at IS NOT NULL AND l.n = 1 AND ${which} ORDER BY l.seq FOR UPDATE OF l`,
@@ -111,27 +101,20 @@ interface FoundRow {
   readonly n: number;
 }
 
-interface Lost {
+/** With LOST_COLUMNS. */
+interface Lost extends JobRow {
   readonly seq: number;
   readonly lease: number;
   readonly id: JobId;
   readonly worker: string | null;
   readonly node: Author["node"];
-  readonly owner_epoch: number;
-  readonly killed: string | null;
-  readonly failures: number;
-  readonly interruptions: number;
-  readonly crashes: number;
-  readonly cancel_requested: boolean;
-  readonly cancel_reason: string | null;
-  readonly max_attempts: number;
-  readonly timeout_ms: number | null;
+  readonly ownerEpoch: number;
 }
 
 export function jobRecovery(
   cache: StoreCache,
   scripts: PostgresScripts,
-  renewals: Pick<Postgres, "query">,
+  renewals: Pick<Postgres, "query" | "transaction">,
 ): Pick<JobStore, "renew" | "recover"> {
   /** The number of the lease; null if it is not held. */
   const prolonged = async (
@@ -141,14 +124,16 @@ export function jobRecovery(
     fence?: Term,
   ): Promise<number | null> => {
     const values = [cache.now(), lease, ttlMs];
-    if (!fence) return (await renewals.query<{ id: number }>(RENEW, values, deadlineMs))[0]?.id ?? null;
-    const [row] = await renewals.query<{ id: number | null; fenced: boolean }>(
-      RENEW_FENCED,
-      [...values, ...termValues(fence)],
-      deadlineMs,
-    );
-    if (!row!.fenced) throw await scripts.refusal(fence);
-    return row!.id;
+    const rows = fence
+      ? await renewals.transaction(async (tx) => {
+          const [, renewed] = await Promise.all([
+            scripts.run(tx, holdTerm(fence)),
+            tx.query<{ id: number }>(RENEW, values),
+          ]);
+          return renewed;
+        }, deadlineMs)
+      : await renewals.query<{ id: number }>(RENEW, values, deadlineMs);
+    return rows[0]?.id ?? null;
   };
 
   const putBack = async (
@@ -159,16 +144,16 @@ export function jobRecovery(
     leaderEpoch: number,
   ): Promise<Recovered[]> => {
     const authors = new Map<string, number>();
-    for (const { node, owner_epoch: ownerEpoch } of jobs) {
+    for (const { node, ownerEpoch } of jobs) {
       const key = `${node}/${ownerEpoch}`;
       if (authors.has(key)) continue;
       authors.set(key, await cache.authorIdWithin(tx, { node, ownerEpoch, leaderEpoch }));
     }
     const changes: Applied[] = [];
     const recovered = jobs.map((job): Recovered => {
-      const run = lostRun(job);
+      const run = lostRun(job, job.worker);
       const change = afterLoss(run, howLost(job), budgets);
-      const author = authors.get(`${job.node}/${job.owner_epoch}`)!;
+      const author = authors.get(`${job.node}/${job.ownerEpoch}`)!;
       changes.push({ seq: job.seq, change, result: null, taken: true, author });
       return recoveredJob(job.id, run, change);
     });
@@ -237,18 +222,4 @@ function ending(which: Dead, now: number | null): [Statement, unknown[]] {
 
 function numbers(rows: readonly FoundRow[]): number[] {
   return rows.flatMap(({ seq, n }) => Array.from({ length: n }, (_, place) => seq + place));
-}
-
-function lostRun(job: Lost): LostRun {
-  const { failures, interruptions, crashes, max_attempts: maxAttempts, timeout_ms: timeoutMs } = job;
-  return {
-    worker: job.worker ?? "unknown",
-    killed: JSON.parse(job.killed ?? "[]") as string[],
-    timeoutMs,
-    cancel: job.cancel_requested ? { reason: job.cancel_reason } : null,
-    failures,
-    interruptions,
-    crashes,
-    maxAttempts,
-  };
 }

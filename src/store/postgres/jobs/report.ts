@@ -14,27 +14,24 @@ import { takeApart } from "./ranges.ts";
 import type { Fenced } from "./complete.ts";
 import { inRanges, type Settle } from "./settle.ts";
 import type { PostgresScripts } from "../scripts.ts";
-import { fenceFrom, termValues } from "../terms.ts";
 
 /** $4: the lease or the assignment that holds each run. */
-const report = (holder: "lease" | "assignment", fenced = false): string =>
-  `WITH ${fenced ? `${fenceFrom(14)},` : ""}
-   clock AS MATERIALIZED (SELECT ${NOW} AS now),
+const report = (holder: "lease" | "assignment"): string =>
+  `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
    held AS MATERIALIZED (
-     SELECT l.seq, l.logs, a.job_epoch, a.lines, a.progress, a.message, a.place${fenced ? ", a.author" : ""}
-     FROM unnest($2::bigint[], $3::int[], $4::${holder === "lease" ? "text" : "bigint"}[], $5::int[], $6::float8[], $7::text[]${fenced ? ", $13::int[]" : ""})
-       WITH ORDINALITY AS a (seq, job_epoch, holder, lines, progress, message${fenced ? ", author" : ""}, place)
+     SELECT l.seq, l.logs, a.job_epoch, a.lines, a.progress, a.message, a.author, a.place
+     FROM unnest($2::bigint[], $3::int[], $4::${holder === "lease" ? "text" : "bigint"}[], $5::int[], $6::float8[], $7::text[], $8::int[])
+       WITH ORDINALITY AS a (seq, job_epoch, holder, lines, progress, message, author, place)
      ${holder === "lease" ? "JOIN baton.lease e ON e.name = a.holder" : ""}
      JOIN baton.live l ON l.seq = a.seq AND l.n = 1 AND l.started_at IS NOT NULL AND l.job_epoch = a.job_epoch
        AND ${holder === "lease" ? "l.lease = e.id" : "l.assignment = a.holder"}
-     ${fenced ? "WHERE EXISTS (SELECT FROM fence)" : ""}
      ORDER BY l.seq FOR UPDATE OF l
    ),
    touched AS (
      UPDATE baton.live l SET updated_at = (SELECT now FROM clock), logs = least(l.logs + held.lines, ${LOG_LINES_MAX}),
        progress = coalesce(held.progress, l.progress),
-       progress_message = CASE WHEN held.progress IS NULL THEN l.progress_message ELSE held.message END
-       ${fenced ? ", author = coalesce(held.author, l.author)" : ""}
+       progress_message = CASE WHEN held.progress IS NULL THEN l.progress_message ELSE held.message END,
+       author = coalesce(held.author, l.author)
      FROM held WHERE l.seq = held.seq
    ),
    written AS (
@@ -42,13 +39,11 @@ const report = (holder: "lease" | "assignment", fenced = false): string =>
      SELECT held.seq, held.logs + g.n, held.job_epoch, g.at,
        CASE WHEN held.logs + g.n = ${LOG_LINES_MAX} THEN 'warn' ELSE g.level END,
        CASE WHEN held.logs + g.n = ${LOG_LINES_MAX} THEN '${LOG_LIMIT_REACHED}' ELSE g.message END
-     FROM unnest($8::bigint[], $9::int[], $10::bigint[], $11::text[], $12::text[]) AS g (place, n, at, level, message)
+     FROM unnest($9::bigint[], $10::int[], $11::bigint[], $12::text[], $13::text[]) AS g (place, n, at, level, message)
      JOIN held ON held.place = g.place WHERE held.logs + g.n <= ${LOG_LINES_MAX}
    )
-   SELECT place FROM held
-   ${fenced ? "UNION ALL SELECT 0 WHERE NOT EXISTS (SELECT FROM fence)" : ""}`;
+   SELECT place FROM held`;
 const REPORT = write("report", report("lease"));
-const REPORT_FENCED = write("report-fenced", report("lease", true));
 const REPORT_OWNED = write("report-owned", report("assignment"));
 
 /** Everything in a batch about one run. */
@@ -63,10 +58,10 @@ interface Sum {
   readonly progress: RunReport["progress"];
 }
 
-/** A run is identified by its assignment, or else by its lease. The write may carry the term of a leader. */
+/** A run is identified by its assignment, or else by its lease. */
 interface WrittenUnder {
   readonly assignments?: readonly AssignmentId[];
-  readonly fenced?: Fenced | undefined;
+  readonly fenced?: Pick<Fenced, "authors"> | undefined;
 }
 
 export class Report {
@@ -86,18 +81,15 @@ export class Report {
     const reporting = reports.map(({ run }) => run);
     const ending = settlements.map(({ run }) => run);
     const said = await this.#settle.known(reporting, fence);
-    if (ending.length === 0) {
-      const verdicts = await this.write(this.#cache.db, reports, said.seqs, said);
-      return { reported: await this.withRefusals(reporting, verdicts), settled: [] };
-    }
     const ended = await this.#settle.known(ending, fence);
-    const [reported, settled] = await this.#scripts.transaction(
-      async (tx) => [
-        await this.write(tx, reports, said.seqs, said),
-        await this.#settle.underLeases(tx, { settlements, ...ended }),
-      ],
-      fence,
-    );
+    const writeAll = async (tx: Queryable) => ({
+      reported: await this.write(tx, reports, said.seqs, said),
+      settled: await this.#settle.underLeases(tx, { settlements, ...ended }),
+    });
+    const { reported, settled } =
+      ending.length === 0 && !fence
+        ? await writeAll(this.#cache.db)
+        : await this.#scripts.transaction(writeAll, fence);
     return {
       reported: await this.withRefusals(reporting, reported),
       settled: await this.#settle.withRefusals(ending, settled),
@@ -135,21 +127,19 @@ export class Report {
       const author = fenced?.authors[first] ?? null;
       return seq === null ? [] : [{ places, run: all[0]!.run, seq, assignment, author, lines, progress }];
     });
-    // Under a term also if there is nothing to write: the term must be the newest in any case.
-    if (sums.length === 0 && !fenced) return reports.map(() => null);
     const verdicts: (Verdict | null)[] = reports.map(() => null);
-    for (const { places } of await this.#write(db, sums, assignments !== undefined, fenced?.fence)) {
+    if (sums.length === 0) return verdicts;
+    for (const { places } of await this.#write(db, sums, assignments !== undefined)) {
       for (const at of places) verdicts[at] = "accepted";
     }
     return verdicts;
   }
 
-  async #write(db: Queryable, sums: readonly Sum[], owned: boolean, fence: Term | undefined): Promise<Sum[]> {
+  async #write(db: Queryable, sums: readonly Sum[], owned: boolean): Promise<Sum[]> {
     const lines = sums.flatMap((sum, at) =>
       sum.lines.map((line, index) => ({ ...line, place: at + 1, n: index + 1 })),
     );
-    const unfenced = owned ? REPORT_OWNED : REPORT;
-    const rows = await db.query<{ place: number }>(fence ? REPORT_FENCED : unfenced, [
+    const rows = await db.query<{ place: number }>(owned ? REPORT_OWNED : REPORT, [
       this.#cache.now(),
       int8s(sums.map((sum) => sum.seq)),
       int4s(sums.map((sum) => sum.run.jobEpoch)),
@@ -157,14 +147,13 @@ export class Report {
       int4s(sums.map((sum) => sum.lines.length)),
       float8s(sums.map((sum) => sum.progress?.value ?? null)),
       texts(sums.map((sum) => sum.progress?.message ?? null).map((text) => text && withoutNul(text))),
+      int4s(sums.map((sum) => sum.author)),
       int8s(lines.map((line) => line.place)),
       int4s(lines.map((line) => line.n)),
       int8s(lines.map((line) => line.at)),
       texts(lines.map((line) => line.level)),
       texts(lines.map((line) => withoutNul(line.message))),
-      ...(fence ? [int4s(sums.map((sum) => sum.author)), ...termValues(fence)] : []),
     ]);
-    if (fence && rows[0]?.place === 0) throw await this.#scripts.refusal(fence);
     return rows.map((row) => sums[row.place - 1]!);
   }
 }

@@ -7,7 +7,8 @@ import type { JobId, NodeName } from "../../../core/ids.ts";
 import type { Clock } from "../../../platform/clock.ts";
 import { type Postgres, type Queryable, read, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s } from "../../../platform/drivers/postgres/arrays.ts";
-import type { Kind } from "../../job-row.ts";
+import { type Kind, kindKey } from "../../job-row.ts";
+import { Numbered } from "../../numbered.ts";
 import type { Author } from "../../store.ts";
 
 /** The time of the database, unless a test gives one as $1. */
@@ -64,9 +65,8 @@ class Remembered<K, V> {
 export class StoreCache {
   readonly db: Postgres;
   readonly #time: Clock | null;
-  readonly #kinds = new Map<number, Kind>();
+  readonly #kinds = new Numbered<Kind, Omit<Kind, "id">>(kindKey);
   #few: readonly Kind[] = [];
-  readonly #kindIds = new Map<string, Map<string, number>>();
   readonly #names = new Remembered<number, string>();
   readonly #nameIds = new Remembered<string, number>();
   readonly #authorIds = new Remembered<string, number>();
@@ -82,15 +82,14 @@ export class StoreCache {
   }
 
   knownKindId(queue: string, task: string): number | null {
-    return this.#kindIds.get(queue)?.get(task) ?? null;
+    return this.#kinds.idOf({ queue, task }) ?? null;
   }
 
   async kindId(queue: string, task: string): Promise<number> {
     const known = this.knownKindId(queue, task);
     if (known !== null) return known;
     const [row] = await this.db.query<{ id: number }>(ADD_KIND, [queue, task]);
-    this.#learnKind({ id: row!.id, queue, task });
-    return row!.id;
+    return this.#kinds.add(row!.id, { id: row!.id, queue, task });
   }
 
   kind(id: number): Kind {
@@ -98,19 +97,19 @@ export class StoreCache {
   }
 
   async learnKinds(ids: Iterable<number>): Promise<void> {
-    const unknown = [...ids].filter((id) => !this.#kinds.has(id));
+    const unknown = [...ids].filter((id) => !this.#kinds.get(id));
     if (unknown.length === 0) return;
-    for (const kind of await this.db.query<Kind>(KINDS, [int4s(unknown)])) this.#learnKind(kind);
+    for (const kind of await this.db.query<Kind>(KINDS, [int4s(unknown)])) this.#kinds.add(kind.id, kind);
   }
 
   allKinds(): readonly Kind[] | null {
     if (this.#kinds.size > FEW_KINDS) return null;
-    if (this.#few.length !== this.#kinds.size) this.#few = [...this.#kinds.values()];
+    if (this.#few.length !== this.#kinds.size) this.#few = this.#kinds.all();
     return this.#few;
   }
 
   async learnAllKinds(): Promise<void> {
-    for (const kind of await this.db.query<Kind>(FIRST_KINDS)) this.#learnKind(kind);
+    for (const kind of await this.db.query<Kind>(FIRST_KINDS)) this.#kinds.add(kind.id, kind);
   }
 
   knownNameId(name: string): number | null {
@@ -150,13 +149,6 @@ export class StoreCache {
     const { node, ownerEpoch, leaderEpoch } = author;
     const [row] = await tx.query<{ id: number }>(ADD_AUTHOR, [node, ownerEpoch, leaderEpoch]);
     return row!.id;
-  }
-
-  #learnKind(kind: Kind): void {
-    this.#kinds.set(kind.id, kind);
-    let tasks = this.#kindIds.get(kind.queue);
-    if (!tasks) this.#kindIds.set(kind.queue, (tasks = new Map()));
-    tasks.set(kind.task, kind.id);
   }
 
   #learnName(id: number, name: string): void {

@@ -4,15 +4,13 @@
  */
 
 import { BatonError } from "../../../core/errors.ts";
-import type { JobId } from "../../../core/ids.ts";
-import type { JobStatus } from "../../../core/jobs/job.ts";
 import { COLUMN_FIELDS, type Fields } from "../../../core/jobs/job-fields.ts";
 import { inSchema, read, write } from "../../../platform/drivers/postgres/postgres.ts";
-import type { Author, JobStore, NewJob } from "../../store.ts";
+import type { Author, JobStore, NewJob, Submitted } from "../../store.ts";
 import { birthplaceOf, type StoreCache, uuidOf } from "./store-cache.ts";
 
 /** Every parameter has an explicit type: not every driver infers it. */
-const SUBMIT_PREPARED = `SELECT job_id, status, existed
+const SUBMIT_PREPARED = `SELECT job_id AS id, status, existed
   FROM baton.submit_prepared($1::jsonb, $2::text, $3::bigint, $4::bigint, $5::text, $6::bigint)`;
 
 /** A schema is identified by the time of its creation. A copy of a database is not distinguished from the original. */
@@ -33,12 +31,6 @@ const OTHER_CLUSTER = "BT001";
 const NOT_THERE = new Set(["42883", "3F000", "42P01"]);
 const NO_RIGHT = "42501";
 
-interface Row {
-  readonly job_id: JobId;
-  readonly status: JobStatus;
-  readonly existed: boolean;
-}
-
 export function submitInTransaction(cache: StoreCache): NonNullable<JobStore["submitWithin"]> {
   const { db } = cache;
   let cluster: string | null = null;
@@ -51,7 +43,7 @@ export function submitInTransaction(cache: StoreCache): NonNullable<JobStore["su
     const values = [batch, node, ownerEpoch, leaderEpoch, cluster, cache.now()];
     try {
       const { rows } = await client.query(inSchema(SUBMIT_PREPARED, db.schema), values);
-      return (rows as readonly Row[]).map(({ job_id: id, status, existed }) => ({ id, status, existed }));
+      return rows as readonly Submitted[];
     } catch (error) {
       throw explained(error, db.schema);
     }

@@ -8,7 +8,7 @@ import { int4s, int8s } from "../../../platform/drivers/postgres/arrays.ts";
 import type { OwnershipStore } from "../../ownership.ts";
 import { makeLease, openLease, PROLONG_LEASE, startRun } from "../jobs/claim/leases.ts";
 import { type StoreCache, NOW } from "../jobs/store-cache.ts";
-import type { Settle } from "../jobs/settle.ts";
+import { completedVerdicts, type Settle } from "../jobs/settle.ts";
 
 /**
  * Compare-and-set: the mark and the epoch are checked again if the statement had to wait for a row. The runs are in the
@@ -59,14 +59,7 @@ export function acceptRuns(cache: StoreCache, settle: Settle): OwnershipStore["a
       ]);
       const { held, accepted } = row!;
       if (!held && request.opens && (await makeLease(cache, request))) continue;
-      return { held, accepted: answers(seqs, accepted) };
+      return { held, accepted: completedVerdicts(seqs, accepted).map((verdict) => verdict !== null) };
     }
   };
-}
-
-/** Deleted from the set, so that a mark that is twice in one batch is accepted once. */
-function answers(seqs: readonly (number | null)[], accepted: readonly string[] | null): boolean[] {
-  if (accepted === null) return seqs.map(() => true);
-  const taken = new Set(accepted.map(Number));
-  return seqs.map((seq) => seq !== null && taken.delete(seq));
 }

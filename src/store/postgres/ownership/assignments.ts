@@ -1,6 +1,7 @@
 /** Assignments in PostgreSQL: which node owns each one, and under which epoch. */
 
 import type { NodeName } from "../../../core/ids.ts";
+import type { NodeIdentity } from "../../../core/node.ts";
 import { read, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
 import type { AssignmentId, Held, Orphan, Ownership, OwnershipStore } from "../../ownership.ts";
@@ -29,7 +30,7 @@ const FORGET = write(
   `DELETE FROM baton.assignment s USING unnest($2::bigint[], $3::int[]) AS h (id, owner_epoch)
    WHERE ${SAME} AND s.owner = $1`,
 );
-const COLUMNS = "id, owner, owner_name, owner_epoch, state";
+const COLUMNS = `id AS assignment, owner AS incarnation, owner_name AS name, owner_epoch AS "ownerEpoch", state`;
 const READ = read("assignment-read", `SELECT ${COLUMNS} FROM baton.assignment WHERE id = ANY ($1::bigint[])`);
 /** With the number of unfinished jobs. `OFFSET 0` keeps the planner from reversing the join. */
 const READ_COUNTED = read(
@@ -43,7 +44,7 @@ const READ_COUNTED = read(
 );
 const OWNERS = read(
   "assignment-owners",
-  "SELECT DISTINCT owner, owner_name FROM baton.assignment WHERE owner IS NOT NULL",
+  "SELECT DISTINCT owner AS incarnation, owner_name AS name FROM baton.assignment WHERE owner IS NOT NULL",
 );
 const DISOWN = write(
   "assignment-disown",
@@ -72,12 +73,9 @@ const OFFER = write(
   `UPDATE baton.assignment SET offered_at = ${NOW} WHERE id = ANY ($4::bigint[]) AND ${ORPHANED} RETURNING ${COLUMNS}`,
 );
 
-interface Row {
-  readonly id: AssignmentId;
-  readonly owner: string | null;
-  readonly owner_name: NodeName | null;
-  readonly owner_epoch: number;
-  readonly state: Ownership["state"];
+interface Row extends Omit<Ownership, "owner"> {
+  readonly name: NodeName | null;
+  readonly incarnation: string | null;
   readonly unfinished?: number;
 }
 
@@ -92,7 +90,7 @@ export function assignments(
       const rows = await db.query<{ id: number; owner_epoch: number }>(OWN, [
         owner.incarnation,
         owner.name,
-        ...columns(claims),
+        ...heldColumns(claims),
       ]);
       const owned = new Map(rows.map((row) => [row.id, row.owner_epoch]));
       return claims.map(({ assignment, ownerEpoch }) => {
@@ -103,20 +101,17 @@ export function assignments(
     },
     release: async (held, owner, state) => {
       if (held.length === 0) return;
-      const values = [owner.incarnation, ...columns(held)];
+      const values = [owner.incarnation, ...heldColumns(held)];
       if (state === "finished") await db.query(FORGET, values);
       else await db.query(RELEASE, [cache.now(), ...values, state]);
     },
     read: (async (ids: readonly AssignmentId[], counted?: true) => {
       if (ids.length === 0) return [];
       const rows = await db.query<Row>(counted ? READ_COUNTED : READ, [int8s(ids)]);
-      const found = new Map(rows.map((row) => [row.id, ownershipOf(row)]));
+      const found = new Map(rows.map((row) => [row.assignment, ownershipOf(row)]));
       return ids.map((id) => found.get(id) ?? null);
     }) as OwnershipStore["read"],
-    owners: async () => {
-      const rows = await db.query<{ owner: string; owner_name: NodeName }>(OWNERS);
-      return rows.map(({ owner, owner_name: name }) => ({ name, incarnation: owner }));
-    },
+    owners: () => db.query<NodeIdentity>(OWNERS),
     disown: async (incarnations, fence) => {
       const values = [cache.now(), texts(incarnations)];
       return (await scripts.transaction((tx) => scanTable(tx, DISOWN, values), fence)).length;
@@ -133,7 +128,9 @@ export function assignments(
         );
         const ids = found.map(({ id }) => id);
         const counts = await db.query<Row>(READ_COUNTED, [int8s(ids)]);
-        const jobs = new Set(counts.filter(({ unfinished }) => unfinished! > 0).map(({ id }) => id));
+        const jobs = new Set(
+          counts.filter(({ unfinished }) => unfinished! > 0).map(({ assignment }) => assignment),
+        );
         const offered = await scripts.transaction(async (tx) => {
           const [, rows] = await Promise.all([
             tx.query(REMOVE_EMPTY, [int8s(ids.filter((id) => !jobs.has(id)))]),
@@ -149,7 +146,8 @@ export function assignments(
   };
 }
 
-function columns(held: readonly Held[]): [ids: Buffer, epochs: Buffer] {
+/** In the order of ids, so that two calls cannot deadlock. */
+export function heldColumns(held: readonly Held[]): [ids: Buffer, epochs: Buffer] {
   const inOrder = [...held].sort((a, b) => a.assignment - b.assignment);
   return [
     int8s(inOrder.map(({ assignment }) => assignment)),
@@ -157,17 +155,10 @@ function columns(held: readonly Held[]): [ids: Buffer, epochs: Buffer] {
   ];
 }
 
-function orphanOf({ id, owner_name: last, owner_epoch: ownerEpoch }: Row): Orphan {
-  return { assignment: id, ownerEpoch, last };
+function orphanOf({ assignment, ownerEpoch, name }: Row): Orphan {
+  return { assignment, ownerEpoch, last: name };
 }
 
-function ownershipOf(row: Row): Ownership {
-  const { id, owner, owner_name: name, owner_epoch: ownerEpoch, state, unfinished } = row;
-  const ownership = {
-    assignment: id,
-    ownerEpoch,
-    owner: owner === null ? null : { name: name!, incarnation: owner },
-    state,
-  };
-  return unfinished === undefined ? ownership : Object.assign(ownership, { unfinished });
+function ownershipOf({ name, incarnation, ...rest }: Row): Ownership {
+  return { ...rest, owner: incarnation === null ? null : { name: name!, incarnation } };
 }

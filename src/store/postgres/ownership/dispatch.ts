@@ -191,12 +191,6 @@ function inParts(rows: readonly DispatchRow[], jobs: readonly DispatchedJob[]): 
   for (const [, , seqs, , , , , , assignment] of rows) {
     if (assignment !== null) for (const seq of seqs.split(" ")) assignmentOf.set(Number(seq), assignment);
   }
-  const parts = new Map<number, DispatchedJob[]>();
-  for (const job of jobs) {
-    const assignment = assignmentOf.get(job.ref as number)!;
-    const part = parts.get(assignment);
-    if (part) part.push(job);
-    else parts.set(assignment, [job]);
-  }
+  const parts = Map.groupBy(jobs, ({ ref }) => assignmentOf.get(ref as number)!);
   return [...parts].map(([id, part]) => ({ id, jobs: part }));
 }

@@ -6,6 +6,7 @@ import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.t
 import type { Held, OwnershipStore } from "../../ownership.ts";
 import type { Report as RunReport, Run, Settlement, Verdict } from "../../store.ts";
 import type { StoreCache } from "../jobs/store-cache.ts";
+import { heldColumns } from "./assignments.ts";
 import type { Report } from "../jobs/report.ts";
 import { complete, resultOf } from "../jobs/complete.ts";
 import { completedVerdicts, type Settle } from "../jobs/settle.ts";
@@ -77,7 +78,7 @@ export function ownedWrites(cache: StoreCache, settle: Settle, report: Report): 
       owner.incarnation,
       int8s(settlementSeqs),
       settlements.length,
-      ...columns(claims),
+      ...heldColumns(claims),
       int4s(settlements.map(({ run }) => run.jobEpoch)),
       int8s(settlements.map(({ assignment }) => assignment)),
       texts(settlements.map(({ outcome }) => resultOf(outcome))),
@@ -96,7 +97,7 @@ export function ownedWrites(cache: StoreCache, settle: Settle, report: Report): 
 
   const writeAll = async (tx: Queryable, batch: Batch): Promise<Written> => {
     const { owner, ownerName, claims, reports, settlements } = batch;
-    const rows = await tx.query<{ place: number }>(HOLD, [owner.incarnation, ...columns(claims)]);
+    const rows = await tx.query<{ place: number }>(HOLD, [owner.incarnation, ...heldColumns(claims)]);
     const places = new Set(rows.map(({ place }) => place));
     const ours = (place: number): boolean => places.has(place);
     const mine = (all: readonly Said[], seqs: readonly (number | null)[]) =>
@@ -159,13 +160,6 @@ export function ownedWrites(cache: StoreCache, settle: Settle, report: Report): 
 
 function keyOf({ assignment, ownerEpoch }: Held): string {
   return `${assignment} ${ownerEpoch}`;
-}
-
-function columns(claims: readonly Held[]): [ids: Buffer, epochs: Buffer] {
-  return [
-    int8s(claims.map(({ assignment }) => assignment)),
-    int4s(claims.map(({ ownerEpoch }) => ownerEpoch)),
-  ];
 }
 
 function runs(all: readonly { readonly run: Run }[]): Run[] {

@@ -13,6 +13,7 @@
  */
 
 import type { JobId } from "../../../core/ids.ts";
+import { takesFrom } from "../../../core/push/dispatch.ts";
 import type { Claimed, ClaimedJob, ClaimRequest } from "../../store.ts";
 import type { Kind } from "../../job-row.ts";
 import { endsBy, type StoreCache } from "./store-cache.ts";
@@ -103,7 +104,12 @@ export class Claim {
     if (!held || request.limit <= 0) return { jobs: [], held, nextDueInMs: this.#nextDueInMs(now) };
     const log = this.#fromLog(request);
     const line = this.#fromLine(request);
-    const taken = this.#choose(request, [log.chosen, line.chosen]);
+    const places = [log.chosen, line.chosen, ...this.#fromLanes(request)];
+    if (request.suspect) places.push(this.#fromSuspects(request));
+    const taken = merge(
+      places.filter((place) => place.length > 0),
+      request.limit,
+    );
     // The lease is written only if it holds a job: an idle claimant that asks once a second causes no writes.
     const jobs = taken.length > 0 ? this.#take(taken, log.passed, request, now) : [];
     const more = jobs.length === 0 && !(log.exhausted && line.exhausted);
@@ -123,22 +129,8 @@ export class Claim {
     }
   }
 
-  #choose(request: ClaimRequest, first: readonly (readonly Candidate[])[]): readonly Candidate[] {
-    const places = [...first, ...this.#fromLanes(request)];
-    if (request.suspect) places.push(this.#fromSuspects(request));
-    return merge(
-      places.filter((place) => place.length > 0),
-      request.limit,
-    );
-  }
-
-  #may(request: ClaimRequest, { queue, task }: Kind): boolean {
-    return (
-      request.tasks.has(task) &&
-      !this.#cache.paused.has(queue) &&
-      !request.exceptQueues.has(queue) &&
-      (request.queues === null || request.queues.has(queue))
-    );
+  #may(request: ClaimRequest, kind: Kind): boolean {
+    return !this.#cache.paused.has(kind.queue) && takesFrom(request, kind);
   }
 
   /**

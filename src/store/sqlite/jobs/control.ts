@@ -24,7 +24,6 @@ interface Place {
   readonly seq: number;
   readonly queue: string;
   readonly status: JobStatus;
-  readonly fresh: boolean;
   readonly due: boolean;
 }
 
@@ -39,19 +38,20 @@ export class Control {
     const { file } = cache;
     this.#sql = {
       place: file.prepare(
-        `SELECT j.kind, coalesce(d.status, l.status, 1) AS status, (d.seq IS NULL AND l.seq IS NULL) AS fresh, l.run_at
+        `SELECT j.kind, coalesce(d.status, l.status, 1) AS status, l.run_at
          FROM job j LEFT JOIN live l ON l.seq = j.seq LEFT JOIN done d ON d.seq = j.seq WHERE j.seq = ?`,
       ),
       requestCancel: file.prepare(
         "UPDATE live SET cancel_requested = 1, cancel_reason = ?, updated_at = ? WHERE seq = ? AND NOT cancel_requested",
       ),
-      cancelFresh: file.prepare(
-        `INSERT INTO done (${DONE_COLUMNS}) SELECT seq, 5, ?1, created_at, 0, 0, 0, 0, 0, NULL, NULL, NULL, author, 0, NULL, NULL, 1, ?2, NULL FROM job WHERE seq = ?3`,
-      ),
       cancelWaiting: file.prepare(
-        `INSERT INTO done (${DONE_COLUMNS}) SELECT seq, 5, ?1, run_at, job_epoch, attempts, failures, interruptions, crashes, started_at, worker, lease, author, logs, progress, progress_message, 1, ?2, killed FROM live WHERE seq = ?3`,
+        `INSERT INTO done (${DONE_COLUMNS})
+         SELECT j.seq, 5, ?1, coalesce(l.run_at, j.created_at), coalesce(l.job_epoch, 0), coalesce(l.attempts, 0), coalesce(l.failures, 0),
+           coalesce(l.interruptions, 0), coalesce(l.crashes, 0), l.started_at, l.worker, l.lease, coalesce(l.author, j.author),
+           coalesce(l.logs, 0), l.progress, l.progress_message, 1, ?2, l.killed
+         FROM job j LEFT JOIN live l ON l.seq = j.seq WHERE j.seq = ?3`,
       ),
-      unfresh: file.prepare("UPDATE job SET fresh = 0 WHERE seq = ?"),
+      unfresh: file.prepare("UPDATE job SET fresh = 0 WHERE seq = ? AND fresh = 1"),
       revive: file.prepare(
         `INSERT INTO live (seq, status, priority, run_at, job_epoch, attempts, failures, interruptions, crashes, updated_at, author, logs)
          SELECT d.seq, 1, j.priority, ?1, d.job_epoch + 1, d.attempts, 0, 0, 0, ?1, d.author, d.logs
@@ -89,9 +89,9 @@ export class Control {
       case "scheduled":
       case "queued": {
         const error = JSON.stringify(cancelledWaiting(reason).end!.error);
-        (place.fresh ? this.#sql.cancelFresh : this.#sql.cancelWaiting).run(now, error, seq);
-        if (place.fresh) this.#sql.unfresh.run(seq);
-        else this.#sql.dropLive.run(seq);
+        this.#sql.cancelWaiting.run(now, error, seq);
+        this.#sql.unfresh.run(seq);
+        this.#sql.dropLive.run(seq);
         this.#cache.count(place.queue, place.status, "cancelled");
         return { outcome: "cancelled" };
       }
@@ -150,7 +150,7 @@ export class Control {
     const status = statusName(row["status"] as number);
     const due = status === "scheduled" && (row["run_at"] as number) <= this.#cache.clock.now();
     const { queue } = this.#cache.kind(row["kind"] as number);
-    return { seq, queue, status, fresh: row["fresh"] === 1, due };
+    return { seq, queue, status, due };
   }
 
   #drop({ seq, queue, status }: Place): void {

@@ -26,11 +26,7 @@ export function sqliteJobs(parts: {
   const claim = new Claim(cache);
   const settle = new Settle(cache);
   const recover = recovery(cache, settle);
-  const write = <T>(operation: () => T, fence?: Term): Promise<T> =>
-    file.write(() => {
-      if (fence) scripts.check(fence);
-      return operation();
-    });
+  const write = <T>(operation: () => T, fence?: Term): Promise<T> => scripts.transaction(operation, fence);
   return {
     submit: (jobs, author, _wakes, fence) => write(() => submit.run(jobs, authorUnder(author, fence)), fence),
     claim: (request) => {

@@ -3,27 +3,24 @@
  * queue unless its budget is used up or it was to be cancelled. Runs inside the caller's transaction.
  */
 
-import type { Budgets, Spent } from "../../../core/jobs/job.ts";
+import type { Budgets } from "../../../core/jobs/job.ts";
 import {
   type Abandoned,
   afterLoss,
   type Dead,
   isLeftBehind,
   type Loss,
-  type LostRun,
   type Recovered,
   recoveredJob,
   wasInterrupted,
 } from "../../../core/jobs/run-end.ts";
 import type { LeaseId } from "../../../core/ids.ts";
-import type { JobRow } from "../../job-row.ts";
+import { type JobRow, LOST_COLUMNS, lostRun } from "../../job-row.ts";
 import type { StoreCache } from "./store-cache.ts";
 import type { Settle } from "./settle.ts";
 
 const LOST = `
-  SELECT j.id, l.worker, l.author, l.killed, l.failures, l.interruptions, l.crashes, l.cancel_requested, l.cancel_reason,
-    j.max_attempts AS "maxAttempts", j.timeout_ms AS "timeoutMs"
-  FROM live l JOIN job j ON j.seq = l.seq WHERE l.seq = ?`;
+  SELECT j.id, l.worker, l.author, ${LOST_COLUMNS} FROM live l JOIN job j ON j.seq = l.seq WHERE l.seq = ?`;
 
 export function recovery(
   cache: StoreCache,
@@ -35,13 +32,8 @@ export function recovery(
     const lost = which.by === "overdue" ? overdue(cache, which.graceMs, now) : dead(cache, which);
     return lost.map(([seq, how]) => {
       const row: JobRow = statement.get(seq)!;
-      const { id, author, worker, killed, cancel_requested, cancel_reason, ...spent } = row;
-      const run: LostRun = {
-        ...(spent as Pick<LostRun, keyof Spent | "timeoutMs">),
-        worker: cache.workerName(worker) ?? "unknown",
-        killed: JSON.parse(killed ?? "[]") as string[],
-        cancel: cancel_requested ? { reason: cancel_reason } : null,
-      };
+      const { id, author, worker } = row;
+      const run = lostRun(row, cache.workerName(worker));
       const change = afterLoss(run, how, budgets);
       settle.apply(seq, change, now, cache.authorId({ ...cache.author(author), leaderEpoch }));
       return recoveredJob(id, run, change);

@@ -64,8 +64,9 @@ export class Settle {
       logCount: file.prepare("SELECT logs FROM live WHERE seq = ?"),
       addLog: file.prepare("INSERT INTO log VALUES (?, ?, ?, ?, ?, ?)"),
       settled: file.prepare(
-        `SELECT coalesce(d.job_epoch, l.job_epoch) AS epoch, coalesce(d.lease, l.lease) AS lease, l.status AS live_status
-         FROM job j LEFT JOIN live l ON l.seq = j.seq LEFT JOIN done d ON d.seq = j.seq WHERE j.seq = ?`,
+        `SELECT coalesce(d.job_epoch, l.job_epoch) AS epoch, e.name AS lease, l.status AS live_status
+         FROM job j LEFT JOIN live l ON l.seq = j.seq LEFT JOIN done d ON d.seq = j.seq
+         LEFT JOIN lease e ON e.id = coalesce(d.lease, l.lease) WHERE j.seq = ?`,
       ),
     };
   }
@@ -134,8 +135,7 @@ export class Settle {
     // match too.
     const over =
       row["live_status"] !== STATUS.processing && run.jobEpoch > 0 && row["epoch"] === run.jobEpoch;
-    const lease = this.#cache.leaseName(row["lease"] as number | null);
-    return over && (lease === null || lease === run.lease) ? "replayed" : "stale";
+    return over && (row["lease"] === null || row["lease"] === run.lease) ? "replayed" : "stale";
   }
 
   /** With an author, the run is taken from its claimant. */

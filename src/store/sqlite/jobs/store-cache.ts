@@ -8,7 +8,8 @@ import type { JobStatus } from "../../../core/jobs/job.ts";
 import type { Clock } from "../../../platform/clock.ts";
 import { IN_MEMORY, type SqliteFile } from "../../../platform/drivers/sqlite/sqlite-file.ts";
 import type { Author } from "../../store.ts";
-import { type Counts, type JobRow, type Kind, noJobs, STATUS, statusName } from "../../job-row.ts";
+import { type Counts, type JobRow, type Kind, kindKey, noJobs, STATUS, statusName } from "../../job-row.ts";
+import { Numbered } from "../../numbered.ts";
 
 export interface RunningJob {
   readonly queue: string;
@@ -20,36 +21,6 @@ export interface RunningJob {
 
 /** The last 12 bits of a key (idKey) distinguish ids of the same millisecond. */
 const KEYS_PER_MS = 0x1000;
-
-/** Values that rows name by a small number. */
-class Numbered<Value> {
-  readonly #keyOf: (value: Value) => string;
-  readonly #values = new Map<number, Value>();
-  readonly #ids = new Map<string, number>();
-
-  constructor(keyOf: (value: Value) => string) {
-    this.#keyOf = keyOf;
-  }
-
-  idOf(value: Value): number | undefined {
-    return this.#ids.get(this.#keyOf(value));
-  }
-
-  get(id: number): Value | undefined {
-    return this.#values.get(id);
-  }
-
-  add(id: number, value: Value): number {
-    this.#values.set(id, value);
-    this.#ids.set(this.#keyOf(value), id);
-    return id;
-  }
-
-  clear(): void {
-    this.#values.clear();
-    this.#ids.clear();
-  }
-}
 
 export class StoreCache {
   readonly file: SqliteFile;
@@ -65,14 +36,11 @@ export class StoreCache {
   readonly paused = new Set<string>();
   /** Lanes that may contain waiting jobs; an empty one is dropped when it is read. */
   readonly lanes = new Set<Kind>();
-  readonly #kinds = new Map<number, Kind>();
-  readonly #kindsByName = new Map<string, Map<string, Kind>>();
+  readonly #kinds = new Numbered<Kind, Omit<Kind, "id">>(kindKey);
   readonly #leases = new Map<LeaseId, { readonly id: number; expiresAt: number }>();
-  readonly #leaseNames = new Map<number, LeaseId>();
   readonly #authors = new Numbered<Author>(
     ({ node, ownerEpoch, leaderEpoch }) => `${node}/${ownerEpoch}/${leaderEpoch}`,
   );
-  #latestAuthor: { readonly author: Author; readonly id: number } | null = null;
   readonly #workers = new Numbered<string>((name) => name);
   readonly #tally = new Map<string, Counts>();
   readonly #dirty = new Map<string, Set<JobStatus>>();
@@ -111,9 +79,8 @@ export class StoreCache {
   reload(): void {
     const all = (sql: string): JobRow[] => this.file.prepare(sql).all();
     this.#kinds.clear();
-    this.#kindsByName.clear();
     for (const { id, queue, task } of all("SELECT id, queue, task FROM kind")) {
-      this.#learnKind({ id, queue, task });
+      this.#kinds.add(id, { id, queue, task });
     }
     this.head = Number(all("SELECT seq FROM cursor WHERE name = 'head'")[0]?.["seq"] ?? 0);
     // Jobs up to the head are not searched, so a number at or below it must not be used again.
@@ -125,12 +92,9 @@ export class StoreCache {
     this.paused.clear();
     for (const { name } of all("SELECT name FROM queue WHERE paused = 1")) this.paused.add(name);
     this.#leases.clear();
-    this.#leaseNames.clear();
     for (const { id, name, expires_at: expiresAt } of all("SELECT id, name, expires_at FROM lease")) {
       this.#leases.set(name, { id, expiresAt });
-      this.#leaseNames.set(id, name);
     }
-    this.#latestAuthor = null;
     this.#authors.clear();
     for (const { id, node, ownerEpoch, leaderEpoch } of all(
       'SELECT id, node, owner_epoch AS "ownerEpoch", leader_epoch AS "leaderEpoch" FROM author',
@@ -241,36 +205,26 @@ export class StoreCache {
   }
 
   kinds(): readonly Kind[] {
-    return [...this.#kinds.values()];
+    return this.#kinds.all();
   }
 
   kindId(queue: string, task: string): number {
-    const known = this.#kindsByName.get(queue)?.get(task);
-    if (known) return known.id;
+    const known = this.#kinds.idOf({ queue, task });
+    if (known !== undefined) return known;
     const id = Number(this.#sql.addKind.run(queue, task).lastInsertRowid);
-    this.#learnKind({ id, queue, task });
-    return id;
-  }
-
-  #learnKind(kind: Kind): void {
-    this.#kinds.set(kind.id, kind);
-    let tasks = this.#kindsByName.get(kind.queue);
-    if (!tasks) this.#kindsByName.set(kind.queue, (tasks = new Map()));
-    tasks.set(kind.task, kind);
+    return this.#kinds.add(id, { id, queue, task });
   }
 
   /** Writers repeat in many rows, so a row contains one number for name and epochs. */
   authorId(author: Author): number {
-    if (this.#latestAuthor?.author === author) return this.#latestAuthor.id;
     const { node, ownerEpoch, leaderEpoch } = author;
-    const id =
+    return (
       this.#authors.idOf(author) ??
       this.#authors.add(
         Number(this.#sql.addAuthor.run(node, ownerEpoch, leaderEpoch).lastInsertRowid),
         author,
-      );
-    this.#latestAuthor = { author, id };
-    return id;
+      )
+    );
   }
 
   author(id: number): Author {
@@ -293,9 +247,8 @@ export class StoreCache {
    * with jobs.
    */
   mayHold(name: LeaseId, opens: boolean): boolean {
-    const known = this.#leases.get(name);
-    if (known && known.expiresAt > this.#leaseClock()) return true;
-    return opens && !(known && this.#holdsJobs(name));
+    if (!this.leaseExpired(name)) return true;
+    return opens && !(this.#leases.has(name) && this.#holdsJobs(name));
   }
 
   holdLease(name: LeaseId, ttlMs: number): number {
@@ -307,7 +260,6 @@ export class StoreCache {
     }
     const id = Number(this.#sql.addLease.run(name, expiresAt).lastInsertRowid);
     this.#leases.set(name, { id, expiresAt });
-    this.#leaseNames.set(id, name);
     return id;
   }
 
@@ -320,10 +272,6 @@ export class StoreCache {
 
   leaseId(name: LeaseId): number | null {
     return this.#leases.get(name)?.id ?? null;
-  }
-
-  leaseName(id: number | null): LeaseId | null {
-    return id === null ? null : (this.#leaseNames.get(id) ?? null);
   }
 
   leaseNames(): IterableIterator<LeaseId> {
@@ -340,7 +288,6 @@ export class StoreCache {
     if (!known) return;
     this.#sql.dropLease.run(known.id);
     this.#leases.delete(name);
-    this.#leaseNames.delete(known.id);
   }
 
   #holdsJobs(name: LeaseId): boolean {

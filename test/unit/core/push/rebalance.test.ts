@@ -4,7 +4,7 @@ import * as fc from "../../../support/fast-check.ts";
 import type { NodeName } from "../../../../src/core/ids.ts";
 import { chooseSizes, jobsToGive, MOVE_MAX, takesMore } from "../../../../src/core/push/rebalance.ts";
 
-const RATIO = { ratio: 2 };
+const RATIO = 2;
 const owner = (name: string, jobs: number) => ({ name: name as NodeName, jobs });
 
 describe("who gives jobs away", () => {

@@ -3,7 +3,7 @@
 import { it } from "node:test";
 import type { Channels, Message } from "../../../../src/channels/channels.ts";
 import { MemoryChannels } from "../../../../src/channels/memory/channels.ts";
-import { type ScheduleRequest, ScheduleService } from "../../../../src/jobs/schedules/schedule-service.ts";
+import { type ScheduleRequest, scheduleService } from "../../../../src/jobs/schedules/schedule-service.ts";
 import { type JobId, jobId, type NodeName } from "../../../../src/core/ids.ts";
 import type { Job } from "../../../../src/core/jobs/job.ts";
 import type { Schedule } from "../../../../src/core/schedules/schedule.ts";
@@ -65,7 +65,7 @@ export class ScheduleWorld {
     },
   };
 
-  readonly service = new ScheduleService(this.platform, {
+  readonly service = scheduleService(this.platform, {
     store: this.#store,
     channels: this.channels,
     maxAttempts: 5,

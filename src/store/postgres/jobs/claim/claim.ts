@@ -1,11 +1,11 @@
 /** A worker's own claim: merges the heads of the queues from which it may take. */
 
+import { takesFrom } from "../../../../core/push/dispatch.ts";
 import type { Statement } from "../../../../platform/drivers/postgres/postgres.ts";
 import { int4s } from "../../../../platform/drivers/postgres/arrays.ts";
 import type { Claimed, ClaimedJob, ClaimRequest } from "../../../store.ts";
 import { fencedClaim } from "./fenced-claim.ts";
 import { makeLease, openLease, PROLONG_LEASE, startRun } from "./leases.ts";
-import type { Kind } from "../../../job-row.ts";
 import { type StoreCache, NOW } from "../store-cache.ts";
 import {
   CONTENDED,
@@ -201,7 +201,7 @@ export class Claim {
     const cache = this.#cache;
     const kinds = cache.allKinds();
     if (!kinds || limit <= 0) return null;
-    const served = kinds.filter((kind) => takesFrom(kind, request));
+    const served = kinds.filter((kind) => takesFrom(request, kind));
     const wanted = this.#wanted.for(limit);
     const { expected } = this.#rows;
     const rows = await cache.db.query<QuickRow>(limit > MANY ? CLAIM_MANY : CLAIM_QUICK, [
@@ -222,10 +222,6 @@ export class Claim {
     // A claimant that holds jobs learns the long way whether its lease is still there.
     return idle && request.opens ? { jobs: [], held: true, nextDueInMs, more: false } : null;
   }
-}
-
-function takesFrom({ queue, task }: Kind, { tasks, queues, exceptQueues }: ClaimRequest): boolean {
-  return tasks.has(task) && queues?.has(queue) !== false && !exceptQueues.has(queue);
 }
 
 function claimedBy({ lease, author }: ClaimRequest): Pick<ClaimedJob, "lease" | "leaderEpoch"> {

@@ -48,6 +48,21 @@ export const IN_ORDER = "ORDER BY priority DESC, run_at, seq";
  */
 export const LINES_MAX = 8;
 
+export const IN_LINE = "NOT later AND NOT suspect";
+
+/**
+ * The lines of these kinds `k`, one for each priority, as `line`: the query jumps from one to the next. A part of WITH
+ * RECURSIVE.
+ */
+export const linesByPriority = (which = "true"): string => `
+  line AS (
+    SELECT k.id AS kind, (SELECT max(priority) FROM baton.live WHERE kind = k.id AND ${IN_LINE}) AS priority
+    FROM baton.kind k WHERE ${which}
+    UNION ALL
+    SELECT p.kind, (SELECT max(priority) FROM baton.live WHERE kind = p.kind AND priority < p.priority AND ${IN_LINE})
+    FROM line p WHERE p.priority IS NOT NULL
+  )`;
+
 /** A look at the first row of each line, without locks. */
 const first = (which: string): string => `
   SELECT kinds.id, head.n, head.priority, head.run_at, head.seq FROM kinds CROSS JOIN LATERAL (
