@@ -5,8 +5,8 @@
 
 import { Client } from "./package.ts";
 import type { Clock } from "../../clock.ts";
-import { socketOf } from "./connection-mode.ts";
-import { NoAnswer, translated } from "./errors.ts";
+import { cut, inTime, socketOf } from "./connection-mode.ts";
+import { translated } from "./errors.ts";
 
 export interface PoolerCheckOptions {
   readonly url: string;
@@ -43,19 +43,15 @@ export class PoolerCheck {
   async #looked(): Promise<boolean> {
     const { clock, deadlineMs = DEADLINE_MS } = this.#o;
     const clients = [this.#client(), this.#client()] as const;
-    let late = false;
-    const callOff = clock.after(deadlineMs, () => {
-      late = true;
-      clients.forEach(cut);
-    });
     try {
-      await Promise.all(clients.map((client) => client.connect()));
-      return await sharesSessions(...clients);
+      return await inTime(clock, deadlineMs, clients, async () => {
+        await Promise.all(clients.map((client) => client.connect()));
+        return sharesSessions(...clients);
+      });
     } catch (error) {
       clients.forEach(cut);
-      throw late ? new NoAnswer(deadlineMs, error) : error;
+      throw error;
     } finally {
-      callOff();
       clients.forEach(leave);
     }
   }
@@ -108,8 +104,4 @@ function keyOf(client: Client): number | null {
 function leave(client: Client): void {
   socketOf(client).unref();
   void client.end();
-}
-
-function cut(client: Client): void {
-  socketOf(client).destroy();
 }

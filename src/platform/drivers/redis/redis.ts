@@ -1,7 +1,8 @@
 /** One Redis server as used by one cluster: its key names, sessions, and whether it can be used. */
 
 import { BatonError } from "../../../core/errors.ts";
-import { RedisSession, type RedisCommands, type RedisSessionOptions } from "./session.ts";
+import type { RedisCommands } from "./connection.ts";
+import { RedisSession, type RedisSessionOptions } from "./session.ts";
 import { parseRedisUrl, shownAddress, type RedisAddress } from "../server-url.ts";
 
 type Common = Pick<RedisSessionOptions, "clock" | "random" | "name" | "connectMs" | "commandMs">;
