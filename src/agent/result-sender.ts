@@ -12,8 +12,8 @@
 
 import type { ResultAnswerBody } from "../client/controller-calls.ts";
 import { ERRORS, type ErrorCode } from "../core/errors.ts";
-import { Batcher, bySize } from "../platform/batcher.ts";
-import { within, type Backoff } from "../platform/loop.ts";
+import { Batcher } from "../platform/batcher.ts";
+import { split, within, type Backoff } from "../platform/loop.ts";
 import type { Report, Run } from "../store/store.ts";
 import type { LeaseRenewer } from "./lease-renewer.ts";
 import type { Ended, LinkContext } from "./link-messages.ts";
@@ -164,7 +164,8 @@ const ENVELOPE_LENGTH = 512;
 
 /** In order, each small enough for one body; a result that is too large for any goes alone. */
 export function resultBatches(postings: readonly Posting[]): Posting[][] {
-  return bySize(postings, PARCEL_LENGTH_MAX, ({ ended }) => ENVELOPE_LENGTH + lengthOf(ended));
+  const weigh = ({ ended }: Posting): number => ENVELOPE_LENGTH + lengthOf(ended);
+  return split(postings, Infinity, weigh, PARCEL_LENGTH_MAX);
 }
 
 function lengthOf({ result, error }: Ended): number {

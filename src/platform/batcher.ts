@@ -78,22 +78,6 @@ export class Batcher<Item, Result> {
   }
 }
 
-/** In order, in pieces whose sizes stay within `max`; an item that is larger goes alone. */
-export function bySize<Item>(items: readonly Item[], max: number, sizeOf: (item: Item) => number): Item[][] {
-  const pieces: Item[][] = [];
-  let size = Infinity;
-  for (const item of items) {
-    const own = sizeOf(item);
-    if (size + own > max) {
-      pieces.push([]);
-      size = 0;
-    }
-    pieces.at(-1)!.push(item);
-    size += own;
-  }
-  return pieces;
-}
-
 /** A flush for a leader's writes, each under its term: those of one term are written together. */
 export function byTerm<Write, Term, Result>(
   flush: (writes: readonly Write[], term: Term) => Promise<readonly Result[]>,

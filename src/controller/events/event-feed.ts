@@ -12,7 +12,7 @@
 
 import type { ServerEvent } from "../../platform/feed.ts";
 import type { Subscription } from "../../channels/channels.ts";
-import { bySize } from "../../platform/batcher.ts";
+import { split } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import { EventLog, type EventLogOptions, type EventName, type Happened } from "./event-log.ts";
@@ -247,5 +247,5 @@ export class EventFeed extends Lifecycle {
 }
 
 function pieces(events: readonly Happened[]): Happened[][] {
-  return bySize(events, MESSAGE_CHARS, (event) => JSON.stringify(event).length + 1);
+  return split(events, Infinity, (event) => JSON.stringify(event).length + 1, MESSAGE_CHARS);
 }
