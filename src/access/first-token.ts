@@ -15,6 +15,7 @@ import {
 } from "../config/secrets/secret-file.ts";
 import { BatonError } from "../core/errors.ts";
 import type { Credential } from "../core/access/credential.ts";
+import { Loop } from "../platform/loop.ts";
 import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Credentials } from "./credentials.ts";
@@ -41,8 +42,7 @@ export class FirstToken extends Lifecycle {
   readonly #credentials: Credentials;
   readonly #file: string | null;
   readonly #peers: FirstTokenPeers | null;
-  #stopped = new AbortController();
-  #loop: Promise<void> = Promise.resolve();
+  readonly #loop: Loop;
   /** Whether this node began with nothing; null while that is not known. */
   #anew: boolean | null = null;
   made: MadeToken | null = null;
@@ -60,21 +60,15 @@ export class FirstToken extends Lifecycle {
     this.#credentials = credentials;
     this.#file = file;
     this.#peers = peers;
+    this.#loop = new Loop(platform.clock, async () => ((await this.#try()) ? Infinity : LOOK_MS));
   }
 
   protected override async onStart(): Promise<void> {
-    this.#stopped = new AbortController();
-    if (!(await this.#try())) this.#loop = this.#run(this.#stopped.signal);
+    if (!(await this.#try())) this.#loop.start(LOOK_MS);
   }
 
-  protected override async onStop(): Promise<void> {
-    this.#stopped.abort();
-    await this.#loop;
-  }
-
-  async #run(signal: AbortSignal): Promise<void> {
-    do await this.#platform.clock.sleep(LOOK_MS, signal);
-    while (!signal.aborted && !(await this.#try()));
+  protected override onStop(): Promise<void> {
+    return this.#loop.stop();
   }
 
   async #try(): Promise<boolean> {
