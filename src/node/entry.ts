@@ -1,9 +1,9 @@
 /** The last layer: how callers and other nodes reach the services. Until it is built, the transport answers peers with 503. */
 
-import { OperationExecutor } from "../api/execute.ts";
+import { operationExecutor } from "../api/execute.ts";
 import { liveFeed } from "../api/live-feed.ts";
 import type { NodeServices } from "../api/node-services.ts";
-import { PeerRequestHandler } from "../api/peer-request-handler.ts";
+import { peerRequestHandler } from "../api/peer-request-handler.ts";
 import { clusterView } from "../observe/cluster-view.ts";
 import { join } from "node:path";
 import { Access } from "../access/access.ts";
@@ -44,10 +44,10 @@ export async function entry(p: NodePlatform, b: Backend, e: LeaderElections, w: 
     news: w.news,
   });
   const services = servicesOf(p, b, e, w, { backlog, journal, access });
-  const executor = new OperationExecutor(p, { services, inFlight: w.inFlight, tracing: p.tracing });
+  const executor = operationExecutor(p, { services, inFlight: w.inFlight, tracing: p.tracing });
   const requests =
     b.peers &&
-    new PeerRequestHandler(p, {
+    peerRequestHandler(p, {
       executor,
       mounts: {
         ...w.mounts,

@@ -50,14 +50,6 @@ export interface Tracing {
   active(): string | null;
 }
 
-export const noTracing: Tracing = {
-  on: false,
-  start: () => {
-    throw new Error("nobody records traces here");
-  },
-  active: () => null,
-};
-
 /** What stands for the provider before an SDK has registered one, and hands on to it afterwards. */
 interface Proxy extends Api.TracerProvider {
   getDelegateTracer?(name: string, version?: string): Api.Tracer | undefined;
