@@ -5,9 +5,9 @@
  * layers publish into them, so that no layer needs a reference to a later one.
  */
 
-import { LoadMeter } from "../observe/load-meter.ts";
+import { loadMeter } from "../observe/load-meter.ts";
 import { Traffic } from "../observe/traffic.ts";
-import { Watchdog } from "../observe/watchdog.ts";
+import { watchdogOf } from "../observe/watchdog.ts";
 import type { Settings } from "../config/settings.ts";
 import type { NodeName } from "../core/ids.ts";
 import type { NodeIdentity, NodeRole, OwnInfo, NodeInfo, NodeLoad } from "../core/node.ts";
@@ -67,8 +67,8 @@ export function platform(settings: Settings, tasks: TaskRegistry, options: Platf
   const spans = new JobSpans(tracing, identity.name);
   const base: Platform = { clock, random, files, machine, log, identity, state, events: new NodeEvents(log) };
   const watch = new WorkerMonitor(base, { slots: places.concurrency, spans, sink: metrics.jobs });
-  const watchdog = new Watchdog(base);
-  const load = new LoadMeter(base, {
+  const watchdog = watchdogOf(base);
+  const load = loadMeter(base, {
     traffic,
     capacity: { slots: places.concurrency, serves: servedQueues(places) },
     onSample: (lagMs) => {

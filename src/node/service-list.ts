@@ -6,7 +6,7 @@
 import { hasCode } from "../core/errors.ts";
 import { retry } from "../platform/loop.ts";
 import type { Platform } from "../platform/platform.ts";
-import { Lifecycle, type Service } from "../platform/service.ts";
+import { serviceOf, type Service } from "../platform/service.ts";
 
 const RETRY_MS = 500;
 
@@ -64,34 +64,13 @@ export class ServiceList {
 }
 
 export function atStop(step: () => void): Service {
-  return new Steps(() => {}, step);
+  return serviceOf(() => {}, step);
 }
 
 /** Several services as one: they start and stop at the same time. */
 export function together(services: readonly Service[]): Service {
-  return new Steps(
+  return serviceOf(
     async () => void (await Promise.all(services.map((service) => service.start()))),
     async () => void (await Promise.all(services.map((service) => service.stop()))),
   );
-}
-
-type Step = () => Promise<void> | void;
-
-class Steps extends Lifecycle {
-  readonly #start: Step;
-  readonly #stop: Step;
-
-  constructor(start: Step, stop: Step) {
-    super();
-    this.#start = start;
-    this.#stop = stop;
-  }
-
-  protected onStart(): Promise<void> | void {
-    return this.#start();
-  }
-
-  protected onStop(): Promise<void> | void {
-    return this.#stop();
-  }
 }
