@@ -15,7 +15,7 @@ import type { Log } from "../platform/log.ts";
 import type { Platform } from "../platform/platform.ts";
 import { traceIn } from "../transport/hop-headers.ts";
 import { authentication, type AccessCheck, type Authentication } from "./authenticate.ts";
-import { EventStreams } from "./event-streams.ts";
+import { eventStreams } from "./event-streams.ts";
 import { originGuard, type OriginGuard } from "./origin-guard.ts";
 import { NO_COMPILERS, rateLimits } from "./rate-limits.ts";
 import { servePages, type DashboardOptions } from "./pages.ts";
@@ -68,7 +68,7 @@ export async function buildApp(
 ): Promise<FastifyInstance> {
   const { executor, peers = null } = options;
   const { services } = executor;
-  const streams = new EventStreams(platform);
+  const streams = eventStreams(platform);
   const closing = { now: false };
   const failWith = (error: unknown, request: FastifyRequest, reply: FastifyReply): void => {
     if (closing.now) reply.header("connection", "close");

@@ -7,7 +7,7 @@ import { peerRequestHandler } from "../api/peer-request-handler.ts";
 import { clusterView } from "../observe/cluster-view.ts";
 import { join } from "node:path";
 import { Access } from "../access/access.ts";
-import { CredentialReplicas } from "../access/credential-replicas.ts";
+import { credentialReplicas } from "../access/credential-replicas.ts";
 import { Credentials } from "../access/credentials.ts";
 import { FirstToken } from "../access/first-token.ts";
 import { asksCallers } from "../config/checks.ts";
@@ -71,7 +71,7 @@ function accessOf(p: NodePlatform, b: Backend, { scheduler }: LeaderElections) {
   const { settings } = p;
   const { store, peers } = b;
   const credentials = new Credentials(p, store.access, store.guarantees.shared);
-  const replicas = peers && new CredentialReplicas(p, credentials, peers);
+  const replicas = peers && credentialReplicas(p, credentials, peers);
   const open = !asksCallers(settings);
   const { token: fixedToken } = settings.access;
   const file = store.guarantees.keepsTokenFile ? join(settings.data, ADMIN_TOKEN_FILE) : null;

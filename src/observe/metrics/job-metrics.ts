@@ -105,19 +105,16 @@ export class JobMetrics implements WorkerSink {
 }
 
 type AgentOutcome = Parameters<AgentSink["result"]>[0];
+const AGENT_OUTCOMES = [
+  ...ENDS.filter((end) => end !== "lease_lost"),
+  "released",
+  "repeated",
+  "refused",
+] as const;
 
 /** Jobs that agents lease from this node and return to it, while it leads. */
 export class AgentMetrics implements AgentSink {
-  readonly #results: Record<AgentOutcome, number> = {
-    completed: 0,
-    retry: 0,
-    failed: 0,
-    cancelled: 0,
-    interrupted: 0,
-    released: 0,
-    repeated: 0,
-    refused: 0,
-  };
+  readonly #results = zeros(AGENT_OUTCOMES);
   #leased = 0;
 
   constructor(instruments: Instruments) {
