@@ -6,7 +6,7 @@
  */
 
 import { loadMeter } from "../observe/load-meter.ts";
-import { Traffic } from "../observe/traffic.ts";
+import { trafficOf } from "../observe/traffic.ts";
 import { watchdogOf } from "../observe/watchdog.ts";
 import type { Settings } from "../config/settings.ts";
 import type { NodeName } from "../core/ids.ts";
@@ -52,7 +52,7 @@ export function platform(settings: Settings, tasks: TaskRegistry, options: Platf
     concurrency: roles.has("worker") || roles.has("function") ? settings.worker.concurrency : 0,
     ...queuesOf(roles, settings.worker.queues),
   };
-  const traffic = new Traffic(clock);
+  const traffic = trafficOf(clock);
   const instruments = new Instruments();
   /** Those that count for `/metrics`. What is read from services of later layers is registered by `compose`. */
   const metrics = {

@@ -15,7 +15,7 @@ import type { ClientBase, CustomTypesConfig, PoolClient, QueryConfig } from "pg"
 import { BatonError, reasonOf } from "../../../core/errors.ts";
 import type { Clock } from "../../clock.ts";
 import { Lifecycle } from "../../service.ts";
-import { isAborted, isLost, translated } from "./errors.ts";
+import { isAborted, isLost, translated, unavailable } from "./errors.ts";
 import { cut, directly, inTime, socketOf, type ConnectionMode, throughPooler } from "./connection-mode.ts";
 import { Pool, types as pgTypes } from "./package.ts";
 import type { PoolerCheck } from "./pooler-check.ts";
@@ -93,10 +93,24 @@ export function inSchema(text: string, schema: string): string {
 
 const INT8 = 20;
 /** Epochs, times in ms and counts are all below 2^53. */
-export const types: CustomTypesConfig = {
+const types: CustomTypesConfig = {
   getTypeParser: (oid: number, format?: "text" | "binary") =>
     oid === INT8 && format !== "binary" ? Number : pgTypes.getTypeParser(oid, format),
 };
+
+export function clientOptions(
+  { url, applicationName = "baton" }: PostgresAddress,
+  { pipelined }: ConnectionMode,
+) {
+  return {
+    connectionString: url,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    application_name: applicationName,
+    pipeline: pipelined,
+    types,
+  };
+}
 
 export class Postgres extends Lifecycle implements Queryable {
   readonly schema: string;
@@ -116,18 +130,13 @@ export class Postgres extends Lifecycle implements Queryable {
   }
 
   protected async onStart(): Promise<void> {
-    const { url, clock, connections = CONNECTIONS, connectMs = CONNECT_MS, pooler } = this.#options;
+    const { clock, connections = CONNECTIONS, connectMs = CONNECT_MS, pooler } = this.#options;
     if (await pooler?.pooled()) this.#manner = throughPooler(this.#statementMs);
-    const { setUp, pipelined } = this.#manner;
+    const { setUp } = this.#manner;
     const pool = new Pool({
-      connectionString: url,
+      ...clientOptions(this.#options, this.#manner),
       max: connections,
       connectionTimeoutMillis: connectMs,
-      keepAlive: true,
-      keepAliveInitialDelayMillis: 10_000,
-      application_name: this.#options.applicationName ?? "baton",
-      pipeline: pipelined,
-      types,
       // The pool waits for what it answers with, and for ever: its own deadline ends with the greeting.
       ...(setUp !== null && {
         onConnect: (client: ClientBase) =>
@@ -256,9 +265,7 @@ export class Postgres extends Lifecycle implements Queryable {
     } catch (error) {
       if (!this.running || isLost(error)) throw error;
       // The URL has worked: whatever keeps us out now, also a changed password, may be taken back.
-      const reason = reasonOf(error);
-      const message = `the database is not available: ${reason}`;
-      throw new BatonError("STORE_UNAVAILABLE", message, {}, { cause: error });
+      throw unavailable(reasonOf(error), error);
     }
   }
 
