@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { Access } from "../access/access.ts";
 import { credentialReplicas } from "../access/credential-replicas.ts";
 import { Credentials } from "../access/credentials.ts";
-import { FirstToken } from "../access/first-token.ts";
+import { firstToken } from "../access/first-token.ts";
 import { asksCallers } from "../config/checks.ts";
 import { ADMIN_TOKEN_FILE } from "../config/secrets/secret-file.ts";
 import { PEER_ROUTES } from "../peers/rpc/peer-routes.ts";
@@ -80,8 +80,8 @@ function accessOf(p: NodePlatform, b: Backend, { scheduler }: LeaderElections) {
     leads: () => scheduler.held() !== null,
     settled: () => replicas.hasHeard(scheduler.current()?.leader ?? ""),
   };
-  const firstToken = open || fixedToken !== "" ? null : new FirstToken(p, credentials, file, agreement);
-  return { access: new Access(p, { credentials, open, fixedToken, firstToken, replicas }), replicas };
+  const first = open || fixedToken !== "" ? null : firstToken(p, credentials, file, agreement);
+  return { access: new Access(p, { credentials, open, fixedToken, firstToken: first, replicas }), replicas };
 }
 
 function servicesOf(

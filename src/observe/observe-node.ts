@@ -1,6 +1,6 @@
 /** Connects the recorders of a node to its events: the journal, rates of jobs, metrics, and the feed of job events. */
 
-import { Journal } from "./journal/journal.ts";
+import { journalOf, type Journal } from "./journal/journal.ts";
 import { refusedWrites } from "./journal/refused-writes.ts";
 import { termJournal } from "./journal/term-journal.ts";
 import type { Traffic } from "./traffic.ts";
@@ -32,7 +32,7 @@ export interface NodeObservers extends Pick<Platform, "clock" | "log" | "identit
 /** The services write to the store: they are started after it and stopped before it. */
 export function observeNode(events: NodeEvents, observers: NodeObservers) {
   const { identity, store, membership, metrics } = observers;
-  const journal = new Journal(observers, store.journal);
+  const journal = journalOf(observers, store.journal);
   const epochOf = async (job: JobId) => (await store.jobs.get(job))?.jobEpoch ?? null;
   const refused = refusedWrites(observers, journal, epochOf);
   const noteTerm = termJournal(observers, journal, membership);

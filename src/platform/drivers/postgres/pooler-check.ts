@@ -8,7 +8,7 @@ import type { Clock } from "../../clock.ts";
 import { cut, inTime, socketOf } from "./connection-mode.ts";
 import { translated } from "./errors.ts";
 
-export interface PoolerCheckOptions {
+interface PoolerCheckOptions {
   readonly url: string;
   readonly clock: Clock;
   readonly applicationName?: string;
@@ -24,25 +24,24 @@ const ROUNDS_PAST_A_PROXY = 10;
 
 const PID = "SELECT pg_backend_pid() AS pid";
 
-export class PoolerCheck {
-  readonly #o: PoolerCheckOptions;
-  #look: Promise<boolean> | null = null;
+export type PoolerCheck = ReturnType<typeof poolerCheck>;
 
-  constructor(options: PoolerCheckOptions) {
-    this.#o = options;
+export function poolerCheck({
+  url,
+  clock,
+  applicationName = "baton",
+  deadlineMs = DEADLINE_MS,
+}: PoolerCheckOptions) {
+  let look: Promise<boolean> | null = null;
+
+  function newClient(): Client {
+    const client = new Client({ connectionString: url, application_name: applicationName });
+    client.on("error", () => {}); // what waits for an answer fails as well
+    return client;
   }
 
-  pooled(): Promise<boolean> {
-    this.#look ??= this.#looked().catch((error: unknown) => {
-      this.#look = null;
-      throw translated(error);
-    });
-    return this.#look;
-  }
-
-  async #looked(): Promise<boolean> {
-    const { clock, deadlineMs = DEADLINE_MS } = this.#o;
-    const clients = [this.#client(), this.#client()] as const;
+  async function looked(): Promise<boolean> {
+    const clients = [newClient(), newClient()] as const;
     try {
       return await inTime(clock, deadlineMs, clients, async () => {
         await Promise.all(clients.map((client) => client.connect()));
@@ -56,12 +55,15 @@ export class PoolerCheck {
     }
   }
 
-  #client(): Client {
-    const { url, applicationName = "baton" } = this.#o;
-    const client = new Client({ connectionString: url, application_name: applicationName });
-    client.on("error", () => {}); // what waits for an answer fails as well
-    return client;
-  }
+  return {
+    pooled(): Promise<boolean> {
+      look ??= looked().catch((error: unknown) => {
+        look = null;
+        throw translated(error);
+      });
+      return look;
+    },
+  };
 }
 
 /**

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { Journal } from "../../../../src/observe/journal/journal.ts";
+import { journalOf } from "../../../../src/observe/journal/journal.ts";
 import { refusedWrites } from "../../../../src/observe/journal/refused-writes.ts";
 import { termJournal } from "../../../../src/observe/journal/term-journal.ts";
 import { BatonError } from "../../../../src/core/errors.ts";
@@ -21,7 +21,7 @@ async function open() {
   const warnings: string[] = [];
   const log: Log = { ...silentLog, warn: (_, message) => void warnings.push(message) };
   const platform = fakePlatform({ clock, log });
-  const journal = new Journal(platform, {
+  const journal = journalOf(platform, {
     append: async (entries) => {
       if (away) throw new BatonError("STORE_UNAVAILABLE", "away");
       await store.journal.append(entries);
