@@ -27,7 +27,7 @@ import { silentLog, withFields } from "../platform/log.ts";
 import { NodeEvents } from "../platform/node-events.ts";
 import { NodeState } from "../platform/node-state.ts";
 import { SYSTEM, type Platform } from "../platform/platform.ts";
-import { OpenTelemetry } from "../platform/tracing.ts";
+import { openTelemetry } from "../platform/tracing.ts";
 import { WorkSignal } from "../platform/work-signal.ts";
 import { VERSION } from "../platform/version.ts";
 import type { AnyTask } from "../jobs/tasks/task.ts";
@@ -41,7 +41,7 @@ export function platform(settings: Settings, tasks: TaskRegistry, options: Platf
   const roles: ReadonlySet<NodeRole> = new Set(settings.roles);
   const startedAt = clock.now();
   const state = new NodeState();
-  const tracing = new OpenTelemetry(VERSION);
+  const tracing = openTelemetry(VERSION);
   /** Every line names the role, the epoch and the trace under which it was written. */
   const log = withFields(options.log ?? silentLog, () => ({
     role: roleOf(state.readings.term(), state.draining),

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { Histogram, Registry } from "@prometheus-io/client";
 import * as fc from "../../../support/fast-check.ts";
 import { Instruments, FastHistogram } from "../../../../src/observe/metrics/instruments.ts";
-import { QueueTaskLabels } from "../../../../src/observe/metrics/job-metrics.ts";
+import { queueTaskLabels } from "../../../../src/observe/metrics/job-metrics.ts";
 import { Scrape } from "../../../support/prometheus-text.ts";
 
 describe("a tally", () => {
@@ -96,10 +96,10 @@ describe("instruments", () => {
 
 describe("kinds", () => {
   it("are told apart up to a number, and then counted as others", () => {
-    const kinds = new QueueTaskLabels(() => ({ n: 0 }));
+    const kinds = queueTaskLabels(() => ({ n: 0 }));
     for (let round = 0; round < 2; round++)
       for (let n = 0; n < 250; n++) kinds.of(`q${n % 125}`, `t${n % 2}`).n++;
-    const all = kinds.all();
+    const all = kinds.all;
     assert.equal(all.length, 101);
     const other = all.find(({ labels }) => labels.queue === "other")!;
     assert.deepEqual(other.labels, { queue: "other", task: "other" });
