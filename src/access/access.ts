@@ -6,9 +6,15 @@ import { Lifecycle, type Service } from "../platform/service.ts";
 import type { Known } from "./credential-cache.ts";
 import type { Credentials } from "./credentials.ts";
 import type { FirstToken } from "./first-token.ts";
-import { Passwords } from "./passwords.ts";
-import { digestOf, sameDigest, TokenService, type CredentialMaker } from "./token-service.ts";
-import { UserService } from "./user-service.ts";
+import { passwordHashes } from "./passwords.ts";
+import {
+  digestOf,
+  sameDigest,
+  tokenService,
+  type CredentialMaker,
+  type TokenService,
+} from "./token-service.ts";
+import { userService, type UserService } from "./user-service.ts";
 
 export interface AccessOptions {
   readonly credentials: Credentials;
@@ -45,8 +51,8 @@ export class Access extends Lifecycle {
     this.open = options.open;
     this.#fixed = options.fixedToken === "" ? null : digestOf(options.fixedToken);
     const { credentials } = options;
-    this.tokens = new TokenService(platform, credentials);
-    this.users = new UserService(platform, credentials, new Passwords(platform));
+    this.tokens = tokenService(platform, credentials);
+    this.users = userService(platform, credentials, passwordHashes(platform));
   }
 
   /** Whether what is known here may be out of date: then no change is allowed by it. */

@@ -14,9 +14,9 @@ import {
   UntrustedFile,
 } from "../config/secrets/secret-file.ts";
 import { BatonError } from "../core/errors.ts";
-import type { Credential } from "../core/access/credential.ts";
+import { Loop } from "../platform/loop.ts";
 import type { Platform } from "../platform/platform.ts";
-import { Lifecycle } from "../platform/service.ts";
+import { serviceOf } from "../platform/service.ts";
 import type { Credentials } from "./credentials.ts";
 import { tokenOf, type CredentialMaker, digestOf, newToken } from "./token-service.ts";
 
@@ -28,7 +28,7 @@ export interface FirstTokenPeers {
   readonly settled: () => boolean;
 }
 
-export interface MadeToken {
+interface MadeToken {
   readonly text: string;
   readonly file: string | null;
 }
@@ -36,110 +36,84 @@ export interface MadeToken {
 const LOOK_MS = 200;
 const REQUEST = { name: "first-admin", permission: "admin", expiresInMs: null, by: "start" } as const;
 
-export class FirstToken extends Lifecycle {
-  readonly #platform: CredentialMaker & Pick<Platform, "log">;
-  readonly #credentials: Credentials;
-  readonly #file: string | null;
-  readonly #peers: FirstTokenPeers | null;
-  #stopped = new AbortController();
-  #loop: Promise<void> = Promise.resolve();
+export type FirstToken = ReturnType<typeof firstToken>;
+
+/** `file`: where it is kept for its owner to find; null where a node has no directory of its own. */
+export function firstToken(
+  platform: CredentialMaker & Pick<Platform, "log">,
+  credentials: Credentials,
+  file: string | null,
+  peers: FirstTokenPeers | null = null,
+) {
+  const { clock, log } = platform;
+  const loop = new Loop(clock, async () => ((await tryToMake()) ? Infinity : LOOK_MS));
   /** Whether this node began with nothing; null while that is not known. */
-  #anew: boolean | null = null;
-  made: MadeToken | null = null;
-  #logged = false;
+  let anew: boolean | null = null;
+  let logged = false;
 
-  /** `file`: where it is kept for its owner to find; null where a node has no directory of its own. */
-  constructor(
-    platform: CredentialMaker & Pick<Platform, "log">,
-    credentials: Credentials,
-    file: string | null,
-    peers: FirstTokenPeers | null = null,
-  ) {
-    super();
-    this.#platform = platform;
-    this.#credentials = credentials;
-    this.#file = file;
-    this.#peers = peers;
+  async function start(): Promise<void> {
+    if (!(await tryToMake())) loop.start(LOOK_MS);
   }
 
-  protected override async onStart(): Promise<void> {
-    this.#stopped = new AbortController();
-    if (!(await this.#try())) this.#loop = this.#run(this.#stopped.signal);
-  }
-
-  protected override async onStop(): Promise<void> {
-    this.#stopped.abort();
-    await this.#loop;
-  }
-
-  async #run(signal: AbortSignal): Promise<void> {
-    do await this.#platform.clock.sleep(LOOK_MS, signal);
-    while (!signal.aborted && !(await this.#try()));
-  }
-
-  async #try(): Promise<boolean> {
+  async function tryToMake(): Promise<boolean> {
     try {
-      return await this.#make();
+      return await make();
     } catch (error) {
-      if (!this.#logged)
-        this.#platform.log.error({ err: error }, "the first admin token could not be made; trying again");
-      this.#logged = true;
+      if (!logged) log.error({ err: error }, "the first admin token could not be made; trying again");
+      logged = true;
       return false;
     }
   }
 
-  async #make(): Promise<boolean> {
-    const [file, peers] = [this.#file, this.#peers];
-    const cache = await this.#credentials.fresh();
-    this.#anew ??= !cache.hasAdmin;
-    if (!this.#anew) return true;
+  async function make(): Promise<boolean> {
+    const cache = await credentials.fresh();
+    anew ??= !cache.hasAdmin;
+    if (!anew) return true;
     if (peers && !peers.settled()) return false;
     const agreed = peers?.agreed ?? null;
     if (cache.hasAdmin) {
       // Another node was faster with the same one: the owner of this machine is to find it here too.
-      if (agreed !== null && cache.token(agreed, this.#platform.clock.now()) && file !== null) {
+      if (agreed !== null && cache.token(agreed, clock.now()) && file !== null) {
         replaceOwnSecret(file, agreed);
-        this.#announce({ text: agreed, file });
+        announce({ text: agreed, file });
       }
       return true;
     }
     if (peers && agreed === null && !peers.leads()) return false;
     // Kept before it counts: a token that cannot be found would be worse than a file that is not needed.
-    const text = this.#keep(agreed);
-    if (await this.#credentials.put([this.#credential(text, agreed !== null)], "first_admin"))
-      this.#announce({ text, file });
+    const text = kept(file, agreed);
+    const made = tokenOf(platform, text, REQUEST);
+    // One that was agreed has an id that was, too, so that all nodes make one and not several.
+    const token = agreed === null ? made : { ...made, id: `first-${digestOf(text)!.slice(0, 12)}` };
+    if (await credentials.put([token], "first_admin")) announce({ text, file });
     return true;
   }
 
-  #keep(agreed: string | null): string {
-    const file = this.#file;
-    if (file === null) return agreed ?? newToken();
-    if (agreed !== null) {
-      replaceOwnSecret(file, agreed);
-      return agreed;
-    }
-    try {
-      // Left by a start that ended too early, if it is there.
-      return readOwnSecret(file) ?? createOwnSecret(file, newToken());
-    } catch (error) {
-      if (!(error instanceof UntrustedFile)) throw error;
-      throw new BatonError("BAD_CONFIG", `${file}, for the first admin token, ${error.message}; remove it`);
-    }
-  }
-
-  /** One that was agreed has an id that was, too, so that all nodes make one and not several. */
-  #credential(text: string, isAgreed: boolean): Credential {
-    const made = tokenOf(this.#platform, text, REQUEST);
-    return isAgreed ? { ...made, id: `first-${digestOf(text)!.slice(0, 12)}` } : made;
-  }
-
-  #announce(made: MadeToken): void {
-    this.made = made;
+  function announce(made: MadeToken): void {
+    service.made = made;
     // Never the token itself: logs are kept, copied and read by many.
     const where = made.file === null ? "shown once at the terminal" : `in ${made.file}`;
-    this.#platform.log.warn(
-      {},
-      `nobody had the permission admin, so a token was made that has it: it is ${where}`,
-    );
+    log.warn({}, `nobody had the permission admin, so a token was made that has it: it is ${where}`);
+  }
+
+  const service = Object.assign(
+    serviceOf(start, () => loop.stop()),
+    { made: null as MadeToken | null },
+  );
+  return service;
+}
+
+function kept(file: string | null, agreed: string | null): string {
+  if (file === null) return agreed ?? newToken();
+  if (agreed !== null) {
+    replaceOwnSecret(file, agreed);
+    return agreed;
+  }
+  try {
+    // Left by a start that ended too early, if it is there.
+    return readOwnSecret(file) ?? createOwnSecret(file, newToken());
+  } catch (error) {
+    if (!(error instanceof UntrustedFile)) throw error;
+    throw new BatonError("BAD_CONFIG", `${file}, for the first admin token, ${error.message}; remove it`);
   }
 }

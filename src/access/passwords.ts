@@ -46,61 +46,62 @@ export function passwordWeakness(password: string, user: string): string | null 
   return null;
 }
 
-export class Passwords {
-  readonly #platform: Pick<Platform, "machine">;
-  readonly #waiting: (() => void)[] = [];
-  #busy = 0;
+export type Passwords = ReturnType<typeof passwordHashes>;
+
+export function passwordHashes({ machine }: Pick<Platform, "machine">) {
+  const waiting: (() => void)[] = [];
+  let busy = 0;
   /** Takes the place of a user's that is not there, so that a login takes as long. */
-  #nobodys: string | null = null;
+  let nobodys: string | null = null;
 
-  constructor(platform: Pick<Platform, "machine">) {
-    this.#platform = platform;
+  async function turn(): Promise<void> {
+    if (busy >= AT_ONCE) {
+      if (waiting.length >= WAITING_MAX) {
+        throw new BatonError("TOO_MANY_REQUESTS", "too many logins at the same time; try again in a moment");
+      }
+      await new Promise<void>((resolve) => waiting.push(resolve));
+    }
+    busy++;
   }
 
-  async hash(password: string): Promise<string> {
-    const salt = newSecret().slice(0, 24);
-    const made = await this.#derive(password, salt, PARAMETERS);
-    const { cost, r, p } = PARAMETERS;
-    return `scrypt$${cost}$${r}$${p}$${salt}$${made.toString("base64url")}`;
-  }
-
-  /** `stored` is null where there is no such user: false then, and just as late. */
-  async matches(password: string, stored: string | null): Promise<boolean> {
-    if (stored === null) this.#nobodys ??= await this.hash(newSecret());
-    const parts = STORED.exec(stored ?? this.#nobodys!);
-    if (!parts) return false;
-    const [, cost, r, p, salt, known] = parts;
-    const parameters = { cost: Number(cost), r: Number(r), p: Number(p) };
-    if (memoryOf(parameters) > MEMORY_BYTES_MAX || parameters.p > P_MAX) return false;
-    const made = await this.#derive(password, salt!, parameters);
-    return timingSafeEqual(made, Buffer.from(known!, "base64url")) && stored !== null;
-  }
-
-  async #derive(password: string, salt: string, { cost, r, p }: Parameters): Promise<Buffer> {
-    await this.#turn();
+  async function derive(password: string, salt: string, { cost, r, p }: Parameters): Promise<Buffer> {
+    await turn();
     try {
       // Two spellings of one letter are one password.
-      return await this.#platform.machine.scrypt(password.normalize("NFC"), salt, HASH_BYTES, {
+      return await machine.scrypt(password.normalize("NFC"), salt, HASH_BYTES, {
         N: 2 ** cost,
         r,
         p,
         maxmem: MEMORY_BYTES_MAX + 2 ** 20,
       });
     } finally {
-      this.#busy--;
-      this.#waiting.shift()?.();
+      busy--;
+      waiting.shift()?.();
     }
   }
 
-  async #turn(): Promise<void> {
-    if (this.#busy >= AT_ONCE) {
-      if (this.#waiting.length >= WAITING_MAX) {
-        throw new BatonError("TOO_MANY_REQUESTS", "too many logins at the same time; try again in a moment");
-      }
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    }
-    this.#busy++;
+  async function hash(password: string): Promise<string> {
+    const salt = newSecret().slice(0, 24);
+    const made = await derive(password, salt, PARAMETERS);
+    const { cost, r, p } = PARAMETERS;
+    return `scrypt$${cost}$${r}$${p}$${salt}$${made.toString("base64url")}`;
   }
+
+  return {
+    hash,
+
+    /** `stored` is null where there is no such user: false then, and just as late. */
+    async matches(password: string, stored: string | null): Promise<boolean> {
+      if (stored === null) nobodys ??= await hash(newSecret());
+      const parts = STORED.exec(stored ?? nobodys!);
+      if (!parts) return false;
+      const [, cost, r, p, salt, known] = parts;
+      const parameters = { cost: Number(cost), r: Number(r), p: Number(p) };
+      if (memoryOf(parameters) > MEMORY_BYTES_MAX || parameters.p > P_MAX) return false;
+      const made = await derive(password, salt!, parameters);
+      return timingSafeEqual(made, Buffer.from(known!, "base64url")) && stored !== null;
+    },
+  };
 }
 
 function memoryOf({ cost, r }: Parameters): number {

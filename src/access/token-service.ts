@@ -53,56 +53,52 @@ export interface TokenRequest {
   readonly by: string;
 }
 
-export class TokenService {
-  readonly #platform: CredentialMaker;
-  readonly #credentials: Credentials;
+export type TokenService = ReturnType<typeof tokenService>;
 
-  constructor(platform: CredentialMaker, credentials: Credentials) {
-    this.#platform = platform;
-    this.#credentials = credentials;
-  }
+export function tokenService(maker: CredentialMaker, credentials: Credentials) {
+  const { identity, clock } = maker;
 
-  /** Only this answer contains the text. */
-  async create(request: TokenRequest): Promise<{ readonly text: string; readonly token: Credential }> {
-    const text = newToken();
-    const token = tokenOf(this.#platform, text, request);
-    await this.#credentials.put([token]);
-    return { text, token };
-  }
-
-  /** Takes a text that another process made, in place of those before it. Again: it counts for longer, unless it was revoked. */
-  async adopt(text: string, request: TokenRequest): Promise<void> {
-    const { identity, clock } = this.#platform;
-    const made = { ...tokenOf(this.#platform, text, request), id: heldId(text) };
-    const cache = await this.#credentials.fresh();
-    const there = cache.get(made.id);
-    const token = there ? changed(there, identity.name, { expiresAt: made.expiresAt }) : made;
-    if (there && there.removedAt !== null) return;
-    const before = cache
-      .list("token")
-      .filter(
-        ({ id, name, createdBy }) => id !== token.id && name === token.name && createdBy === request.by,
-      );
-    const over = before.map((each) => removed(each, identity.name, clock.now()));
-    await this.#credentials.put([token, ...over]);
-  }
-
-  async release(text: string): Promise<void> {
-    await this.revoke(heldId(text));
-  }
-
-  async list(): Promise<readonly Credential[]> {
-    const tokens = (await this.#credentials.fresh()).list("token");
-    return [...tokens].sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
-  }
-
-  async revoke(id: string): Promise<Credential | null> {
-    const { identity, clock } = this.#platform;
-    const token = (await this.#credentials.fresh()).get(id);
+  async function revoke(id: string): Promise<Credential | null> {
+    const token = (await credentials.fresh()).get(id);
     if (!token || token.kind !== "token" || token.removedAt !== null) return null;
-    const [kept] = (await this.#credentials.put([removed(token, identity.name, clock.now())])) ?? [];
+    const [kept] = (await credentials.put([removed(token, identity.name, clock.now())])) ?? [];
     return kept ?? null;
   }
+
+  return {
+    revoke,
+
+    /** Only this answer contains the text. */
+    async create(request: TokenRequest): Promise<{ readonly text: string; readonly token: Credential }> {
+      const text = newToken();
+      const token = tokenOf(maker, text, request);
+      await credentials.put([token]);
+      return { text, token };
+    },
+
+    /** Takes a text that another process made, in place of those before it. Again: it counts for longer, unless it was revoked. */
+    async adopt(text: string, request: TokenRequest): Promise<void> {
+      const made = { ...tokenOf(maker, text, request), id: heldId(text) };
+      const cache = await credentials.fresh();
+      const there = cache.get(made.id);
+      const token = there ? changed(there, identity.name, { expiresAt: made.expiresAt }) : made;
+      if (there && there.removedAt !== null) return;
+      const before = cache
+        .list("token")
+        .filter(
+          ({ id, name, createdBy }) => id !== token.id && name === token.name && createdBy === request.by,
+        );
+      const over = before.map((each) => removed(each, identity.name, clock.now()));
+      await credentials.put([token, ...over]);
+    },
+
+    release: async (text: string): Promise<void> => void (await revoke(heldId(text))),
+
+    async list(): Promise<readonly Credential[]> {
+      const tokens = (await credentials.fresh()).list("token");
+      return [...tokens].sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
+    },
+  };
 }
 
 function heldId(text: string): string {

@@ -10,7 +10,7 @@ import type { NodeName } from "../core/ids.ts";
 import type { Clock } from "../platform/clock.ts";
 import { createLog, type LogOptions } from "../platform/log.ts";
 import { systemRandom } from "../platform/random.ts";
-import { OpenTelemetry } from "../platform/tracing.ts";
+import { openTelemetry } from "../platform/tracing.ts";
 import { VERSION } from "../platform/version.ts";
 import { Agent, type AgentOptions } from "./agent.ts";
 import type { ControllerLinkSettings } from "./controller-link.ts";
@@ -49,7 +49,7 @@ export async function openAgent(options: OpenAgentOptions) {
     version: VERSION,
   };
   const openLink = openLinkThread(link, logOptions);
-  const spans = new JobSpans(new OpenTelemetry(VERSION), name);
+  const spans = new JobSpans(openTelemetry(VERSION), name);
   const agent = new Agent({ clock, log, identity }, { tasks, openLink, concurrency, drain, spans, onDied });
   return { agent, log, tasks };
 }

@@ -25,26 +25,20 @@ interface AllNodesQuestion<Answer> {
   readonly only?: (node: string) => boolean;
 }
 
-interface NodeAnswers<Answer> {
-  /** Of those who answered, this node first if it was asked. */
-  readonly answers: readonly { readonly node: string; readonly answer: Answer }[];
-  readonly nodes: { name: string; reachable: boolean }[];
-  readonly partial: boolean;
-  readonly unreachable: string[];
-}
-
 type Asking = Pick<NodeServices, "identity" | "cluster" | "peers" | "clock" | "guarantees">;
 
+/** The answers of those who gave one, this node first if it was asked. */
 export async function askAllNodes<Answer>(
   services: Asking,
   inbound: Inbound,
   { here, path, body, read, deadlineMs = FAN_OUT_MS, only }: AllNodesQuestion<Answer>,
-): Promise<NodeAnswers<Answer>> {
+) {
   const { identity, cluster, peers, clock } = services;
   const self = identity.name;
   if (!asksOthers(services, inbound)) {
-    const nodes = [{ name: self, reachable: true }];
-    return { answers: [{ node: self, answer: await here() }], nodes, partial: false, unreachable: [] };
+    const nodes = [{ name: self as string, reachable: true }];
+    const answers = [{ node: self as string, answer: await here() }];
+    return { answers, nodes, partial: false, unreachable: [] as string[] };
   }
   const requestTo = (name: string): PeerRequest => {
     const hop = hopPath(path(name), { sentAt: Math.floor(clock.now()) });

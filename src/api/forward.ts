@@ -51,58 +51,14 @@ interface Hop {
 /** A suspected node is tried all the same, but a caller should not wait long for it. */
 const SUSPECT_MS = 1_000;
 
-export class Forwarder {
-  readonly #services: NodeServices;
-  readonly #peers: Peers;
-  readonly #tracing: Tracing;
+export function forwarder(services: NodeServices, peers: Peers, tracing: Tracing) {
+  const { clock, identity } = services;
 
-  constructor(services: NodeServices, peers: Peers, tracing: Tracing) {
-    this.#services = services;
-    this.#peers = peers;
-    this.#tracing = tracing;
-  }
-
-  async forward(
-    operation: Operation,
-    to: NodeInfo,
-    target: Target,
-    input: OperationInput,
-  ): Promise<WrittenReply> {
-    const asItComes = (operation.streams || operation.large) && input.request.method !== "HEAD";
-    const reply = await this.#traced(operation, input, (span) => {
-      span?.set({ "baton.target": to.name });
-      const hop = this.#hop(operation, to, target, input, span);
-      return asItComes ? this.#stream(hop, input) : this.#call(hop);
-    });
-    return reply!;
-  }
-
-  /** New work, to the node that takes it; null when it stays here, and then its span is dropped. */
-  async place(operation: Operation, input: OperationInput): Promise<WrittenReply | null> {
-    const { placement } = this.#services;
-    if (!placement || !operation.places) return null;
-    const { waitsMs = 0, ...wanted } = operation.places(this.#services, input);
-    return this.#traced(operation, input, async (span) => {
-      const placed = await placement.place({
-        ...wanted,
-        path: input.request.url,
-        body: input.request.bodyText,
-        headers: headersFor(input, span),
-        deadlineMs: waitsMs + patienceMs(input.headers, this.#peers.requestTimeoutMs),
-      });
-      if (placed.at === "here") return null;
-      const { node, reply } = placed;
-      span?.set({ "baton.target": node.name });
-      return { status: reply.status, headers: this.#headersBack(reply), body: reply.body };
-    });
-  }
-
-  async #traced(
+  async function traced(
     operation: Operation,
     { request, headers }: OperationInput,
     pass: (span: Span | null) => Promise<WrittenReply | null>,
   ): Promise<WrittenReply | null> {
-    const tracing = this.#tracing;
     if (!tracing.on) return pass(null);
     const span = tracing.start("baton.proxy", {
       kind: "client",
@@ -122,27 +78,25 @@ export class Forwarder {
   }
 
   /** With the whole answer in memory: the cheaper way for small ones. */
-  async #call(hop: Hop): Promise<WrittenReply> {
+  async function call(hop: Hop): Promise<WrittenReply> {
     const { url, request, deadlineMs, to } = hop;
-    const outcome = await this.#peers.call(url, request, { deadlineMs, to: to.name });
+    const outcome = await peers.call(url, request, { deadlineMs, to: to.name });
     const { status, headers, body } = accepted(outcome, hop);
-    return { status, headers: this.#headersBack({ headers }), body };
+    return { status, headers: back(headers), body };
   }
 
   /** The deadline is for the head; what follows is read as it comes. */
-  async #stream(hop: Hop, { caller, headers: asked }: OperationInput): Promise<WrittenReply> {
-    const peers = this.#peers;
+  async function stream(hop: Hop, { caller, headers: asked }: OperationInput): Promise<WrittenReply> {
     const { url, request, deadlineMs, to } = hop;
     const stop = new AbortController();
     const callOff = caller?.onGone(() => stop.abort());
     try {
       const { signal } = stop;
       const outcome = await peers.stream(url, request, { headMs: deadlineMs, to: to.name, signal });
-      const { status, headers: given, body: stream } = accepted(outcome, hop);
+      const { status, headers: given, body } = accepted(outcome, hop);
       const length = given["content-length"];
-      const headers = this.#headersBack({ headers: given });
-      if (length !== undefined) headers["content-length"] = length;
-      return { status, headers, stream, stop, idleMs: patienceMs(asked, peers.requestTimeoutMs) };
+      const headers = { ...back(given), ...(length !== undefined && { "content-length": length }) };
+      return { status, headers, stream: body, stop, idleMs: patienceMs(asked, peers.requestTimeoutMs) };
     } catch (error) {
       // Also when the reply was refused here: the rest of it is not waited for.
       stop.abort();
@@ -152,8 +106,13 @@ export class Forwarder {
     }
   }
 
-  #hop(operation: Operation, to: NodeInfo, target: Target, input: OperationInput, span: Span | null): Hop {
-    const [peers, { clock }] = [this.#peers, this.#services];
+  function hopTo(
+    to: NodeInfo,
+    target: Target,
+    { mutates }: Operation,
+    input: OperationInput,
+    span: Span | null,
+  ): Hop {
     const { method, url: path, bodyText: body } = input.request;
     if (to.url === null) throw unreachable({ to, target }, "it has not told its address yet");
     if (to.status === "dead") throw unreachable({ to, target }, "it is dead");
@@ -165,12 +124,49 @@ export class Forwarder {
       headers: hopHeaders(headersFor(input, span), deadlineMs, peers),
       ...(body !== "" && { body }),
     };
-    return { to, target, mutates: operation.mutates, url: to.url, request, deadlineMs };
+    return { to, target, mutates, url: to.url, request, deadlineMs };
   }
 
-  #headersBack({ headers }: Pick<ReplyHead, "headers">): Record<string, string> {
-    return { ...headersBack(headers), [VIA_HEADER]: this.#services.identity.name };
+  function back(headers: ReplyHead["headers"]): Record<string, string> {
+    return { ...headersBack(headers), [VIA_HEADER]: identity.name };
   }
+
+  return {
+    async forward(
+      operation: Operation,
+      to: NodeInfo,
+      target: Target,
+      input: OperationInput,
+    ): Promise<WrittenReply> {
+      const asItComes = (operation.streams || operation.large) && input.request.method !== "HEAD";
+      const reply = await traced(operation, input, (span) => {
+        span?.set({ "baton.target": to.name });
+        const hop = hopTo(to, target, operation, input, span);
+        return asItComes ? stream(hop, input) : call(hop);
+      });
+      return reply!;
+    },
+
+    /** New work, to the node that takes it; null when it stays here, and then its span is dropped. */
+    async place(operation: Operation, input: OperationInput): Promise<WrittenReply | null> {
+      const { placement } = services;
+      if (!placement || !operation.places) return null;
+      const { waitsMs = 0, ...wanted } = operation.places(services, input);
+      return traced(operation, input, async (span) => {
+        const placed = await placement.place({
+          ...wanted,
+          path: input.request.url,
+          body: input.request.bodyText,
+          headers: headersFor(input, span),
+          deadlineMs: waitsMs + patienceMs(input.headers, peers.requestTimeoutMs),
+        });
+        if (placed.at === "here") return null;
+        const { node, reply } = placed;
+        span?.set({ "baton.target": node.name });
+        return { status: reply.status, headers: back(reply.headers), body: reply.body };
+      });
+    },
+  };
 }
 
 function headersFor(

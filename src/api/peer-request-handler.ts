@@ -19,7 +19,7 @@ import type { EventReply, Operation } from "./operation.ts";
 import { problemOf } from "./problem.ts";
 import { OPERATIONS } from "./operation-table.ts";
 
-export interface PeerRequestHandlerOptions {
+interface PeerRequestHandlerOptions {
   readonly executor: OperationExecutor;
   /** By the path under which they answer: `/peer/election`. The longest that fits is taken. */
   readonly mounts?: Readonly<Record<string, PeerHandler>>;
@@ -29,57 +29,46 @@ const JSON_TYPE = "application/json; charset=utf-8";
 /** As long as a header may be; an id that is too long is refused as an id. */
 const PARAM_LENGTH_MAX = 16_384;
 
-export class PeerRequestHandler {
-  readonly #executor: OperationExecutor;
-  readonly #platform: Pick<Platform, "clock" | "log">;
-  readonly #mounts: readonly (readonly [path: string, handler: PeerHandler])[];
-  readonly #operations = FindMyWay({ maxParamLength: PARAM_LENGTH_MAX, onBadUrl: () => {} });
-  readonly #streams = new Set<AbortController>();
-  #unnamed = 0;
+export type PeerRequestHandler = ReturnType<typeof peerRequestHandler>;
 
-  constructor(platform: Pick<Platform, "clock" | "log">, { executor, mounts }: PeerRequestHandlerOptions) {
-    this.#platform = platform;
-    this.#executor = executor;
-    this.#mounts = Object.entries(mounts ?? {}).sort(([a], [b]) => b.length - a.length);
-    for (const operation of OPERATIONS) {
-      this.#operations.on(operation.method, routerPath(operation.path), () => {}, operation);
-    }
-  }
+export function peerRequestHandler(
+  { clock, log }: Pick<Platform, "clock" | "log">,
+  { executor, mounts = {} }: PeerRequestHandlerOptions,
+) {
+  const idPrefix = executor.services.identity.incarnation.slice(0, 8);
+  const byLength = Object.entries(mounts).sort(([a], [b]) => b.length - a.length);
+  const operations = FindMyWay({ maxParamLength: PARAM_LENGTH_MAX, onBadUrl: () => {} });
+  for (const operation of OPERATIONS)
+    operations.on(operation.method, routerPath(operation.path), () => {}, operation);
+  const streams = new Set<AbortController>();
+  let unnamed = 0;
 
-  get streams(): number {
-    return this.#streams.size;
-  }
-
-  endStreams(): void {
-    for (const stop of this.#streams) stop.abort();
-  }
-
-  /** Never rejects: a node that could not carry a request out says so. */
-  readonly handle: PeerHandler = async (request) => {
-    try {
-      if (request.path.startsWith("/peer/")) return await this.#mounted(request);
-      return await this.#execute(request);
-    } catch (error) {
-      return this.#fail(error, request);
-    }
-  };
-
-  #mounted(request: ReceivedRequest): Promise<PeerReply> {
+  function mounted(request: ReceivedRequest): Promise<PeerReply> {
     const [path] = request.path.split("?", 1) as [string];
-    const found = this.#mounts.find(
+    const found = byLength.find(
       ([mount]) => path === mount || (path.startsWith(mount) && path[mount.length] === "/"),
     );
     if (!found) throw new BatonError("NOT_FOUND", `there is nothing for nodes at ${path.slice(0, 200)}`);
     return found[1](request);
   }
 
-  async #execute(request: ReceivedRequest): Promise<PeerReply> {
+  function find({ method, path }: ReceivedRequest) {
+    const found = operations.find(method, path);
+    const plain = path.split("?", 1)[0]!.slice(0, 200);
+    if (!found) throw new BatonError("NOT_FOUND", `there is nothing at ${method} ${plain}`);
+    const operation = found.store as Operation | null;
+    if (operation)
+      return { operation, params: found.params, query: found.searchParams as Record<string, unknown> };
+    throw new BatonError("BAD_REQUEST", "the path is not a valid URL; percent-encode special characters");
+  }
+
+  async function execute(request: ReceivedRequest): Promise<PeerReply> {
     const { from, method, headers } = request;
-    const { operation, params, query } = this.#find(request);
-    const inbound = this.#executor.inboundFrom(from, query, headers);
+    const { operation, params, query } = find(request);
+    const inbound = executor.inboundFrom(from, query, headers);
     // The node that forwarded it has checked this too, by its own table.
     requirePermission(inbound.principal, operation.permission);
-    const id = this.#idOf(request);
+    const id = idOf(request);
     const input: OperationInput = {
       params,
       query,
@@ -90,29 +79,18 @@ export class PeerRequestHandler {
       request: { id, method, url: request.path, bodyText: request.body },
     };
     prepared(operation).validate(input);
-    const answer = await this.#executor.execute(operation, input);
+    const answer = await executor.execute(operation, input);
     if ("events" in answer) {
-      const headers = this.#headers(id, EVENT_HEADERS);
-      return { status: 200, headers, stream: this.#stream(answer.events, request.signal) };
+      const stream = streamOf(answer.events, request.signal);
+      return { status: 200, headers: headersOf(id, EVENT_HEADERS), stream };
     }
     const { status, ...rest } = answer;
-    return { ...rest, status, headers: this.#headers(id, answer.headers) };
+    return { ...rest, status, headers: headersOf(id, answer.headers) };
   }
 
-  #find({ method, path }: ReceivedRequest) {
-    const found = this.#operations.find(method, path);
-    const plain = path.split("?", 1)[0]!.slice(0, 200);
-    if (!found) throw new BatonError("NOT_FOUND", `there is nothing at ${method} ${plain}`);
-    const operation = found.store as Operation | null;
-    if (operation)
-      return { operation, params: found.params, query: found.searchParams as Record<string, unknown> };
-    throw new BatonError("BAD_REQUEST", "the path is not a valid URL; percent-encode special characters");
-  }
-
-  #stream(events: EventReply["events"], reader: AbortSignal | undefined): AsyncIterableIterator<Buffer> {
+  function streamOf(events: EventReply["events"], reader: AbortSignal | undefined) {
     const stop = new AbortController();
     const leave = (): void => stop.abort();
-    const streams = this.#streams;
     async function* counted(signal: AbortSignal): AsyncGenerator<ServerEvent> {
       if (reader?.aborted) leave();
       reader?.addEventListener("abort", leave, { once: true });
@@ -124,30 +102,50 @@ export class PeerRequestHandler {
         reader?.removeEventListener("abort", leave);
       }
     }
-    return eventBytes(counted, this.#platform.clock, stop);
+    return eventBytes(counted, clock, stop);
   }
 
-  #headers(id: string, headers: Readonly<Record<string, string>>): Record<string, string> {
-    return { "x-request-id": id, ...this.#executor.nodeHeaders(), ...headers };
+  function headersOf(id: string, headers: Readonly<Record<string, string>>): Record<string, string> {
+    return { "x-request-id": id, ...executor.nodeHeaders(), ...headers };
   }
 
-  #idOf({ headers }: ReceivedRequest): string {
-    const { incarnation } = this.#executor.services.identity;
-    return headers["x-request-id"] ?? `${incarnation.slice(0, 8)}-p${(++this.#unnamed).toString(36)}`;
+  function idOf({ headers }: ReceivedRequest): string {
+    return headers["x-request-id"] ?? `${idPrefix}-p${(++unnamed).toString(36)}`;
   }
 
-  #fail(error: unknown, request: ReceivedRequest): PeerReply {
-    const reqId = this.#idOf(request);
+  function failed(error: unknown, request: ReceivedRequest): PeerReply {
+    const reqId = idOf(request);
     const problem = problemOf(error, reqId);
     if (problem.fault) {
       const { method, path, from } = request;
       const trace = traceFields(traceIn(request.headers));
-      this.#platform.log.error({ error, reqId, method, path, from, ...trace }, "a request of a node failed");
+      log.error({ error, reqId, method, path, from, ...trace }, "a request of a node failed");
     }
-    const headers = this.#headers(reqId, { "content-type": JSON_TYPE });
+    const headers = headersOf(reqId, { "content-type": JSON_TYPE });
     if (problem.retryAfter) headers["retry-after"] = "1";
     return { status: problem.status, headers, body: JSON.stringify(problem.body) };
   }
+
+  const handle: PeerHandler = async (request) => {
+    try {
+      return await (request.path.startsWith("/peer/") ? mounted(request) : execute(request));
+    } catch (error) {
+      return failed(error, request);
+    }
+  };
+
+  return {
+    /** Never rejects: a node that could not carry a request out says so. */
+    handle,
+
+    get streams(): number {
+      return streams.size;
+    },
+
+    endStreams(): void {
+      for (const stop of streams) stop.abort();
+    },
+  };
 }
 
 /** `/jobs/{id}` becomes `/jobs/:id`, as find-my-way and Fastify write it. */

@@ -10,100 +10,95 @@ import type { Inbound } from "../transport/hop-headers.ts";
 import type { NodeServices } from "./node-services.ts";
 import type { Operation } from "./operation.ts";
 
-export class RequestRouter {
-  readonly #services: NodeServices;
-  readonly #fromOutside: View;
-  readonly #fromPeers: View;
+export type RequestRouter = ReturnType<typeof requestRouter>;
 
-  constructor(services: NodeServices) {
-    this.#services = services;
-    this.#fromOutside = liveView(services, false);
-    this.#fromPeers = liveView(services, true);
-  }
+export function requestRouter(services: NodeServices) {
+  const fromOutside = liveView(services, false);
+  const fromPeers = liveView(services, true);
 
-  /** Throws when requests of this kind are not served here, wherever they belong. What a node forwards was admitted there. */
-  admit(operation: Pick<Operation, "tag" | "mutates">, inbound: Inbound): void {
-    if (isUpkeep(operation) || isController(operation) || inbound.from !== null) return;
-    const { roles, health } = this.#services;
-    if (!roles.has("gateway")) throw this.#notAGateway();
-    if (operation.mutates && health.forming !== null) throw clusterForming(health.forming);
-  }
+  return {
+    /** Throws when requests of this kind are not served here, wherever they belong. What a node forwards was admitted there. */
+    admit(operation: Pick<Operation, "tag" | "mutates">, inbound: Inbound): void {
+      if (isUpkeep(operation) || isController(operation) || inbound.from !== null) return;
+      const { roles, health } = services;
+      if (!roles.has("gateway")) throw notAGateway(services);
+      if (operation.mutates && health.forming !== null) throw clusterForming(health.forming);
+    },
 
-  decide(target: Target, mutates: boolean, inbound: Inbound): Decision {
-    const view = inbound.from === null ? this.#fromOutside : this.#fromPeers;
-    const decision = decide(target, mutates, view);
-    if (decision.do === "serve") return decision;
-    // What only a leader carries out, any node may write down in a store that all nodes read: the leader finds it there.
-    if (target.at === "leader" && view.sharedStore) return { do: "serve" };
-    if (decision.do === "refuse") return decision;
-    if (inbound.mayForward && this.#services.peers) return decision;
-    if (target.at === "leader") return { do: "refuse", code: "NOT_LEADER" };
-    if (target.at === "owner") return { do: "refuse", code: "OWNER_UNREACHABLE" };
-    // Placement is a preference: a node that cannot forward a job keeps it, unless it is about to leave.
-    return view.draining ? { do: "refuse", code: "DRAINING" } : { do: "serve" };
-  }
+    decide(target: Target, mutates: boolean, inbound: Inbound): Decision {
+      const view = inbound.from === null ? fromOutside : fromPeers;
+      const decision = decide(target, mutates, view);
+      if (decision.do === "serve") return decision;
+      // What only a leader carries out, any node may write down in a store that all nodes read: the leader finds it there.
+      if (target.at === "leader" && view.sharedStore) return { do: "serve" };
+      if (decision.do === "refuse") return decision;
+      if (inbound.mayForward && services.peers) return decision;
+      if (target.at === "leader") return { do: "refuse", code: "NOT_LEADER" };
+      if (target.at === "owner") return { do: "refuse", code: "OWNER_UNREACHABLE" };
+      // Placement is a preference: a node that cannot forward a job keeps it, unless it is about to leave.
+      return view.draining ? { do: "refuse", code: "DRAINING" } : { do: "serve" };
+    },
 
-  refusal(code: Refusal, target: Target, inbound: Inbound): BatonError {
-    switch (code) {
-      case "NOT_LEADER":
-        return this.#notLeader();
-      case "OWNER_UNREACHABLE":
-        return this.#notReachable(target, inbound);
-      case "DRAINING":
-        return new BatonError(code, "this node is draining and takes no new work; try another node");
-      case "LOOP":
-        return this.#loop(target, inbound);
-    }
-  }
+    refusal(code: Refusal, target: Target, inbound: Inbound): BatonError {
+      switch (code) {
+        case "NOT_LEADER":
+          return notLeader(services);
+        case "OWNER_UNREACHABLE":
+          return notReachable(services, target, inbound);
+        case "DRAINING":
+          return new BatonError(code, "this node is draining and takes no new work; try another node");
+        case "LOOP":
+          return loop(services, target, inbound);
+      }
+    },
+  };
+}
 
-  #notAGateway(): BatonError {
-    const gateways = this.#services.cluster
-      .nodes()
-      .filter((node) => node.roles.includes("gateway") && acceptsWork(node) && node.alive)
-      .flatMap((node) => node.url ?? []);
-    const advice =
-      gateways.length === 0
-        ? "none is known; start a node with the role gateway"
-        : `send the request to ${gateways.join(" or ")}`;
-    return new BatonError("NOT_A_GATEWAY", `this node does not serve callers: ${advice}`, { gateways });
-  }
+function notAGateway({ cluster }: NodeServices): BatonError {
+  const gateways = cluster
+    .nodes()
+    .filter((node) => node.roles.includes("gateway") && acceptsWork(node) && node.alive)
+    .flatMap((node) => node.url ?? []);
+  const advice =
+    gateways.length === 0
+      ? "none is known; start a node with the role gateway"
+      : `send the request to ${gateways.join(" or ")}`;
+  return new BatonError("NOT_A_GATEWAY", `this node does not serve callers: ${advice}`, { gateways });
+}
 
-  #notReachable(target: Target, { mayForward }: Inbound): BatonError {
-    const owner = ownerOf(target);
-    const node = this.#services.membership.nodes().find(({ name }) => name === owner);
-    if (!node) return ownerUnreachable(owner, "it is not a node of this cluster", { detail: "unknown_node" });
-    if (mayForward) return ownerUnreachable(owner, "this node passes nothing on");
-    return ownerUnreachable(owner, "the caller asked for no forwarding", {
-      detail: "not_forwarded",
-      owner_url: node.url,
-    });
-  }
+function notReachable({ membership }: NodeServices, target: Target, { mayForward }: Inbound): BatonError {
+  const owner = ownerOf(target);
+  const node = membership.nodes().find(({ name }) => name === owner);
+  if (!node) return ownerUnreachable(owner, "it is not a node of this cluster", { detail: "unknown_node" });
+  if (mayForward) return ownerUnreachable(owner, "this node passes nothing on");
+  return ownerUnreachable(owner, "the caller asked for no forwarding", {
+    detail: "not_forwarded",
+    owner_url: node.url,
+  });
+}
 
-  #loop(target: Target, inbound: Inbound): BatonError {
-    const { identity, peers } = this.#services;
-    return new BatonError(
-      "LOOP",
-      `${inbound.from} passed this on to ${identity.name}, which is not meant: their configurations differ; make the list of nodes the same on both`,
-      {
-        owner: ownerOf(target),
-        sender: inbound.from,
-        sender_config: inbound.configHash,
-        node_id: identity.name,
-        node_config: peers?.configHash() ?? null,
-      },
-    );
-  }
-
-  #notLeader(): BatonError {
-    const { membership, identity } = this.#services;
-    const known = standing(this.#services);
-    const leader = membership.nodes().find((node) => node.name === known.leader_id);
-    return new BatonError("NOT_LEADER", "this node does not lead; send the request to the leader", {
-      ...known,
-      leader_url: leader?.url ?? null,
+function loop({ identity, peers }: NodeServices, target: Target, inbound: Inbound): BatonError {
+  return new BatonError(
+    "LOOP",
+    `${inbound.from} passed this on to ${identity.name}, which is not meant: their configurations differ; make the list of nodes the same on both`,
+    {
+      owner: ownerOf(target),
+      sender: inbound.from,
+      sender_config: inbound.configHash,
       node_id: identity.name,
-    });
-  }
+      node_config: peers?.configHash() ?? null,
+    },
+  );
+}
+
+function notLeader(services: NodeServices): BatonError {
+  const known = standing(services);
+  const leader = services.membership.nodes().find((node) => node.name === known.leader_id);
+  return new BatonError("NOT_LEADER", "this node does not lead; send the request to the leader", {
+    ...known,
+    leader_url: leader?.url ?? null,
+    node_id: services.identity.name,
+  });
 }
 
 export function standing({ leadership, health }: Pick<NodeServices, "leadership" | "health">) {

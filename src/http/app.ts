@@ -1,7 +1,7 @@
 /** The Fastify instance that serves the operation table: limits, headers, errors. `http-server.ts` lets it listen. */
 
 import type { Socket } from "node:net";
-import { AuditTrail } from "../access/audit-trail.ts";
+import { auditTrail } from "../access/audit-trail.ts";
 import Fastify from "fastify";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { OperationExecutor } from "../api/execute.ts";
@@ -15,9 +15,9 @@ import type { Log } from "../platform/log.ts";
 import type { Platform } from "../platform/platform.ts";
 import { traceIn } from "../transport/hop-headers.ts";
 import { authentication, type AccessCheck, type Authentication } from "./authenticate.ts";
-import { EventStreams } from "./event-streams.ts";
-import { OriginGuard } from "./origin-guard.ts";
-import { NO_COMPILERS, RateLimits } from "./rate-limits.ts";
+import { eventStreams } from "./event-streams.ts";
+import { originGuard, type OriginGuard } from "./origin-guard.ts";
+import { NO_COMPILERS, rateLimits } from "./rate-limits.ts";
 import { servePages, type DashboardOptions } from "./pages.ts";
 import {
   bindOperation,
@@ -68,7 +68,7 @@ export async function buildApp(
 ): Promise<FastifyInstance> {
   const { executor, peers = null } = options;
   const { services } = executor;
-  const streams = new EventStreams(platform);
+  const streams = eventStreams(platform);
   const closing = { now: false };
   const failWith = (error: unknown, request: FastifyRequest, reply: FastifyReply): void => {
     if (closing.now) reply.header("connection", "close");
@@ -106,12 +106,12 @@ export async function buildApp(
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "string" }, parseJsonBody);
   const living = (): number => services.membership.nodes().filter(({ alive }) => alive).length;
-  const limits = new RateLimits(options.rateLimit ?? 0, living);
-  const audit = new AuditTrail(platform, services.journal);
+  const limits = rateLimits(options.rateLimit ?? 0, living);
+  const audit = auditTrail(platform, services.journal);
   const entrance = authentication(options.access, limits, audit);
   app.addHook("onRoute", entrance.onRoute);
   app.addHook("onClose", () => audit.flush());
-  const guard = new OriginGuard(options.host, services.identity.name);
+  const guard = originGuard(options.host, services.identity.name);
   app.addHook("onRequest", introduce(executor, guard, entrance));
   if (options.sink) app.addHook("onResponse", countRequests(options.sink));
   app.addHook("preClose", () => {
@@ -199,7 +199,7 @@ function introduce(executor: OperationExecutor, guard: OriginGuard, { onNotFound
     if (request.url.startsWith("/v1/")) reply.headers(leaderHeaders(services));
     if (services.health.draining) reply.header("connection", "close");
     const { method } = request;
-    const refusal = guard.check(request.headers, method === "GET" || method === "HEAD");
+    const refusal = guard(request.headers, method === "GET" || method === "HEAD");
     if (refusal !== null) done(refusal);
     else if (request.is404) {
       onNotFound.call(this, request, reply, (error?: Error) => {

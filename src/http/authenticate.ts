@@ -47,8 +47,6 @@ export function authentication(
   limits: RateLimits,
   audit: Pick<AuditTrail, "refused">,
 ): Authentication {
-  const { limitsRequests } = limits;
-
   function hook(needs: NeededPermission): onRequestHookHandler {
     return (request, reply, done) => {
       const { headers } = request;
@@ -64,7 +62,7 @@ export function authentication(
           return done(error as Error);
         }
       }
-      if (!limitsRequests) done();
+      if (!limits.request) done();
       else void settle(limits.request(request, reply), done);
     };
   }
@@ -81,7 +79,7 @@ export function authentication(
       throw new BatonError("UNAUTHENTICATED", whyNot(request, access.open));
     }
     enter(known, shown, request, reply, needs);
-    await limits.request(request, reply);
+    await limits.request?.(request, reply);
   }
 
   function enter(

@@ -14,66 +14,29 @@ import type { Platform } from "../platform/platform.ts";
 /** How often it is asked whether readers may stay. With the two seconds in which nodes hear of a revocation it is below five. */
 const STAY_MS = 2_000;
 
-export interface RelayHead {
+interface RelayHead {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   /** Between two parts of a body. Shorter than it takes the peer to read a page from its disk, and good replies are cut. */
   readonly idleMs: number;
 }
 
-export class EventStreams {
-  readonly #platform: Pick<Platform, "clock" | "log">;
-  readonly #open = new Map<AbortController, Promise<void>>();
-  readonly #watched = new Map<AbortController, () => boolean>();
-  #callOff: (() => void) | null = null;
-  #ending = false;
+export type EventStreams = ReturnType<typeof eventStreams>;
+/** Null where nothing was shown that could be revoked. */
+type Stays = (() => boolean) | null;
 
-  constructor(platform: Pick<Platform, "clock" | "log">) {
-    this.#platform = platform;
-  }
+export function eventStreams({ clock, log }: Pick<Platform, "clock" | "log">) {
+  const open = new Map<AbortController, Promise<void>>();
+  const watched = new Map<AbortController, () => boolean>();
+  let callOff: (() => void) | null = null;
+  let ending = false;
 
-  get size(): number {
-    return this.#open.size;
-  }
-
-  /** Ends when its reader may not stay any longer; it comes back and gets the reason. */
-  send(reply: FastifyReply, events: EventReply["events"], stays: (() => boolean) | null = null): void {
-    const { clock, log } = this.#platform;
-    const stop = new AbortController();
-    const head = { status: 200, headers: EVENT_HEADERS };
-    this.#pipe(reply, head, eventBytes(events, clock, stop), stop, stays, (error) =>
-      log.error({ error }, "an event stream broke"),
-    );
-  }
-
-  /** Passes a body on. One that is cut short cuts the connection: what was sent so far must not be taken for the whole. */
-  relay(
-    reply: FastifyReply,
-    head: RelayHead,
-    body: AsyncIterable<Buffer>,
-    stop: AbortController,
-    stays: (() => boolean) | null = null,
-  ): void {
-    const { clock, log } = this.#platform;
-    const idleMs = isEvents(head.headers) ? 3 * HEARTBEAT_MS : head.idleMs;
-    this.#pipe(reply, head, punctual(body, clock, idleMs, stop), stop, stays, (error) =>
-      log.warn({ err: error }, "a reply of another node was cut short"),
-    );
-  }
-
-  /** Ends all of them without their `end` event: readers go on elsewhere behind the last id that they saw. */
-  async endAll(): Promise<void> {
-    this.#ending = true;
-    for (const stop of this.#open.keys()) stop.abort();
-    await Promise.all(this.#open.values());
-  }
-
-  #pipe(
+  function pipe(
     reply: FastifyReply,
     head: Pick<RelayHead, "status" | "headers">,
     body: AsyncIterable<Buffer>,
     stop: AbortController,
-    stays: (() => boolean) | null,
+    stays: Stays,
     onBroken: (error: unknown) => void,
   ): void {
     const response = reply.raw;
@@ -100,27 +63,63 @@ export class EventStreams {
         if (!response.destroyed) onBroken(error);
         response.destroy();
       })
-      .finally(() => this.#closed(stop));
-    this.#open.set(stop, piping);
+      .finally(() => closed(stop));
+    open.set(stop, piping);
     if (stays !== null) {
-      this.#watched.set(stop, stays);
-      this.#callOff ??= this.#platform.clock.after(STAY_MS, () => this.#checkReaders());
+      watched.set(stop, stays);
+      callOff ??= clock.after(STAY_MS, checkReaders);
     }
-    if (this.#ending) stop.abort();
+    if (ending) stop.abort();
   }
 
-  #closed(stop: AbortController): void {
-    this.#open.delete(stop);
-    this.#watched.delete(stop);
-    if (this.#watched.size > 0) return;
-    this.#callOff?.();
-    this.#callOff = null;
+  function closed(stop: AbortController): void {
+    open.delete(stop);
+    watched.delete(stop);
+    if (watched.size > 0) return;
+    callOff?.();
+    callOff = null;
   }
 
-  #checkReaders(): void {
-    for (const [stop, stays] of this.#watched) if (!stays()) stop.abort();
-    this.#callOff = this.#platform.clock.after(STAY_MS, () => this.#checkReaders());
+  function checkReaders(): void {
+    for (const [stop, stays] of watched) if (!stays()) stop.abort();
+    callOff = clock.after(STAY_MS, checkReaders);
   }
+
+  return {
+    get size(): number {
+      return open.size;
+    },
+
+    /** Ends when its reader may not stay any longer; it comes back and gets the reason. */
+    send(reply: FastifyReply, events: EventReply["events"], stays: Stays): void {
+      const stop = new AbortController();
+      const head = { status: 200, headers: EVENT_HEADERS };
+      pipe(reply, head, eventBytes(events, clock, stop), stop, stays, (error) =>
+        log.error({ error }, "an event stream broke"),
+      );
+    },
+
+    /** Passes a body on. One that is cut short cuts the connection: what was sent so far must not be taken for the whole. */
+    relay(
+      reply: FastifyReply,
+      head: RelayHead,
+      body: AsyncIterable<Buffer>,
+      stop: AbortController,
+      stays: Stays,
+    ): void {
+      const idleMs = isEvents(head.headers) ? 3 * HEARTBEAT_MS : head.idleMs;
+      pipe(reply, head, punctual(body, clock, idleMs, stop), stop, stays, (error) =>
+        log.warn({ err: error }, "a reply of another node was cut short"),
+      );
+    },
+
+    /** Ends all of them without their `end` event: readers go on elsewhere behind the last id that they saw. */
+    async endAll(): Promise<void> {
+      ending = true;
+      for (const stop of open.keys()) stop.abort();
+      await Promise.all(open.values());
+    },
+  };
 }
 
 class Late extends Error {}

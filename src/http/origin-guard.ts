@@ -10,32 +10,21 @@ interface Headers {
   readonly "sec-fetch-site"?: string | string[];
 }
 
-export class OriginGuard {
-  /** Null: any. Only on loopback is it known how a node is called; elsewhere names are the operator's business. */
-  readonly #hosts: ReadonlySet<string> | null;
-  readonly #known = new Set<string>();
+/** The refusal, or null. `safe` is true for methods that change nothing. */
+export type OriginGuard = (headers: Headers, safe: boolean) => BatonError | null;
 
-  constructor(host: string, name: string) {
-    this.#hosts = isLoopback(host)
-      ? new Set(
-          ["localhost", "127.0.0.1", "[::1]", bracketed(host), name, hostname()].map((each) =>
-            each.toLowerCase(),
-          ),
-        )
-      : null;
-  }
-
-  /** The refusal, or null. `safe` is true for methods that change nothing. */
-  check(headers: Headers, safe: boolean): BatonError | null {
+/** Only on loopback is it known how a node is called; elsewhere names are the operator's business. */
+export function originGuard(listensOn: string, name: string): OriginGuard {
+  const names = ["localhost", "127.0.0.1", "[::1]", bracketed(listensOn), name, hostname()];
+  const hosts = isLoopback(listensOn) ? new Set(names.map((each) => each.toLowerCase())) : null;
+  return (headers, safe) => {
     const { host, origin } = headers;
-    if (this.#hosts !== null && (host === undefined || !this.#known.has(host))) {
-      if (!this.#accepts(host)) {
-        return new BatonError(
-          "FORBIDDEN",
-          "this node listens on loopback and answers only to localhost, 127.0.0.1, [::1] and its own name; change the Host header",
-          { field: "host" },
-        );
-      }
+    if (hosts && !hosts.has((host ?? "").replace(/:\d{1,5}$/, "").toLowerCase())) {
+      return new BatonError(
+        "FORBIDDEN",
+        "this node listens on loopback and answers only to localhost, 127.0.0.1, [::1] and its own name; change the Host header",
+        { field: "host" },
+      );
     }
     if (safe) return null;
     const site = headers["sec-fetch-site"];
@@ -46,14 +35,7 @@ export class OriginGuard {
       });
     }
     return null;
-  }
-
-  #accepts(host: string | undefined): boolean {
-    if (host === undefined || !this.#hosts!.has(host.replace(/:\d{1,5}$/, "").toLowerCase())) return false;
-    // A handful of spellings; the bound only keeps a caller from filling the set with port numbers.
-    if (this.#known.size < 16) this.#known.add(host);
-    return true;
-  }
+  };
 }
 
 export function bracketed(host: string): string {

@@ -29,50 +29,43 @@ const LOGINS_OF_USER = 10;
 const LOGINS_MIN = 3;
 const FAILURES_OF_ADDRESS = 60;
 
-export class RateLimits {
-  readonly #loginsOfAddress: Limit;
-  readonly #loginsOfUser: Limit;
-  readonly #failures: Limit;
-  readonly #requests: Limit | null;
+export type RateLimits = ReturnType<typeof rateLimits>;
 
-  /** `perSecond`: of each caller; 0 for as many as they like. `nodes`: how many can be asked, with this one. */
-  constructor(perSecond: number, nodes: () => number) {
-    let app: Promise<FastifyInstance> | null = null;
-    const limitOf = (options: CreateRateLimitOptions): Limit => {
-      let limit: Limit | null = null;
-      return async (request) => {
-        app ??= loadPlugin();
-        limit ??= (await app).createRateLimit(options);
-        return limit(request);
-      };
+/** `perSecond`: of each caller; 0 for as many as they like. `nodes`: how many can be asked, with this one. */
+export function rateLimits(perSecond: number, nodes: () => number) {
+  let app: Promise<FastifyInstance> | null = null;
+  const limitOf = (options: CreateRateLimitOptions): Limit => {
+    let limit: Limit | null = null;
+    return async (request) => {
+      app ??= loadPlugin();
+      limit ??= (await app).createRateLimit(options);
+      return limit(request);
     };
-    const minute = (max: number | (() => number)): CreateRateLimitOptions => ({ max, timeWindow: MINUTE_MS });
-    const share = (all: number) => (): number => loginsOfNode(all, nodes());
-    this.#loginsOfAddress = limitOf(minute(share(LOGINS_OF_ADDRESS)));
-    this.#loginsOfUser = limitOf({ ...minute(share(LOGINS_OF_USER)), keyGenerator: userOf });
-    this.#failures = limitOf(minute(FAILURES_OF_ADDRESS));
-    this.#requests =
-      perSecond === 0 ? null : limitOf({ max: perSecond, timeWindow: 1_000, keyGenerator: callerOf });
-  }
+  };
+  const minute = (max: number | (() => number)): CreateRateLimitOptions => ({ max, timeWindow: MINUTE_MS });
+  const share = (all: number) => (): number => loginsOfNode(all, nodes());
+  const loginsOfAddress = limitOf(minute(share(LOGINS_OF_ADDRESS)));
+  const loginsOfUser = limitOf({ ...minute(share(LOGINS_OF_USER)), keyGenerator: userOf });
+  const failures = limitOf(minute(FAILURES_OF_ADDRESS));
+  const requests = limitOf({ max: perSecond, timeWindow: 1_000, keyGenerator: callerOf });
+  return {
+    async login(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+      const words = "too many logins; wait, and try again";
+      await hold(loginsOfAddress, request, reply, words);
+      await hold(loginsOfUser, request, reply, words);
+    },
 
-  get limitsRequests(): boolean {
-    return this.#requests !== null;
-  }
+    /** After a wrong credential. A right one is never counted, so that one who errs does not lock out others behind his proxy. */
+    failed: (request: FastifyRequest, reply: FastifyReply): Promise<void> =>
+      hold(failures, request, reply, "too many wrong credentials from this address; wait"),
 
-  async login(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const words = "too many logins; wait, and try again";
-    await hold(this.#loginsOfAddress, request, reply, words);
-    await hold(this.#loginsOfUser, request, reply, words);
-  }
-
-  /** After a wrong credential. A right one is never counted, so that one who errs does not lock out others behind his proxy. */
-  failed(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    return hold(this.#failures, request, reply, "too many wrong credentials from this address; wait");
-  }
-
-  async request(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    if (this.#requests) await hold(this.#requests, request, reply, "too many requests (http.rate_limit)");
-  }
+    /** Null without a limit, so that requests do not pay for a promise. */
+    request:
+      perSecond === 0
+        ? null
+        : (request: FastifyRequest, reply: FastifyReply): Promise<void> =>
+            hold(requests, request, reply, "too many requests (http.rate_limit)"),
+  };
 }
 
 /** In an instance of its own, by the first request that is counted: most nodes count none. */

@@ -9,7 +9,7 @@ import { openChannels } from "../channels/open-channels.ts";
 import type { Coordination } from "../leadership/coordination.ts";
 import { openCoordination } from "../leadership/open-coordination.ts";
 import { applicationName } from "../platform/drivers/postgres/session.ts";
-import { PoolerCheck } from "../platform/drivers/postgres/pooler-check.ts";
+import { poolerCheck } from "../platform/drivers/postgres/pooler-check.ts";
 import type { TermStore } from "../store/store.ts";
 import type { NodePlatform } from "./platform.ts";
 
@@ -18,7 +18,7 @@ export type Database = ReturnType<typeof databaseOf>;
 export function databaseOf({ settings, identity, clock, random, log }: NodePlatform) {
   const { store: url, postgres } = settings;
   const name = applicationName(identity);
-  const pooler = new PoolerCheck({ url, clock, applicationName: name });
+  const pooler = poolerCheck({ url, clock, applicationName: name });
   return { clock, random, log, url, schema: postgres.schema, applicationName: name, pooler };
 }
 

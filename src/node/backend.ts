@@ -3,7 +3,7 @@
  * The store is open when it is passed on; the lifecycle starts the others.
  */
 
-import { httpProbe, Reachability } from "../observe/reachability.ts";
+import { httpProbe, reachability } from "../observe/reachability.ts";
 import { openChannels } from "../channels/open-channels.ts";
 import { fabricOf, storeOptions } from "../config/fabric.ts";
 import type { Coordination } from "../leadership/coordination.ts";
@@ -32,7 +32,7 @@ export async function backend(p: NodePlatform, list: ServiceList, given?: GivenF
     shared?.coordination ??
     (await openCoordination({ kind: "standalone", identity, clock, info, terms }));
   const probe = given?.network?.httpProbe ?? httpProbe(clock);
-  const reach = new Reachability(p, () => coordination.membership.nodes(), probe);
+  const reach = reachability(p, () => coordination.membership.nodes(), probe);
   state.publish({ reach: () => reach.read() });
   return {
     store,

@@ -29,7 +29,7 @@ import type { Guarantees } from "../store/store.ts";
 import { baseServices, compose, type Composed, workingServices } from "./compose.ts";
 import type { NodeOptions } from "./node-options.ts";
 import { platform } from "./platform.ts";
-import { ServiceList } from "./service-list.ts";
+import { serviceList } from "./service-list.ts";
 
 export type { NodeOptions } from "./node-options.ts";
 
@@ -133,7 +133,7 @@ export class BatonNode extends Lifecycle {
     const { postgres } = this.#settings;
     const p = platform(this.#settings, this.#tasks, this.#options);
     const waitMs = fabricOf(this.#settings) === "postgres" ? postgres.waitMs : 0;
-    const list = new ServiceList(p, waitMs, this.#stopAsked.signal);
+    const list = serviceList(p, waitMs, this.#stopAsked.signal);
     try {
       const composed = await compose(p, this.#options, list);
       const { b, w } = composed;

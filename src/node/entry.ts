@@ -1,15 +1,15 @@
 /** The last layer: how callers and other nodes reach the services. Until it is built, the transport answers peers with 503. */
 
-import { OperationExecutor } from "../api/execute.ts";
+import { operationExecutor } from "../api/execute.ts";
 import { liveFeed } from "../api/live-feed.ts";
 import type { NodeServices } from "../api/node-services.ts";
-import { PeerRequestHandler } from "../api/peer-request-handler.ts";
+import { peerRequestHandler } from "../api/peer-request-handler.ts";
 import { clusterView } from "../observe/cluster-view.ts";
 import { join } from "node:path";
 import { Access } from "../access/access.ts";
-import { CredentialReplicas } from "../access/credential-replicas.ts";
+import { credentialReplicas } from "../access/credential-replicas.ts";
 import { Credentials } from "../access/credentials.ts";
-import { FirstToken } from "../access/first-token.ts";
+import { firstToken } from "../access/first-token.ts";
 import { asksCallers } from "../config/checks.ts";
 import { ADMIN_TOKEN_FILE } from "../config/secrets/secret-file.ts";
 import { PEER_ROUTES } from "../peers/rpc/peer-routes.ts";
@@ -44,10 +44,10 @@ export async function entry(p: NodePlatform, b: Backend, e: LeaderElections, w: 
     news: w.news,
   });
   const services = servicesOf(p, b, e, w, { backlog, journal, access });
-  const executor = new OperationExecutor(p, { services, inFlight: w.inFlight, tracing: p.tracing });
+  const executor = operationExecutor(p, { services, inFlight: w.inFlight, tracing: p.tracing });
   const requests =
     b.peers &&
-    new PeerRequestHandler(p, {
+    peerRequestHandler(p, {
       executor,
       mounts: {
         ...w.mounts,
@@ -71,7 +71,7 @@ function accessOf(p: NodePlatform, b: Backend, { scheduler }: LeaderElections) {
   const { settings } = p;
   const { store, peers } = b;
   const credentials = new Credentials(p, store.access, store.guarantees.shared);
-  const replicas = peers && new CredentialReplicas(p, credentials, peers);
+  const replicas = peers && credentialReplicas(p, credentials, peers);
   const open = !asksCallers(settings);
   const { token: fixedToken } = settings.access;
   const file = store.guarantees.keepsTokenFile ? join(settings.data, ADMIN_TOKEN_FILE) : null;
@@ -80,8 +80,8 @@ function accessOf(p: NodePlatform, b: Backend, { scheduler }: LeaderElections) {
     leads: () => scheduler.held() !== null,
     settled: () => replicas.hasHeard(scheduler.current()?.leader ?? ""),
   };
-  const firstToken = open || fixedToken !== "" ? null : new FirstToken(p, credentials, file, agreement);
-  return { access: new Access(p, { credentials, open, fixedToken, firstToken, replicas }), replicas };
+  const first = open || fixedToken !== "" ? null : firstToken(p, credentials, file, agreement);
+  return { access: new Access(p, { credentials, open, fixedToken, firstToken: first, replicas }), replicas };
 }
 
 function servicesOf(

@@ -5,9 +5,9 @@
  * layers publish into them, so that no layer needs a reference to a later one.
  */
 
-import { LoadMeter } from "../observe/load-meter.ts";
-import { Traffic } from "../observe/traffic.ts";
-import { Watchdog } from "../observe/watchdog.ts";
+import { loadMeter } from "../observe/load-meter.ts";
+import { trafficOf } from "../observe/traffic.ts";
+import { watchdogOf } from "../observe/watchdog.ts";
 import type { Settings } from "../config/settings.ts";
 import type { NodeName } from "../core/ids.ts";
 import type { NodeIdentity, NodeRole, OwnInfo, NodeInfo, NodeLoad } from "../core/node.ts";
@@ -27,7 +27,7 @@ import { silentLog, withFields } from "../platform/log.ts";
 import { NodeEvents } from "../platform/node-events.ts";
 import { NodeState } from "../platform/node-state.ts";
 import { SYSTEM, type Platform } from "../platform/platform.ts";
-import { OpenTelemetry } from "../platform/tracing.ts";
+import { openTelemetry } from "../platform/tracing.ts";
 import { WorkSignal } from "../platform/work-signal.ts";
 import { VERSION } from "../platform/version.ts";
 import type { AnyTask } from "../jobs/tasks/task.ts";
@@ -41,7 +41,7 @@ export function platform(settings: Settings, tasks: TaskRegistry, options: Platf
   const roles: ReadonlySet<NodeRole> = new Set(settings.roles);
   const startedAt = clock.now();
   const state = new NodeState();
-  const tracing = new OpenTelemetry(VERSION);
+  const tracing = openTelemetry(VERSION);
   /** Every line names the role, the epoch and the trace under which it was written. */
   const log = withFields(options.log ?? silentLog, () => ({
     role: roleOf(state.readings.term(), state.draining),
@@ -52,7 +52,7 @@ export function platform(settings: Settings, tasks: TaskRegistry, options: Platf
     concurrency: roles.has("worker") || roles.has("function") ? settings.worker.concurrency : 0,
     ...queuesOf(roles, settings.worker.queues),
   };
-  const traffic = new Traffic(clock);
+  const traffic = trafficOf(clock);
   const instruments = new Instruments();
   /** Those that count for `/metrics`. What is read from services of later layers is registered by `compose`. */
   const metrics = {
@@ -67,8 +67,8 @@ export function platform(settings: Settings, tasks: TaskRegistry, options: Platf
   const spans = new JobSpans(tracing, identity.name);
   const base: Platform = { clock, random, files, machine, log, identity, state, events: new NodeEvents(log) };
   const watch = new WorkerMonitor(base, { slots: places.concurrency, spans, sink: metrics.jobs });
-  const watchdog = new Watchdog(base);
-  const load = new LoadMeter(base, {
+  const watchdog = watchdogOf(base);
+  const load = loadMeter(base, {
     traffic,
     capacity: { slots: places.concurrency, serves: servedQueues(places) },
     onSample: (lagMs) => {

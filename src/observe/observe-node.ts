@@ -1,7 +1,7 @@
 /** Connects the recorders of a node to its events: the journal, rates of jobs, metrics, and the feed of job events. */
 
-import { Journal } from "./journal/journal.ts";
-import { RefusedWrites } from "./journal/refused-writes.ts";
+import { journalOf, type Journal } from "./journal/journal.ts";
+import { refusedWrites } from "./journal/refused-writes.ts";
 import { termJournal } from "./journal/term-journal.ts";
 import type { Traffic } from "./traffic.ts";
 import type { JobEventEmitter } from "../controller/events/job-event-emitter.ts";
@@ -32,15 +32,15 @@ export interface NodeObservers extends Pick<Platform, "clock" | "log" | "identit
 /** The services write to the store: they are started after it and stopped before it. */
 export function observeNode(events: NodeEvents, observers: NodeObservers) {
   const { identity, store, membership, metrics } = observers;
-  const journal = new Journal(observers, store.journal);
+  const journal = journalOf(observers, store.journal);
   const epochOf = async (job: JobId) => (await store.jobs.get(job))?.jobEpoch ?? null;
-  const refusedWrites = new RefusedWrites(observers, journal, epochOf);
+  const refused = refusedWrites(observers, journal, epochOf);
   const noteTerm = termJournal(observers, journal, membership);
   observeJobs(events, observers);
   observeMembership(events, observers, journal);
   events.on("write.refused", (refusal) => {
     metrics.leaders.refused(refusal);
-    refusedWrites.add(refusal);
+    refused.add(refusal);
   });
   events.on("term.changed", (change) => {
     metrics.leaders.changed(change);
@@ -54,7 +54,7 @@ export function observeNode(events: NodeEvents, observers: NodeObservers) {
       detail: { assignment, from, to: identity.name, jobs, owner_epoch: ownerEpoch, reason },
     });
   });
-  return { journal, services: [journal, refusedWrites] };
+  return { journal, services: [journal, refused] };
 }
 
 function observeJobs(events: NodeEvents, { traffic, news, metrics }: NodeObservers): void {

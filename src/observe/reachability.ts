@@ -9,67 +9,51 @@ import type { NodeInfo, Reach } from "../core/node.ts";
 import type { Clock } from "../platform/clock.ts";
 import { Deadline, Loop } from "../platform/loop.ts";
 import type { Platform } from "../platform/platform.ts";
-import { Lifecycle } from "../platform/service.ts";
+import { serviceOf } from "../platform/service.ts";
 
 const ROUND_MS = 5_000;
 const DEADLINE_MS = 1_000;
 /** Of a large cluster, so many in a round, in turn: the result is part of every heartbeat. */
 const EACH_MAX = 20;
 
-export class Reachability extends Lifecycle {
-  readonly #platform: Pick<Platform, "clock" | "identity">;
-  readonly #nodes: () => readonly NodeInfo[];
-  readonly #probe: Probe;
-  readonly #loop: Loop;
-  #reach: readonly Reach[] = [];
-  #from = 0;
+export function reachability(
+  { clock, identity }: Pick<Platform, "clock" | "identity">,
+  nodes: () => readonly NodeInfo[],
+  probe: Probe,
+) {
+  let reach: readonly Reach[] = [];
+  let from = 0;
+  const loop = new Loop(clock, async () => {
+    reach = await Promise.all(chosen().map(ask));
+    return ROUND_MS;
+  });
 
-  constructor(
-    platform: Pick<Platform, "clock" | "identity">,
-    nodes: () => readonly NodeInfo[],
-    probe: Probe,
-  ) {
-    super();
-    this.#platform = platform;
-    this.#nodes = nodes;
-    this.#probe = probe;
-    this.#loop = new Loop(platform.clock, async () => {
-      this.#reach = await Promise.all(this.#chosen().map((node) => this.#ask(node)));
-      return ROUND_MS;
-    });
-  }
-
-  read(): readonly Reach[] {
-    return this.#reach;
-  }
-
-  protected override onStart(): void {
-    this.#loop.start(ROUND_MS);
-  }
-
-  protected override async onStop(): Promise<void> {
-    const stopped = this.#loop.stop();
-    await this.#probe.close();
-    await stopped;
-    this.#reach = [];
-  }
-
-  #chosen(): readonly NodeInfo[] {
-    const { incarnation } = this.#platform.identity;
-    const others = this.#nodes().filter((node) => node.incarnation !== incarnation && node.alive);
+  function chosen(): readonly NodeInfo[] {
+    const others = nodes().filter((node) => node.incarnation !== identity.incarnation && node.alive);
     if (others.length <= EACH_MAX) return others;
-    this.#from = (this.#from + EACH_MAX) % others.length;
-    return [...others, ...others].slice(this.#from, this.#from + EACH_MAX);
+    from = (from + EACH_MAX) % others.length;
+    return [...others, ...others].slice(from, from + EACH_MAX);
   }
 
-  async #ask({ name, url }: NodeInfo): Promise<Reach> {
-    const { clock } = this.#platform;
+  async function ask({ name, url }: NodeInfo): Promise<Reach> {
     if (url === null) return { node: name, ok: false, latencyMs: null, reason: "it tells no address" };
     const sentAt = clock.monotonic();
-    const reason = await this.#probe.ask(`${url.replace(/\/+$/, "")}/livez`, DEADLINE_MS);
+    const reason = await probe.ask(`${url.replace(/\/+$/, "")}/livez`, DEADLINE_MS);
     const latencyMs = Math.round((clock.monotonic() - sentAt) * 10) / 10;
     return { node: name, ok: reason === null, latencyMs: reason === null ? latencyMs : null, reason };
   }
+
+  async function stop(): Promise<void> {
+    const stopped = loop.stop();
+    await probe.close();
+    await stopped;
+    reach = [];
+  }
+
+  return Object.assign(
+    serviceOf(() => loop.start(ROUND_MS), stop),
+    { read: () => reach },
+  );
 }
 
 /** Tests whether an HTTP server answers at an address, and how fast, with the smallest possible request. */

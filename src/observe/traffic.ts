@@ -19,65 +19,61 @@ const OUT = 1;
 const FAILED = 2;
 const KINDS = 3;
 
-export class Traffic {
-  readonly #clock: Clock;
-  readonly #all = new Ring();
-  readonly #queues = new Map<string, Ring>();
-  #since: number;
+export type Traffic = ReturnType<typeof trafficOf>;
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
-    this.#since = this.#second();
+export function trafficOf(clock: Clock) {
+  const all = new Ring();
+  const queues = new Map<string, Ring>();
+  const since = secondNow();
+
+  function secondNow(): number {
+    return Math.floor(clock.monotonic() / 1_000);
   }
 
-  submitted(jobs: readonly { readonly queue: string }[]): void {
-    const second = this.#second();
-    for (const { queue } of jobs) this.#count(second, IN, queue);
-  }
-
-  /** `queue` is not known of every run that ends. */
-  finished(queue: string | undefined, failed: boolean, jobs = 1): void {
-    const second = this.#second();
-    this.#count(second, OUT, queue, jobs);
-    if (failed) this.#count(second, FAILED, queue, jobs);
-  }
-
-  read(): NodeTraffic {
-    const second = this.#second();
-    const seconds = Math.max(1, Math.min(SECONDS, second - this.#since));
-    const rate = (ring: Ring, kind: number): number => rounded(ring.sum(second, kind) / seconds);
-    const queues = [...this.#queues].map(([name, ring]) => ({
-      name,
-      in: rate(ring, IN),
-      out: rate(ring, OUT),
-    }));
-    for (const each of queues) if (each.in + each.out === 0) this.#queues.delete(each.name);
-    const busiest = queues
-      .filter((each) => each.in + each.out > 0)
-      .sort((a, b) => b.in + b.out - (a.in + a.out));
-    return {
-      submitted: rate(this.#all, IN),
-      finished: rate(this.#all, OUT),
-      failed: rate(this.#all, FAILED),
-      queues: busiest.slice(0, TOLD_MAX).map((each) => [each.name, each.in, each.out]),
-      others: busiest.length > TOLD_MAX,
-    };
-  }
-
-  #second(): number {
-    return Math.floor(this.#clock.monotonic() / 1_000);
-  }
-
-  #count(second: number, kind: number, queue: string | undefined, jobs = 1): void {
-    this.#all.add(second, kind, jobs);
+  function count(second: number, kind: number, queue: string | undefined, jobs = 1): void {
+    all.add(second, kind, jobs);
     if (queue === undefined) return;
-    let ring = this.#queues.get(queue);
+    let ring = queues.get(queue);
     if (!ring) {
-      if (this.#queues.size >= QUEUES_MAX) return;
-      this.#queues.set(queue, (ring = new Ring()));
+      if (queues.size >= QUEUES_MAX) return;
+      queues.set(queue, (ring = new Ring()));
     }
     ring.add(second, kind, jobs);
   }
+
+  return {
+    submitted(jobs: readonly { readonly queue: string }[]): void {
+      const second = secondNow();
+      for (const { queue } of jobs) count(second, IN, queue);
+    },
+
+    /** `queue` is not known of every run that ends. */
+    finished(queue: string | undefined, failed: boolean, jobs = 1): void {
+      const second = secondNow();
+      count(second, OUT, queue, jobs);
+      if (failed) count(second, FAILED, queue, jobs);
+    },
+
+    read(): NodeTraffic {
+      const second = secondNow();
+      const seconds = Math.max(1, Math.min(SECONDS, second - since));
+      const rate = (ring: Ring, kind: number): number => rounded(ring.sum(second, kind) / seconds);
+      const busy: [name: string, submitted: number, finished: number][] = [];
+      for (const [name, ring] of queues) {
+        const [submitted, finished] = [rate(ring, IN), rate(ring, OUT)];
+        if (submitted + finished > 0) busy.push([name, submitted, finished]);
+        else queues.delete(name);
+      }
+      busy.sort((a, b) => b[1] + b[2] - (a[1] + a[2]));
+      return {
+        submitted: rate(all, IN),
+        finished: rate(all, OUT),
+        failed: rate(all, FAILED),
+        queues: busy.slice(0, TOLD_MAX),
+        others: busy.length > TOLD_MAX,
+      };
+    },
+  };
 }
 
 /** A count of each kind for each of the last seconds, and for the one that is under way. */

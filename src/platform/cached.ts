@@ -24,10 +24,11 @@ export class Cached<Value> {
   readonly #clock: Clock;
   readonly #freshMs: number;
   readonly #source: () => Promise<Value>;
-  #value: Value | null = null;
+  /** As last read. */
+  value: Value | null = null;
+  tookMs = 0;
+  failures = 0;
   #at = -Infinity;
-  #tookMs = 0;
-  #failures = 0;
   #error: unknown = null;
   #reading: Read<Value> | null = null;
   #next: Promise<Value> | null = null;
@@ -38,24 +39,8 @@ export class Cached<Value> {
     this.#source = source;
   }
 
-  get value(): Value | null {
-    return this.#value;
-  }
-
   get ageMs(): number {
     return this.#clock.monotonic() - this.#at;
-  }
-
-  get tookMs(): number {
-    return this.#tookMs;
-  }
-
-  get failures(): number {
-    return this.#failures;
-  }
-
-  get error(): unknown {
-    return this.#error;
   }
 
   get trouble(): string | null {
@@ -67,7 +52,7 @@ export class Cached<Value> {
 
   /** Its age counts from the beginning of the read, so that a caller that asks every `freshMs` gets a new value each time. */
   async read(freshMs = this.#freshMs): Promise<Value> {
-    return this.ageMs + this.#tookMs < freshMs ? this.#value! : (this.#reading ?? this.#begin()).value;
+    return this.ageMs + this.tookMs < freshMs ? this.value! : (this.#reading ?? this.#begin()).value;
   }
 
   next(): Promise<Value> {
@@ -77,10 +62,10 @@ export class Cached<Value> {
   }
 
   async get(withinMs: number, freshMs = this.#freshMs): Promise<Value | null> {
-    if (this.ageMs < Math.max(freshMs, this.#tookMs / SHARE_MAX)) return this.#value;
+    if (this.ageMs < Math.max(freshMs, this.tookMs / SHARE_MAX)) return this.value;
     const { value } = this.#reading ?? this.#begin();
     if (withinMs > 0) await within(this.#clock, withinMs, value).catch(() => {});
-    return this.#value;
+    return this.value;
   }
 
   #begin(): Read<Value> {
@@ -88,15 +73,15 @@ export class Cached<Value> {
     const since = this.#clock.monotonic();
     const value = this.#source().then(
       (read) => {
-        this.#value = read;
+        this.value = read;
         this.#at = this.#clock.monotonic();
-        this.#tookMs = this.#at - since;
+        this.tookMs = this.#at - since;
         this.#error = null;
         this.#reading = null;
         return read;
       },
       (error: unknown) => {
-        this.#failures++;
+        this.failures++;
         this.#error = error;
         this.#reading = null;
         throw error;

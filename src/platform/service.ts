@@ -49,3 +49,12 @@ export abstract class Lifecycle implements Service {
     return this.stop();
   }
 }
+
+type Step = () => Promise<void> | void;
+
+export function serviceOf(onStart: Step, onStop: Step): Service {
+  return new (class extends Lifecycle {
+    protected readonly onStart = onStart;
+    protected readonly onStop = onStop;
+  })();
+}

@@ -50,60 +50,47 @@ export interface Tracing {
   active(): string | null;
 }
 
-export const noTracing: Tracing = {
-  on: false,
-  start: () => {
-    throw new Error("nobody records traces here");
-  },
-  active: () => null,
-};
-
 /** What stands for the provider before an SDK has registered one, and hands on to it afterwards. */
 interface Proxy extends Api.TracerProvider {
   getDelegateTracer?(name: string, version?: string): Api.Tracer | undefined;
 }
 
-export class OpenTelemetry implements Tracing {
-  readonly #version: string;
-  #provider: Proxy | null = null;
-  #tracer: Api.Tracer | null = null;
+export function openTelemetry(version: string): Tracing {
+  let provider: Proxy | null = null;
+  let tracer: Api.Tracer | null = null;
 
-  constructor(version: string) {
-    this.#version = version;
-  }
-
-  get on(): boolean {
-    return this.#find() !== null;
-  }
-
-  start(name: string, { kind, parent, attributes, startedAt }: SpanOptions): Span {
-    const { context, ROOT_CONTEXT, SpanKind, trace } = api();
-    const within = parent === ACTIVE ? context.active() : parent === null ? ROOT_CONTEXT : remote(parent);
-    const options = {
-      kind: SpanKind[kind.toUpperCase() as Uppercase<typeof kind>],
-      attributes,
-      ...(startedAt !== undefined && { startTime: startedAt }),
-    };
-    const tracer = this.#find() ?? trace.getTracer("baton", this.#version);
-    return recorded(tracer.startSpan(name, options, within), within);
-  }
-
-  active(): string | null {
-    return isRegistered() ? textOf(api().trace.getActiveSpan()) : null;
-  }
-
-  #find(): Api.Tracer | null {
+  function find(): Api.Tracer | null {
     if (!isRegistered()) return null;
-    const provider = api().trace.getTracerProvider() as Proxy;
-    if (provider === this.#provider && this.#tracer) return this.#tracer;
-    this.#provider = provider;
+    const registered = api().trace.getTracerProvider() as Proxy;
+    if (registered === provider && tracer) return tracer;
+    provider = registered;
     // Without this function it is a provider that was put there past the API: all of its tracers record.
-    this.#tracer =
+    tracer =
       (provider.getDelegateTracer
-        ? provider.getDelegateTracer("baton", this.#version)
-        : provider.getTracer("baton", this.#version)) ?? null;
-    return this.#tracer;
+        ? provider.getDelegateTracer("baton", version)
+        : provider.getTracer("baton", version)) ?? null;
+    return tracer;
   }
+
+  return {
+    get on() {
+      return find() !== null;
+    },
+
+    start(name, { kind, parent, attributes, startedAt }) {
+      const { context, ROOT_CONTEXT, SpanKind, trace } = api();
+      const within = parent === ACTIVE ? context.active() : parent === null ? ROOT_CONTEXT : remote(parent);
+      const options = {
+        kind: SpanKind[kind.toUpperCase() as Uppercase<typeof kind>],
+        attributes,
+        ...(startedAt !== undefined && { startTime: startedAt }),
+      };
+      const starting = find() ?? trace.getTracer("baton", version);
+      return recorded(starting.startSpan(name, options, within), within);
+    },
+
+    active: () => (isRegistered() ? textOf(api().trace.getActiveSpan()) : null),
+  };
 }
 
 function recorded(span: Api.Span, within: Api.Context): Span {

@@ -7,8 +7,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { FastifyInstance } from "fastify";
-import { OperationExecutor } from "../../src/api/execute.ts";
-import { PeerRequestHandler } from "../../src/api/peer-request-handler.ts";
+import { peerRequestHandler, type PeerRequestHandler } from "../../src/api/peer-request-handler.ts";
 import { liveFeed } from "../../src/api/live-feed.ts";
 import type { NodeServices } from "../../src/api/node-services.ts";
 import type { Peers } from "../../src/transport/hop-headers.ts";
@@ -34,7 +33,7 @@ import { seededRandom } from "./seeded-random.ts";
 import { MeshTransport } from "../../src/transport/mesh/mesh-transport.ts";
 import { MemoryNetwork } from "./memory-network.ts";
 import type { PeerHandler, PeerRequest, Transport } from "../../src/transport/transport.ts";
-import { FakeNode, keptLog, loopbackOnly } from "../unit/http/fake-node.ts";
+import { executorOf, FakeNode, keptLog, loopbackOnly } from "../unit/http/fake-node.ts";
 import { SECRET } from "./mesh-world.ts";
 
 export interface PeerApp {
@@ -175,8 +174,8 @@ export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
       "/peer/retractions": retractions.handle,
     };
     const limits = { host: "127.0.0.1", bodyLimitBytes: 1_048_576, access: loopbackOnly() };
-    const executor = new OperationExecutor(services, { services, inFlight });
-    const requests = new PeerRequestHandler({ clock, log }, { executor, mounts });
+    const executor = executorOf(services, inFlight);
+    const requests = peerRequestHandler({ clock, log }, { executor, mounts });
     const app = await buildApp({ clock, log }, { executor, ...limits, peers: requests });
     let kill: () => Promise<void>;
     if (network) {

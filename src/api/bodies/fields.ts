@@ -114,4 +114,7 @@ export const NodeNameText = matching(
 
 export const IdParams = z.strictObject({ id: JobIdText });
 export const NameParams = z.strictObject({ name: Name });
+export interface ByName {
+  readonly params: z.output<typeof NameParams>;
+}
 export const NodeParams = z.strictObject({ name: NodeNameText });

@@ -112,30 +112,19 @@ function isSame({ shape }: z.ZodObject): boolean {
 
 type Converter = (value: never) => unknown;
 type Renamed<Body, Given> = {
-  readonly [
-    Name in keyof Body as Name extends keyof Given
-      ? Given[Name] extends string
-        ? Given[Name]
-        : CamelName<Name & string>
-      : CamelName<Name & string>
-  ]: Name extends keyof Given
-    ? Given[Name] extends (value: never) => infer Value
-      ? Value | Extract<Body[Name], undefined | null>
-      : CamelValue<Name, Body[Name]>
-    : CamelValue<Name, Body[Name]>;
+  readonly [Name in keyof Body as SourceName<Name, Given>]: CamelValue<Name, Body[Name]>;
 };
 
-/** The mapper from bodies to the domain. A field may have another name, or a function that converts its value. */
+/** The mapper from bodies to the domain. A field may have another name there. */
 export function fromWire<
   S extends z.ZodObject,
-  const Given extends { readonly [Name in keyof z.output<S>]?: string | Converter } = {},
+  const Given extends { readonly [Name in keyof z.output<S>]?: string } = {},
 >(schema: S, given: Given = {} as Given): (body: z.output<S>) => Renamed<z.output<S>, Given> {
+  const names: Readonly<Record<string, string | undefined>> = given;
   const fields = new Map(
     Object.entries(schema.shape).map(([wire, field]) => {
-      const own = (given as Record<string, string | Converter | undefined>)[wire];
-      const name = typeof own === "string" ? own : camelOf(wire);
-      const convert = typeof own === "function" ? own : converterOf(wire, field as z.ZodType);
-      return [wire, { name, convert: convert as ((value: unknown) => unknown) | null }] as const;
+      const convert = converterOf(wire, field as z.ZodType) as ((value: unknown) => unknown) | null;
+      return [wire, { name: names[wire] ?? camelOf(wire), convert }] as const;
     }),
   );
   return (body) => {

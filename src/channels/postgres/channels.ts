@@ -12,7 +12,7 @@
 import { hash } from "node:crypto";
 import { Batcher } from "../../platform/batcher.ts";
 import { plainSchema, type PostgresAddress, write } from "../../platform/drivers/postgres/postgres.ts";
-import { PoolerCheck } from "../../platform/drivers/postgres/pooler-check.ts";
+import { poolerCheck, type PoolerCheck } from "../../platform/drivers/postgres/pooler-check.ts";
 import { PostgresSession, type PostgresSessionOptions } from "../../platform/drivers/postgres/session.ts";
 import { startWith } from "../../platform/service.ts";
 import { BaseChannels, LEASE_MS, type OpenedQueue, type SharedChannelsOptions } from "../base-channels.ts";
@@ -64,7 +64,7 @@ export class PostgresChannels extends BaseChannels<QueueSource<TakenRows>> {
     super(options);
     const { url, clock, random, log } = options;
     this.#o = options;
-    this.#pooler = options.pooler ?? new PoolerCheck({ url, clock });
+    this.#pooler = options.pooler ?? poolerCheck({ url, clock });
     const session: PostgresSessionOptions = { ...options, pooler: this.#pooler };
     const channel = channelName(plainSchema(options.schema));
     const origin = random.uuid().replaceAll("-", "").slice(0, 16);

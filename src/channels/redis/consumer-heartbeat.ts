@@ -7,7 +7,7 @@
  * recovery of the old one may still be in progress.
  */
 
-import { redisScript, type RedisCommands } from "../../platform/drivers/redis/session.ts";
+import { redisScript, type RedisCommands } from "../../platform/drivers/redis/connection.ts";
 import type { RedisLink } from "./link.ts";
 import { CURRENT, isStale, REPLACED, RETURN } from "./queue-scripts.ts";
 

@@ -1,4 +1,4 @@
-import type { RedisCommands } from "../../platform/drivers/redis/session.ts";
+import type { RedisCommands } from "../../platform/drivers/redis/connection.ts";
 import type { Platform } from "../../platform/platform.ts";
 
 export interface RedisLink extends Pick<Platform, "clock" | "random"> {

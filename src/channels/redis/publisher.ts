@@ -1,7 +1,7 @@
 /** Sends hints: at once when idle, in batches when busy. Messages published during a send go out with the next entry. */
 
 import { Batcher } from "../../platform/batcher.ts";
-import { redisScript } from "../../platform/drivers/redis/session.ts";
+import { redisScript } from "../../platform/drivers/redis/connection.ts";
 import type { EncodedMessage } from "../message-encoding.ts";
 import type { RedisLink } from "./link.ts";
 import { messageValue, pack, storedValue, type TopicValue, VALUE_LENGTH_MAX } from "./payload.ts";

@@ -1,7 +1,7 @@
 /** The messages of queues, stored by scripts (queue-scripts.ts). Steps of all consumers of a node are sent together in one command. */
 
 import { Batcher } from "../../platform/batcher.ts";
-import type { RedisCommands } from "../../platform/drivers/redis/session.ts";
+import type { RedisCommands } from "../../platform/drivers/redis/connection.ts";
 import { split } from "../../platform/loop.ts";
 import type { OpenedQueue } from "../base-channels.ts";
 import type { EncodedMessage } from "../message-encoding.ts";

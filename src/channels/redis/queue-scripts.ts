@@ -20,7 +20,7 @@
  * lost. `<node>` is the name of a node's consumers in this process, with a number that changes when Redis forgets it.
  */
 
-import { redisScript } from "../../platform/drivers/redis/session.ts";
+import { redisScript } from "../../platform/drivers/redis/connection.ts";
 
 /** The reply of a script to commands of a connection that was replaced, or of a node that others took for dead. */
 const STALE = "STALE";

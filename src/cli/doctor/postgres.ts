@@ -230,7 +230,7 @@ export async function askPostgres(
   schema: string,
 ): Promise<Answer<PostgresFacts>> {
   // Loaded here: the drivers take longer to load than all the rest.
-  const [{ Client }, { PoolerCheck }] = await Promise.all([
+  const [{ Client }, { poolerCheck }] = await Promise.all([
     import("../../platform/drivers/postgres/package.ts"),
     import("../../platform/drivers/postgres/pooler-check.ts"),
   ]);
@@ -251,7 +251,7 @@ export async function askPostgres(
     const bloated = await rows<PostgresFacts["bloated"][number]>(BLOATED, [schema]);
     const now = async (): Promise<number> => (await rows<{ at: number }>(NOW))[0]!.at;
     const reading = await readClock("the database", clock, now);
-    const pooler = new PoolerCheck({ url, clock, applicationName: "baton doctor", deadlineMs });
+    const pooler = poolerCheck({ url, clock, applicationName: "baton doctor", deadlineMs });
     const facts: PostgresFacts = {
       ...identity!,
       settings: Object.fromEntries(settings.map(({ name, setting }) => [name, setting])),

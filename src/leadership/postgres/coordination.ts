@@ -7,7 +7,7 @@
 import type { OwnInfo } from "../../core/node.ts";
 import type { LeaderRole } from "../../core/leadership/term.ts";
 import { plainSchema } from "../../platform/drivers/postgres/postgres.ts";
-import { PoolerCheck } from "../../platform/drivers/postgres/pooler-check.ts";
+import { poolerCheck, type PoolerCheck } from "../../platform/drivers/postgres/pooler-check.ts";
 import { silentLog } from "../../platform/log.ts";
 import { startWith } from "../../platform/service.ts";
 import type { Coordination, LeaderLocks, LeaseLock } from "../coordination.ts";
@@ -53,7 +53,7 @@ export class PostgresCoordination extends ServerLocks<PostgresLock> implements C
       ...options,
       schema: plainSchema(options.schema),
       time,
-      pooler: options.pooler ?? new PoolerCheck(options),
+      pooler: options.pooler ?? poolerCheck(options),
       statementMs: commandMsOf(settings),
       onReady: () => {
         this.membership.hurry();

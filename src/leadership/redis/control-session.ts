@@ -10,12 +10,8 @@
 
 import type { Clock } from "../../platform/clock.ts";
 import { Redis, checkRedis } from "../../platform/drivers/redis/redis.ts";
-import type {
-  RedisScript,
-  RedisCommands,
-  RedisSession,
-  SendOptions,
-} from "../../platform/drivers/redis/session.ts";
+import type { RedisScript, RedisCommands, SendOptions } from "../../platform/drivers/redis/connection.ts";
+import type { RedisSession } from "../../platform/drivers/redis/session.ts";
 import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle, startWith } from "../../platform/service.ts";
 

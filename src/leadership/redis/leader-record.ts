@@ -10,7 +10,7 @@
 import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
 import type { LeaderRole, Term } from "../../core/leadership/term.ts";
-import { redisScript } from "../../platform/drivers/redis/session.ts";
+import { redisScript } from "../../platform/drivers/redis/connection.ts";
 import type { GrantRequest } from "../admitted-lock.ts";
 import type { Tenure } from "../coordination.ts";
 import { subjectOf } from "../server-locks.ts";

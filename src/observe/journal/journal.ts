@@ -6,10 +6,10 @@
 
 import { within } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
-import { Lifecycle } from "../../platform/service.ts";
+import { serviceOf } from "../../platform/service.ts";
 import type { JournalEntry, JournalKind, JournalQuery, JournalStore, NewEntry } from "../../store/journal.ts";
 
-export interface Note {
+interface Note {
   readonly kind: JournalKind;
   readonly actor?: string | null;
   readonly subject?: string | null;
@@ -34,93 +34,91 @@ interface Waiting {
   readonly happenedAt: number;
 }
 
-export class Journal extends Lifecycle {
-  readonly #platform: Pick<Platform, "clock" | "log" | "identity">;
-  readonly #store: Pick<JournalStore, "append" | "list">;
-  #waiting: Waiting[] = [];
-  #writing: Promise<void> | null = null;
-  #callOff: (() => void) | null = null;
-  #failing = false;
-  #dropped = 0;
+export type Journal = ReturnType<typeof journalOf>;
 
-  constructor(
-    platform: Pick<Platform, "clock" | "log" | "identity">,
-    store: Pick<JournalStore, "append" | "list">,
-  ) {
-    super();
-    this.#platform = platform;
-    this.#store = store;
+export function journalOf(
+  { clock, log, identity }: Pick<Platform, "clock" | "log" | "identity">,
+  store: Pick<JournalStore, "append" | "list">,
+) {
+  let waiting: Waiting[] = [];
+  let writing: Promise<void> | null = null;
+  let callOff: (() => void) | null = null;
+  let failing = false;
+  let dropped = 0;
+  /** Between start and stop. What is noted before waits. */
+  let on = false;
+
+  function start(): void {
+    on = true;
+    writeIn(GATHER_MS);
   }
 
-  note({ kind, actor = null, subject = null, detail = {}, agoMs = 0 }: Note): void {
-    const { identity, clock } = this.#platform;
-    const entry = { kind, node: identity.name, actor, subject, detail: bounded(detail) };
-    this.#waiting.push({ entry, happenedAt: clock.monotonic() - agoMs });
-    if (this.#waiting.length > WAITING_MAX) {
-      this.#waiting.shift();
-      this.#dropped++;
-    }
-    if (this.running) this.#writeIn(GATHER_MS);
-  }
-
-  list(query: JournalQuery): Promise<readonly JournalEntry[]> {
-    return this.#store.list(query);
-  }
-
-  /** Resolves when all entries so far are written, or could not be. */
-  async flush(): Promise<void> {
-    await this.#writing;
-    await this.#write();
-  }
-
-  protected override onStart(): void {
-    if (this.#waiting.length > 0) this.#writeIn(GATHER_MS);
-  }
-
-  protected override async onStop(): Promise<void> {
-    this.#callOff?.();
-    this.#callOff = null;
-    await within(this.#platform.clock, LAST_WORDS_MS, this.flush());
-    this.#waiting = [];
-  }
-
-  #writeIn(ms: number): void {
-    if (this.#callOff || this.#writing) return;
-    this.#callOff = this.#platform.clock.after(ms, () => {
-      this.#callOff = null;
-      void this.#write();
+  function writeIn(ms: number): void {
+    if (!on || waiting.length === 0 || callOff || writing) return;
+    callOff = clock.after(ms, () => {
+      callOff = null;
+      void write();
     });
   }
 
-  #write(): Promise<void> {
-    this.#writing ??= this.#writeAll().finally(() => {
-      this.#writing = null;
-      if (this.running && this.#waiting.length > 0) this.#writeIn(this.#failing ? RETRY_MS : GATHER_MS);
+  function write(): Promise<void> {
+    writing ??= writeAll().finally(() => {
+      writing = null;
+      writeIn(failing ? RETRY_MS : GATHER_MS);
     });
-    return this.#writing;
+    return writing;
   }
 
-  async #writeAll(): Promise<void> {
-    const { clock, log } = this.#platform;
-    while (this.#waiting.length > 0) {
-      const batch = this.#waiting.slice(0, BATCH_MAX);
+  async function writeAll(): Promise<void> {
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, BATCH_MAX);
       const now = clock.monotonic();
       try {
-        await this.#store.append(
+        await store.append(
           batch.map(({ entry, happenedAt }) => ({ ...entry, agoMs: Math.max(0, now - happenedAt) })),
         );
       } catch (error) {
-        if (!this.#failing) log.warn({ err: error, entries: batch.length }, "the journal cannot be written");
-        this.#failing = true;
+        if (!failing) log.warn({ err: error, entries: batch.length }, "the journal cannot be written");
+        failing = true;
         return;
       }
-      this.#failing = false;
+      failing = false;
       const written = new Set(batch);
-      this.#waiting = this.#waiting.filter((one) => !written.has(one));
-      if (this.#dropped > 0) log.warn({ entries: this.#dropped }, "entries of the journal were let go");
-      this.#dropped = 0;
+      waiting = waiting.filter((one) => !written.has(one));
+      if (dropped > 0) log.warn({ entries: dropped }, "entries of the journal were let go");
+      dropped = 0;
     }
   }
+
+  /** Resolves when all entries so far are written, or could not be. */
+  async function flush(): Promise<void> {
+    await writing;
+    await write();
+  }
+
+  async function stop(): Promise<void> {
+    on = false;
+    callOff?.();
+    callOff = null;
+    await within(clock, LAST_WORDS_MS, flush());
+    waiting = [];
+  }
+
+  return Object.assign(serviceOf(start, stop), {
+    flush,
+
+    note({ kind, actor = null, subject = null, detail = {}, agoMs = 0 }: Note): void {
+      const entry = { kind, node: identity.name, actor, subject, detail: bounded(detail) };
+      waiting.push({ entry, happenedAt: clock.monotonic() - agoMs });
+      if (waiting.length > WAITING_MAX) {
+        waiting.shift();
+        dropped++;
+      }
+      writeIn(GATHER_MS);
+    },
+
+    list: (query: JournalQuery): Promise<readonly JournalEntry[]> => store.list(query),
+  });
 }
 
 function bounded(detail: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {

@@ -5,9 +5,8 @@
 
 import type { JobId } from "../../core/ids.ts";
 import { describeRefusal, type Refusal } from "../../core/leadership/refused-write.ts";
-import type { Clock } from "../../platform/clock.ts";
 import type { Platform } from "../../platform/platform.ts";
-import { Lifecycle } from "../../platform/service.ts";
+import { serviceOf } from "../../platform/service.ts";
 import type { Journal } from "./journal.ts";
 
 const WINDOW_MS = 1_000;
@@ -15,58 +14,42 @@ const WINDOW_MS = 1_000;
 const ENTRIES_MAX = 3;
 
 /** Stops before the journal does: the last count is an entry. */
-export class RefusedWrites extends Lifecycle {
-  readonly #clock: Clock;
-  readonly #journal: Pick<Journal, "note">;
-  readonly #epochOf: (job: JobId) => Promise<number | null>;
-  #entries = 0;
-  #rest = 0;
-  #last: Refusal | null = null;
-  #callOff: (() => void) | null = null;
+export function refusedWrites(
+  { clock }: Pick<Platform, "clock">,
+  journal: Pick<Journal, "note">,
+  epochOf: (job: JobId) => Promise<number | null>,
+) {
+  let entries = 0;
+  let rest = 0;
+  let last: Refusal | null = null;
+  let callOff: (() => void) | null = null;
 
-  constructor(
-    { clock }: Pick<Platform, "clock">,
-    journal: Pick<Journal, "note">,
-    epochOf: (job: JobId) => Promise<number | null>,
-  ) {
-    super();
-    this.#clock = clock;
-    this.#journal = journal;
-    this.#epochOf = epochOf;
-  }
-
-  add(refusal: Refusal): void {
-    this.#callOff ??= this.#clock.after(WINDOW_MS, () => void this.#endWindow());
-    if (this.#entries < ENTRIES_MAX) {
-      this.#entries++;
-      void this.#note(refusal, 1);
+  function add(refusal: Refusal): void {
+    callOff ??= clock.after(WINDOW_MS, () => void endWindow());
+    if (entries < ENTRIES_MAX) {
+      entries++;
+      void note(refusal, 1);
       return;
     }
-    this.#rest++;
-    this.#last = refusal;
+    rest++;
+    last = refusal;
   }
 
-  protected override onStart(): void {}
-
-  protected override onStop(): Promise<void> {
-    return this.#endWindow();
+  async function endWindow(): Promise<void> {
+    const [counted, refusal] = [rest, last];
+    entries = 0;
+    rest = 0;
+    last = null;
+    callOff?.();
+    callOff = null;
+    if (refusal) await note(refusal, counted);
   }
 
-  async #endWindow(): Promise<void> {
-    const [rest, last] = [this.#rest, this.#last];
-    this.#entries = 0;
-    this.#rest = 0;
-    this.#last = null;
-    this.#callOff?.();
-    this.#callOff = null;
-    if (last) await this.#note(last, rest);
-  }
-
-  async #note(refusal: Refusal, count: number): Promise<void> {
+  async function note(refusal: Refusal, count: number): Promise<void> {
     const { write, carried, current, job } = refusal;
-    const since = this.#clock.monotonic();
-    const known = current ?? (job === null ? null : await this.#epochOf(job).catch(() => null));
-    this.#journal.note({
+    const since = clock.monotonic();
+    const known = current ?? (job === null ? null : await epochOf(job).catch(() => null));
+    journal.note({
       kind: "write.refused",
       subject: job,
       detail: {
@@ -77,7 +60,12 @@ export class RefusedWrites extends Lifecycle {
         job_id: job,
         count,
       },
-      agoMs: this.#clock.monotonic() - since,
+      agoMs: clock.monotonic() - since,
     });
   }
+
+  return Object.assign(
+    serviceOf(() => {}, endWindow),
+    { add },
+  );
 }

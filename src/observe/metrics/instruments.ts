@@ -15,37 +15,24 @@ interface Family {
   readonly read: Read<number | FastHistogram>;
 }
 
-export class Instruments<
-  Name extends string = keyof typeof METRICS,
-  Histogram extends string = keyof typeof HISTOGRAMS,
-> {
-  readonly contentType = "text/plain; version=0.0.4; charset=utf-8";
-  readonly #metrics: Readonly<Record<string, string>>;
-  readonly #histograms: Readonly<Record<string, string>>;
-  readonly #families: Family[] = [];
+const HELP: Readonly<Record<string, string>> = { ...METRICS, ...HISTOGRAMS };
 
-  /** With other names than those of a node, in tests. */
-  constructor(
-    metrics: Readonly<Record<Name, string>> = METRICS as never,
-    histograms: Readonly<Record<Histogram, string>> = HISTOGRAMS as never,
-  ) {
-    this.#metrics = metrics;
-    this.#histograms = histograms;
-  }
+export class Instruments {
+  readonly contentType = "text/plain; version=0.0.4; charset=utf-8";
+  readonly #families: Family[] = [];
 
   async text(): Promise<string> {
     return this.#families.map(familyText).join("");
   }
 
   register(
-    readings: { readonly [Each in Name]?: Read<number> } & {
-      readonly [Each in Histogram]?: Read<FastHistogram>;
+    readings: { readonly [Name in keyof typeof METRICS]?: Read<number> } & {
+      readonly [Name in keyof typeof HISTOGRAMS]?: Read<FastHistogram>;
     },
   ): void {
     for (const [name, read] of Object.entries(readings) as [string, Family["read"]][]) {
-      const help = this.#metrics[name];
-      const type = help === undefined ? "histogram" : name.endsWith("_total") ? "counter" : "gauge";
-      this.#families.push({ name, help: help ?? this.#histograms[name]!, type, read });
+      const type = name in HISTOGRAMS ? "histogram" : name.endsWith("_total") ? "counter" : "gauge";
+      this.#families.push({ name, help: HELP[name]!, type, read });
     }
   }
 }

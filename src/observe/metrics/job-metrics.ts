@@ -25,7 +25,7 @@ class KindCounts {
 }
 
 export class JobMetrics implements WorkerSink {
-  readonly #kinds = new QueueTaskLabels(() => new KindCounts());
+  readonly #kinds = queueTaskLabels(() => new KindCounts());
   readonly #claims = new FastHistogram(CLAIM_BOUNDS);
   readonly #claimed = { jobs: 0, empty: 0, failed: 0 };
   readonly #recovered = { queued: 0, failed: 0, cancelled: 0 };
@@ -38,16 +38,14 @@ export class JobMetrics implements WorkerSink {
     const each =
       <Value>(pick: (counts: KindCounts) => Value) =>
       (): Reading<Value>[] =>
-        this.#kinds.all().map(({ labels, counted }) => [{ ...labels }, pick(counted)]);
+        this.#kinds.all.map(({ labels, counted }) => [{ ...labels }, pick(counted)]);
     instruments.register({
       baton_jobs_submitted_total: each(({ submitted }) => submitted),
       baton_jobs_started_total: each(({ started }) => started),
       baton_jobs_finished_total: () =>
-        this.#kinds
-          .all()
-          .flatMap(({ labels, counted }) =>
-            ENDS.map((outcome): Reading => [{ ...labels, outcome }, counted.ends[outcome]]),
-          ),
+        this.#kinds.all.flatMap(({ labels, counted }) =>
+          ENDS.map((outcome): Reading => [{ ...labels, outcome }, counted.ends[outcome]]),
+        ),
       baton_jobs_recovered_total: () => byLabel("status", this.#recovered),
       baton_jobs_quarantined_total: () => this.#quarantined,
       baton_claims_total: () => byLabel("result", this.#claimed),
@@ -105,19 +103,16 @@ export class JobMetrics implements WorkerSink {
 }
 
 type AgentOutcome = Parameters<AgentSink["result"]>[0];
+const AGENT_OUTCOMES = [
+  ...ENDS.filter((end) => end !== "lease_lost"),
+  "released",
+  "repeated",
+  "refused",
+] as const;
 
 /** Jobs that agents lease from this node and return to it, while it leads. */
 export class AgentMetrics implements AgentSink {
-  readonly #results: Record<AgentOutcome, number> = {
-    completed: 0,
-    retry: 0,
-    failed: 0,
-    cancelled: 0,
-    interrupted: 0,
-    released: 0,
-    repeated: 0,
-    refused: 0,
-  };
+  readonly #results = zeros(AGENT_OUTCOMES);
   #leased = 0;
 
   constructor(instruments: Instruments) {
@@ -140,42 +135,32 @@ export class AgentMetrics implements AgentSink {
 const KINDS_MAX = 100;
 export const OTHER = "other";
 
-interface Kind<Counted> {
-  readonly labels: { readonly queue: string; readonly task: string };
-  readonly counted: Counted;
-}
+/** `of` gives the same object each time. Those that come when there are enough share one. */
+export function queueTaskLabels<Counted>(make: () => Counted) {
+  const byQueue = new Map<string, Map<string, Counted>>();
+  const all: {
+    readonly labels: { readonly queue: string; readonly task: string };
+    readonly counted: Counted;
+  }[] = [];
+  let others: Counted | null = null;
 
-export class QueueTaskLabels<Counted> {
-  readonly #make: () => Counted;
-  readonly #byQueue = new Map<string, Map<string, Counted>>();
-  readonly #all: Kind<Counted>[] = [];
-  #other: Counted | null = null;
-
-  constructor(make: () => Counted) {
-    this.#make = make;
+  function note(queue: string, task: string): Counted {
+    const counted = make();
+    all.push({ labels: { queue, task }, counted });
+    return counted;
   }
 
-  /** The same object each time. Those that come when there are enough share one. */
-  of(queue: string, task: string): Counted {
-    return this.#byQueue.get(queue)?.get(task) ?? this.#add(queue, task);
-  }
-
-  all(): readonly Kind<Counted>[] {
-    return this.#all;
-  }
-
-  #add(queue: string, task: string): Counted {
-    if (this.#all.length >= KINDS_MAX) return (this.#other ??= this.#note({ queue: OTHER, task: OTHER }));
-    const counted = this.#note({ queue, task });
-    const tasks = this.#byQueue.get(queue);
+  function add(queue: string, task: string): Counted {
+    if (all.length >= KINDS_MAX) return (others ??= note(OTHER, OTHER));
+    const counted = note(queue, task);
+    const tasks = byQueue.get(queue);
     if (tasks) tasks.set(task, counted);
-    else this.#byQueue.set(queue, new Map([[task, counted]]));
+    else byQueue.set(queue, new Map([[task, counted]]));
     return counted;
   }
 
-  #note(labels: Kind<Counted>["labels"]): Counted {
-    const counted = this.#make();
-    this.#all.push({ labels, counted });
-    return counted;
-  }
+  return {
+    of: (queue: string, task: string): Counted => byQueue.get(queue)?.get(task) ?? add(queue, task),
+    all,
+  };
 }

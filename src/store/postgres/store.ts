@@ -2,7 +2,7 @@
 
 import type { Clock } from "../../platform/clock.ts";
 import { Postgres, type PostgresOptions, write } from "../../platform/drivers/postgres/postgres.ts";
-import { PoolerCheck } from "../../platform/drivers/postgres/pooler-check.ts";
+import { poolerCheck } from "../../platform/drivers/postgres/pooler-check.ts";
 import type { Store } from "../store.ts";
 import { accessStore } from "../access.ts";
 import { agentStore } from "../agents.ts";
@@ -43,7 +43,7 @@ const UNFINISHED = write(
 const RENEWAL_CONNECT_MS = 2_000;
 
 export async function openPostgresStore(given: PostgresStoreOptions): Promise<PostgresStore> {
-  const options = { pooler: new PoolerCheck(given), ...given };
+  const options = { pooler: poolerCheck(given), ...given };
   const db = new Postgres(options);
   // A separate pool: a lease must not expire because the other one is full of hanging statements.
   const renewals = new Postgres({ ...options, connections: 1, connectMs: RENEWAL_CONNECT_MS });

@@ -1,5 +1,5 @@
 import { systemClock } from "../../../src/platform/clock.ts";
-import { PoolerCheck } from "../../../src/platform/drivers/postgres/pooler-check.ts";
+import { poolerCheck, type PoolerCheck } from "../../../src/platform/drivers/postgres/pooler-check.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { storeContract } from "./contract.ts";
 import { server } from "./postgres-world.ts";
@@ -11,7 +11,7 @@ storeContract(
   "postgres",
   async ({ clock, dir }) => {
     const reached = { url: await server.databaseFor(dir), clock: systemClock };
-    const pooler = poolers.get(reached.url) ?? new PoolerCheck(reached);
+    const pooler = poolers.get(reached.url) ?? poolerCheck(reached);
     poolers.set(reached.url, pooler);
     return openPostgresStore({ ...reached, time: clock, pooler });
   },

@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
 import { before, describe, it } from "node:test";
-import { OperationExecutor } from "../../../src/api/execute.ts";
-import { PeerRequestHandler } from "../../../src/api/peer-request-handler.ts";
+import { peerRequestHandler } from "../../../src/api/peer-request-handler.ts";
 import type { Operation } from "../../../src/api/operation.ts";
 import { OPERATIONS } from "../../../src/api/operation-table.ts";
 import { allows } from "../../../src/core/access/permissions.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import { AccessWorld, ADMIN, justEnough } from "./access-world.ts";
-import { appOf, FakeNode, keptLog } from "../../unit/http/fake-node.ts";
+import { appOf, executorOf, FakeNode, keptLog } from "../../unit/http/fake-node.ts";
 
 const ROWS: readonly Operation[] = OPERATIONS;
 const PUBLIC = new Set(["/livez", "/readyz", "/workz", "/healthz", "/health", "/metrics"]);
@@ -46,13 +45,13 @@ before(async () => {
 describe("a node that asks who calls", () => {
   it("tells nobody anything without credentials, at whatever route, method and path", async () => {
     const services = new FakeNode();
-    const executor = new OperationExecutor(services, { services });
+    const executor = executorOf(services);
     const log = keptLog();
     const app = await appOf(services, {
       executor,
       host: "10.0.0.1",
       log,
-      peers: new PeerRequestHandler({ clock: services.clock, log }, { executor }),
+      peers: peerRequestHandler({ clock: services.clock, log }, { executor }),
       dashboard: { enabled: true },
     });
     try {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { clusterView, type ClusterViewOptions } from "../../../src/observe/cluster-view.ts";
 import { deadNodeRecovery } from "../../../src/jobs/recover/dead-node-recovery.ts";
-import { Traffic } from "../../../src/observe/traffic.ts";
+import { trafficOf } from "../../../src/observe/traffic.ts";
 import type { Membership } from "../../../src/leadership/coordination.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
@@ -23,7 +23,7 @@ async function observed() {
   const clock = new ManualClock();
   const store = memoryStore({ clock });
   const events = new NodeEvents(silentLog);
-  const traffic = new Traffic(clock);
+  const traffic = trafficOf(clock);
   const counted: string[] = [];
   const { journal, services } = observeNode(events, {
     identity,

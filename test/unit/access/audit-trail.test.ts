@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { AuditTrail } from "../../../src/access/audit-trail.ts";
+import { auditTrail } from "../../../src/access/audit-trail.ts";
 import type { JournalService } from "../../../src/observe/journal/journal.ts";
 import type { Principal } from "../../../src/core/access/permissions.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -10,7 +10,7 @@ const CI: Principal = { kind: "token", name: "ci", permission: "submit", id: "1"
 function trail() {
   const clock = new ManualClock();
   const notes: Parameters<JournalService["note"]>[0][] = [];
-  return { clock, notes, audit: new AuditTrail({ clock }, { note: (note) => notes.push(note) }) };
+  return { clock, notes, audit: auditTrail({ clock }, { note: (note) => notes.push(note) }) };
 }
 
 describe("the audit", () => {

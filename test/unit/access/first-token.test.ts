@@ -3,7 +3,7 @@ import { chmodSync, readFileSync, statSync, symlinkSync, writeFileSync } from "n
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import type { TestContext } from "node:test";
-import { FirstToken } from "../../../src/access/first-token.ts";
+import { firstToken } from "../../../src/access/first-token.ts";
 import type { FirstTokenPeers } from "../../../src/access/first-token.ts";
 import { agreedToken } from "../../../src/access/token-service.ts";
 import type { Log } from "../../../src/platform/log.ts";
@@ -27,7 +27,7 @@ function first(
   { file = null, peers = null }: { file?: string | null; peers?: FirstTokenPeers | null } = {},
 ) {
   const { lines, log } = keptLog();
-  const token = new FirstToken(platformOf(node.name, clock, log), node.credentials, file, peers);
+  const token = firstToken(platformOf(node.name, clock, log), node.credentials, file, peers);
   return { token, lines };
 }
 

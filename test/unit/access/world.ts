@@ -1,7 +1,7 @@
 /** Nodes without their listeners: only what they know of credentials, on a clock that moves when told. */
 
 import { Access } from "../../../src/access/access.ts";
-import { CredentialReplicas } from "../../../src/access/credential-replicas.ts";
+import { credentialReplicas, type CredentialReplicas } from "../../../src/access/credential-replicas.ts";
 import { Credentials } from "../../../src/access/credentials.ts";
 import type { Credential } from "../../../src/core/access/credential.ts";
 import type { Principal } from "../../../src/core/access/permissions.ts";
@@ -90,7 +90,7 @@ export class PeerAccess {
     this.stores.set(name, store);
     const platform = platformOf(name, clock);
     const credentials = new Credentials(platform, store, false);
-    const replicas: CredentialReplicas = new CredentialReplicas(platform, credentials, {
+    const replicas: CredentialReplicas = credentialReplicas(platform, credentials, {
       nodes: () =>
         this.nodes.map((each) => ({ name: each.name, url: `http://${each.name}`, alive: true }) as NodeInfo),
       client: new PeerClient((_url, request, { to }) => this.#call(name, to!, request)),

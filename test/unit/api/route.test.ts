@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { RequestRouter } from "../../../src/api/route.ts";
+import { requestRouter, type RequestRouter } from "../../../src/api/route.ts";
 import { OUTSIDE } from "../../../src/transport/hop-headers.ts";
 import type { Inbound } from "../../../src/transport/hop-headers.ts";
 import type { NodeServices } from "../../../src/api/node-services.ts";
@@ -25,7 +25,7 @@ function among(
     peers: PEERS,
     ...over,
   });
-  return { node, router: new RequestRouter(services) };
+  return { node, router: requestRouter(services) };
 }
 
 const PEERS: Peers = {

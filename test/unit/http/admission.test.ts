@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
 import type { FastifyInstance } from "fastify";
-import { OperationExecutor } from "../../../src/api/execute.ts";
 import type { Operation } from "../../../src/api/operation.ts";
 import { OPERATIONS } from "../../../src/api/operation-table.ts";
 import { InFlight } from "../../../src/platform/in-flight.ts";
 import { BatonError } from "../../../src/core/errors.ts";
-import { appOf, FakeNode } from "./fake-node.ts";
+import { appOf, executorOf, FakeNode } from "./fake-node.ts";
 
 /** What is under `/v1` has rules of its own: see v1.test.ts; and so have credentials: see access.test.ts. */
 const ROWS = OPERATIONS.filter(
@@ -30,7 +29,7 @@ let app: FastifyInstance;
 
 before(async () => {
   const current = { enter: () => inFlight.enter() };
-  app = await appOf(node, { executor: new OperationExecutor(node, { services: node, inFlight: current }) });
+  app = await appOf(node, { executor: executorOf(node, current) });
 });
 after(() => app.close());
 beforeEach(() => {

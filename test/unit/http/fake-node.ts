@@ -3,10 +3,12 @@
 import { EventEmitter, on } from "node:events";
 import { after, before, beforeEach } from "node:test";
 import type { FastifyInstance, InjectOptions } from "fastify";
-import { OperationExecutor } from "../../../src/api/execute.ts";
+import { operationExecutor, type OperationExecutor } from "../../../src/api/execute.ts";
 import { buildApp, type AppOptions } from "../../../src/http/app.ts";
 import { HttpServer, type HttpServerOptions } from "../../../src/http/http-server.ts";
+import { InFlight } from "../../../src/platform/in-flight.ts";
 import type { Platform } from "../../../src/platform/platform.ts";
+import type { Tracing } from "../../../src/platform/tracing.ts";
 import { liveFeed } from "../../../src/api/live-feed.ts";
 import type { ClusterSample } from "../../../src/observe/metrics/metrics-duty.ts";
 import type { FunctionAnswer } from "../../../src/jobs/submit/function-calls.ts";
@@ -590,6 +592,21 @@ export function loopbackOnly(host = "127.0.0.1") {
   };
 }
 
+const NO_TRACING: Tracing = {
+  on: false,
+  start: () => {
+    throw new Error("nobody records traces here");
+  },
+  active: () => null,
+};
+
+export function executorOf(
+  services: NodeServices,
+  inFlight: Pick<InFlight, "enter"> = new InFlight(services.clock),
+): OperationExecutor {
+  return operationExecutor(services, { services, inFlight, tracing: NO_TRACING });
+}
+
 /** The HTTP server of a node, without its listener. */
 export function appOf(
   services: NodeServices,
@@ -598,7 +615,7 @@ export function appOf(
   return buildApp(
     { clock: services.clock, log },
     {
-      executor: new OperationExecutor(services, { services }),
+      executor: executorOf(services),
       host: "127.0.0.1",
       bodyLimitBytes: 1_048_576,
       access: loopbackOnly(options.host),
@@ -622,7 +639,7 @@ export function serverOf(
   options: Partial<HttpServerOptions> = {},
   { clock = services.clock, log = keptLog() }: Partial<Pick<Platform, "clock" | "log">> = {},
 ): HttpServer {
-  const executor = new OperationExecutor(services, { services });
+  const executor = executorOf(services);
   return new HttpServer(
     { clock, log },
     {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, it } from "node:test";
-import { httpProbe, Reachability } from "../../../src/observe/reachability.ts";
+import { httpProbe, reachability } from "../../../src/observe/reachability.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { NodeInfo } from "../../../src/core/node.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
@@ -19,7 +19,7 @@ describe("whom a node reaches", () => {
     const asked: string[] = [];
     const nodes = [node("a"), node("b"), node("c", { url: null }), node("d", { alive: false }), node("e")];
     const identity = { name: "a" as NodeName, incarnation: "a-1" };
-    const reach = new Reachability({ clock, identity }, () => nodes, {
+    const reach = reachability({ clock, identity }, () => nodes, {
       ask: async (url) => {
         asked.push(url);
         return url.includes("e:") ? "ECONNREFUSED" : null;
@@ -51,7 +51,7 @@ describe("whom a node reaches", () => {
       close: async () => {},
     };
     const identity = { name: "n0" as NodeName, incarnation: "n0-1" };
-    const reach = new Reachability({ clock, identity }, () => nodes, probe);
+    const reach = reachability({ clock, identity }, () => nodes, probe);
     await reach.start();
     await clock.advance(5_000);
     assert.equal(asked.size, 20);

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { Traffic } from "../../../src/observe/traffic.ts";
+import { trafficOf } from "../../../src/observe/traffic.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 
 describe("traffic", () => {
   it("is told each second, of the seconds that are over, by queue as well", async () => {
     const clock = new ManualClock();
-    const traffic = new Traffic(clock);
+    const traffic = trafficOf(clock);
     assert.deepEqual(traffic.read(), { submitted: 0, finished: 0, failed: 0, queues: [], others: false });
     for (let second = 0; second < 5; second++) {
       traffic.submitted([{ queue: "a" }, { queue: "a" }, { queue: "b" }]);
@@ -32,7 +32,7 @@ describe("traffic", () => {
 
   it("of many queues tells the busiest, and that there are others", async () => {
     const clock = new ManualClock();
-    const traffic = new Traffic(clock);
+    const traffic = trafficOf(clock);
     for (let n = 0; n < 30; n++) traffic.submitted(Array.from({ length: n + 1 }, () => ({ queue: `q${n}` })));
     await clock.advance(1_000);
     const { queues, others, submitted } = traffic.read();
@@ -43,7 +43,7 @@ describe("traffic", () => {
 
   it("comes after a long silence as it should", async () => {
     const clock = new ManualClock();
-    const traffic = new Traffic(clock);
+    const traffic = trafficOf(clock);
     traffic.submitted([{ queue: "a" }]);
     await clock.advance(1_000_000);
     traffic.submitted([{ queue: "a" }]);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { Watchdog } from "../../../src/observe/watchdog.ts";
+import { watchdogOf } from "../../../src/observe/watchdog.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import { silentLog } from "../../../src/platform/log.ts";
@@ -16,7 +16,7 @@ function watched() {
     error: (fields: object, message: string) => void told.push(`${message} ${JSON.stringify(fields)}`),
     info: (fields: object, message: string) => void told.push(`${message} ${JSON.stringify(fields)}`),
   };
-  return { clock, told, watchdog: new Watchdog({ clock, log }, 10_000) };
+  return { clock, told, watchdog: watchdogOf({ clock, log }, 10_000) };
 }
 
 describe("the watchdog", () => {

@@ -5,7 +5,8 @@ import type { NodeRequest } from "../../../leadership/coordination.ts";
 import { BatonError } from "../../../core/errors.ts";
 import type { NodeName } from "../../../core/ids.ts";
 import type { NodeInfo, NodeLoad } from "../../../core/node.ts";
-import { NodeParams } from "../../bodies/fields.ts";
+import { NodeParams, type ByName } from "../../bodies/fields.ts";
+import type { NodeServices } from "../../node-services.ts";
 import { answer, operation } from "../../operation.ts";
 import type { Cluster } from "../../../observe/cluster-view.ts";
 import { isoOf, toWire } from "../../schema/to-wire.ts";
@@ -100,27 +101,27 @@ export const getNode = operation("GET /cluster/nodes/{name}", {
 
 const AskedBody = z.object({ name: z.string(), asked: z.enum(["drain", "resume"]) });
 
-async function ask(cluster: Cluster, name: string, request: NodeRequest) {
-  if (await cluster.ask(name as NodeName, request)) return answer(202, { name, asked: request });
-  const known = cluster.nodes().find((each) => each.name === name);
-  if (!known) throw noSuchNode(cluster, name);
-  throw new BatonError("NOT_FOUND", `node ${name} is ${known.status} and can be asked nothing`, {
-    status: known.status,
-  });
-}
+const asking = (request: NodeRequest) => ({
+  params: NodeParams,
+  replies: { 202: AskedBody },
+  async handler({ cluster }: NodeServices, { params: { name } }: ByName) {
+    if (await cluster.ask(name as NodeName, request)) return answer(202, { name, asked: request });
+    const known = cluster.nodes().find((each) => each.name === name);
+    if (!known) throw noSuchNode(cluster, name);
+    throw new BatonError("NOT_FOUND", `node ${name} is ${known.status} and can be asked nothing`, {
+      status: known.status,
+    });
+  },
+});
 
 export const drainNode = operation("POST /cluster/nodes/{name}/drain", {
   summary: "Ask a node to take no more work; it finishes what runs and stays",
-  params: NodeParams,
-  replies: { 202: AskedBody },
-  handler: ({ cluster }, { params }) => ask(cluster, params.name, "drain"),
+  ...asking("drain"),
 });
 
 export const resumeNode = operation("POST /cluster/nodes/{name}/resume", {
   summary: "Ask a node that was drained to take work again",
-  params: NodeParams,
-  replies: { 202: AskedBody },
-  handler: ({ cluster }, { params }) => ask(cluster, params.name, "resume"),
+  ...asking("resume"),
 });
 
 export const removeNode = operation("DELETE /cluster/nodes/{name}", {

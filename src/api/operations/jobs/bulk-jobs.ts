@@ -93,24 +93,19 @@ export const bulkJobs = operation("POST /cluster/jobs/bulk", {
 async function own(jobs: Jobs, body: BulkBody): Promise<BulkAnswer> {
   const { ids, dry_run = false } = body;
   const page = ids ? { ids: ids as JobId[], next: null } : await find(jobs, body);
-  if (dry_run) return result(page.ids.length, [], page.next);
-  const skipped: Skipped[] = [];
-  await atOnce(HANDS, page.ids.values(), async (id) => {
-    const why = await act(jobs, id, body);
-    if (why !== null) skipped.push({ job_id: id, why });
-  });
-  return { ...result(page.ids.length, skipped, page.next), changed: page.ids.length - skipped.length };
-}
-
-type Skipped = BulkAnswer["skipped"][number];
-
-function result(matched: number, skipped: readonly Skipped[], next: string | null): BulkAnswer {
+  const skipped: BulkAnswer["skipped"] = [];
+  if (!dry_run) {
+    await atOnce(HANDS, page.ids.values(), async (id) => {
+      const why = await act(jobs, id, body);
+      if (why !== null) skipped.push({ job_id: id, why });
+    });
+  }
   return {
-    matched,
-    changed: 0,
+    matched: page.ids.length,
+    changed: dry_run ? 0 : page.ids.length - skipped.length,
     skipped: skipped.slice(0, SKIPPED_TOLD),
     skipped_count: skipped.length,
-    next_cursor: next,
+    next_cursor: page.next,
     partial: false,
   };
 }
@@ -158,25 +153,36 @@ function placeOf(cursor: string | undefined, statuses: number): { status: number
   return { status: Number(status), ...(rest !== "" && { cursor: rest! }) };
 }
 
+/** Asks the chosen nodes for their part, this one without a call. */
+function askParts(
+  services: NodeServices,
+  inbound: Inbound,
+  only: (node: string) => boolean,
+  partOf: (node: string) => BulkBody,
+) {
+  return askAllNodes<BulkAnswer>(services, inbound, {
+    only,
+    here: () => own(services.jobs, partOf(services.identity.name)),
+    path: () => "/cluster/jobs/bulk",
+    body: partOf,
+    read: (body) => BulkAnswer.parse(body),
+    deadlineMs: services.peers!.requestTimeoutMs,
+  });
+}
+
 async function ofAll(services: NodeServices, inbound: Inbound, body: BulkBody): Promise<BulkAnswer> {
   const { cursor, limit = PAGE, ...rest } = body;
   const begun = cursor === undefined ? null : readCursor(cursor, z.string());
   const share = Math.ceil(limit / Math.max(1, begun?.size ?? services.cluster.nodes().length));
-  const asked = (node: string): BulkBody => {
+  const partOf = (node: string): BulkBody => {
     const place = begun?.get(node);
     return { ...rest, limit: share, ...(place !== undefined && { cursor: place }) };
   };
-  const { answers, partial } = await askAllNodes<BulkAnswer>(services, inbound, {
-    ...common(services),
-    only: (node) => begun === null || begun.has(node),
-    here: () => own(services.jobs, asked(services.identity.name)),
-    body: asked,
-  });
-  const places = new Map(
-    answers.flatMap(({ node, answer: { next_cursor } }) =>
-      next_cursor === null ? [] : [[node, next_cursor] as const],
-    ),
-  );
+  const isMeant = (node: string): boolean => begun === null || begun.has(node);
+  const { answers, partial } = await askParts(services, inbound, isMeant, partOf);
+  const places = new Map<string, string>();
+  for (const { node, answer: part } of answers)
+    if (part.next_cursor !== null) places.set(node, part.next_cursor);
   return { ...sum(answers.map(({ answer: part }) => part)), next_cursor: writeCursor(places), partial };
 }
 
@@ -187,14 +193,10 @@ async function byOwner(
   ids: readonly string[],
 ): Promise<BulkAnswer> {
   const known = new Set<string>(services.cluster.nodes().map(({ name }) => name));
-  const owners = Map.groupBy(ids, (id) => parseJobId(id)?.birthplace ?? "");
-  const asked = (node: string): BulkBody => ({ ...body, ids: owners.get(node as never) ?? [] });
-  const { answers, unreachable, partial } = await askAllNodes<BulkAnswer>(services, inbound, {
-    ...common(services),
-    only: (node) => owners.has(node as never),
-    here: () => own(services.jobs, asked(services.identity.name)),
-    body: asked,
-  });
+  const owners = Map.groupBy(ids, (id): string => parseJobId(id)?.birthplace ?? "");
+  const partOf = (node: string): BulkBody => ({ ...body, ids: owners.get(node) ?? [] });
+  const isMeant = (node: string): boolean => owners.has(node);
+  const { answers, unreachable, partial } = await askParts(services, inbound, isMeant, partOf);
   const lost = [...owners].flatMap(([node, theirs]) => {
     if (known.has(node) && !unreachable.includes(node)) return [];
     const why = known.has(node) ? `its node ${node} cannot be reached` : `its node ${node} is not known`;
@@ -205,28 +207,17 @@ async function byOwner(
     ...done,
     skipped: [...done.skipped, ...lost].slice(0, SKIPPED_TOLD),
     skipped_count: done.skipped_count + lost.length,
-    next_cursor: null,
     partial: partial || lost.length > 0,
   };
 }
 
-function common({ peers }: NodeServices) {
-  return {
-    path: () => "/cluster/jobs/bulk",
-    read: (body: unknown) => BulkAnswer.parse(body),
-    deadlineMs: peers!.requestTimeoutMs,
-  };
-}
-
 function sum(parts: readonly BulkAnswer[]): BulkAnswer {
-  const skipped = parts.flatMap((part) => part.skipped);
   return {
-    ...result(
-      sumOf(parts, ({ matched }) => matched),
-      skipped,
-      null,
-    ),
+    matched: sumOf(parts, ({ matched }) => matched),
     changed: sumOf(parts, ({ changed }) => changed),
+    skipped: parts.flatMap(({ skipped }) => skipped).slice(0, SKIPPED_TOLD),
     skipped_count: sumOf(parts, ({ skipped_count }) => skipped_count),
+    next_cursor: null,
+    partial: false,
   };
 }

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { rounded, sumOf } from "../../../core/format-figures.ts";
 import { acceptsWork, servesQueue, type NodeInfo } from "../../../core/node.ts";
 import { total } from "../../../observe/metrics/metrics-duty.ts";
-import { NameParams, StatusCounts } from "../../bodies/fields.ts";
+import { NameParams, StatusCounts, type ByName } from "../../bodies/fields.ts";
 import { fromWire, toWire } from "../../schema/to-wire.ts";
 import { askAllNodes } from "../../ask-all-nodes.ts";
 import { answer, operation } from "../../operation.ts";
@@ -58,28 +58,28 @@ export const listQueues = operation("GET /queues", {
 
 const PausedBody = z.object({ name: z.string(), paused: z.boolean(), nodes: Reached });
 
-export const pauseQueue = operation("POST /queues/{name}/pause", {
-  summary: "Stop handing out the jobs of a queue; those that run go on",
+/** `nodes`: those that are away have it before they run jobs again. */
+const pausing = (paused: boolean) => ({
   params: NameParams,
   replies: { 200: PausedBody },
-  handler: (services, { params }) => setPaused(services, params.name, true),
+  async handler(services: NodeServices, { params: { name } }: ByName) {
+    const { queues, cluster, peers, guarantees } = services;
+    await queues.setPaused(name, paused);
+    if (!peers || guarantees.shared) return answer(200, { name, paused });
+    const nodes = cluster.nodes().map((node) => ({ name: node.name, reachable: node.alive }));
+    return answer(200, { name, paused, ...(nodes.length > 1 && { nodes }) });
+  },
+});
+
+export const pauseQueue = operation("POST /queues/{name}/pause", {
+  summary: "Stop handing out the jobs of a queue; those that run go on",
+  ...pausing(true),
 });
 
 export const resumeQueue = operation("POST /queues/{name}/resume", {
   summary: "Hand out the jobs of a queue again",
-  params: NameParams,
-  replies: { 200: PausedBody },
-  handler: (services, { params }) => setPaused(services, params.name, false),
+  ...pausing(false),
 });
-
-/** `nodes`: those that are away have it before they run jobs again. */
-async function setPaused(services: NodeServices, name: string, paused: boolean) {
-  const { queues, cluster, peers, guarantees } = services;
-  await queues.setPaused(name, paused);
-  if (!peers || guarantees.shared) return answer(200, { name, paused });
-  const nodes = cluster.nodes().map((node) => ({ name: node.name, reachable: node.alive }));
-  return answer(200, { name, paused, ...(nodes.length > 1 && { nodes }) });
-}
 
 function bodyOf(queue: QueueInfo, nodes: readonly NodeInfo[]): QueueBody {
   const { name } = queue;

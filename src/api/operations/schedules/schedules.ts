@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";
-import { NameParams, limit } from "../../bodies/fields.ts";
+import { NameParams, limit, type ByName } from "../../bodies/fields.ts";
 import { answer, operation } from "../../operation.ts";
 import {
   NamedScheduleRequest,
@@ -84,26 +84,25 @@ export const deleteSchedule = operation("DELETE /schedules/{name}", {
   },
 });
 
-async function setPaused({ schedules }: NodeServices, name: string, paused: boolean) {
-  const schedule = await schedules.setPaused(name, paused);
-  if (!schedule) throw noSuchSchedule(name);
-  return answer(200, scheduleBody(schedule));
-}
+const pausing = (paused: boolean) => ({
+  target: { at: "leader" } as const,
+  params: NameParams,
+  replies: { 200: ScheduleBody },
+  async handler({ schedules }: NodeServices, { params: { name } }: ByName) {
+    const schedule = await schedules.setPaused(name, paused);
+    if (!schedule) throw noSuchSchedule(name);
+    return answer(200, scheduleBody(schedule));
+  },
+});
 
 export const pauseSchedule = operation("POST /schedules/{name}/pause", {
   summary: "Pass over the occurrences of a schedule until it is resumed",
-  target: { at: "leader" },
-  params: NameParams,
-  replies: { 200: ScheduleBody },
-  handler: (services, { params }) => setPaused(services, params.name, true),
+  ...pausing(true),
 });
 
 export const resumeSchedule = operation("POST /schedules/{name}/resume", {
   summary: "Let a paused schedule fire again",
-  target: { at: "leader" },
-  params: NameParams,
-  replies: { 200: ScheduleBody },
-  handler: (services, { params }) => setPaused(services, params.name, false),
+  ...pausing(false),
 });
 
 export const triggerSchedule = operation("POST /schedules/{name}/trigger", {

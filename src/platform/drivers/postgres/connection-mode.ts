@@ -8,10 +8,37 @@
 
 import type { Socket } from "node:net";
 import type { ClientBase, Connection } from "pg";
+import type { Clock } from "../../clock.ts";
+import { NoAnswer } from "./errors.ts";
 
 /** The socket of a connection, to cut it without a word to the other end, which may not hear it. */
 export function socketOf(client: ClientBase): Socket {
   return (client as unknown as { connection: Connection }).connection.stream as Socket;
+}
+
+export function cut(client: ClientBase): void {
+  socketOf(client).destroy();
+}
+
+/** Cuts the connections when the work takes longer: it fails then. */
+export async function inTime<Result>(
+  clock: Clock,
+  deadlineMs: number,
+  clients: readonly ClientBase[],
+  work: () => Promise<Result>,
+): Promise<Result> {
+  let late = false;
+  const callOff = clock.after(deadlineMs, () => {
+    late = true;
+    clients.forEach(cut);
+  });
+  try {
+    return await work();
+  } catch (error) {
+    throw late ? new NoAnswer(deadlineMs, error) : error;
+  } finally {
+    callOff();
+  }
 }
 
 export interface ConnectionMode {

@@ -56,15 +56,16 @@ export function translated(error: unknown): unknown {
     return new BatonError("BAD_CONFIG", message, { field: "store" }, { cause: error });
   }
   if (state === null ? isNetworkError(error) || error instanceof AggregateError : PASSING.test(state)) {
-    return new BatonError("STORE_UNAVAILABLE", `${trouble(state)}: ${reason}`, {}, { cause: error });
+    return state === DISK_FULL
+      ? unavailable(reason, error, "the disk of the database is full; free some space there")
+      : unavailable(reason, error);
   }
   return error;
 }
 
 const DISK_FULL = "53100";
 
-function trouble(state: string | null): string {
-  return state === DISK_FULL
-    ? "the disk of the database is full; free some space there"
-    : "the database is not available";
+export function unavailable(reason: string, cause?: unknown, what = "the database is not available") {
+  const options = cause === undefined ? undefined : { cause };
+  return new BatonError("STORE_UNAVAILABLE", `${what}: ${reason}`, {}, options);
 }

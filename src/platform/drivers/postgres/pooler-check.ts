@@ -5,10 +5,10 @@
 
 import { Client } from "./package.ts";
 import type { Clock } from "../../clock.ts";
-import { socketOf } from "./connection-mode.ts";
-import { NoAnswer, translated } from "./errors.ts";
+import { cut, inTime, socketOf } from "./connection-mode.ts";
+import { translated } from "./errors.ts";
 
-export interface PoolerCheckOptions {
+interface PoolerCheckOptions {
   readonly url: string;
   readonly clock: Clock;
   readonly applicationName?: string;
@@ -24,48 +24,46 @@ const ROUNDS_PAST_A_PROXY = 10;
 
 const PID = "SELECT pg_backend_pid() AS pid";
 
-export class PoolerCheck {
-  readonly #o: PoolerCheckOptions;
-  #look: Promise<boolean> | null = null;
+export type PoolerCheck = ReturnType<typeof poolerCheck>;
 
-  constructor(options: PoolerCheckOptions) {
-    this.#o = options;
-  }
+export function poolerCheck({
+  url,
+  clock,
+  applicationName = "baton",
+  deadlineMs = DEADLINE_MS,
+}: PoolerCheckOptions) {
+  let look: Promise<boolean> | null = null;
 
-  pooled(): Promise<boolean> {
-    this.#look ??= this.#looked().catch((error: unknown) => {
-      this.#look = null;
-      throw translated(error);
-    });
-    return this.#look;
-  }
-
-  async #looked(): Promise<boolean> {
-    const { clock, deadlineMs = DEADLINE_MS } = this.#o;
-    const clients = [this.#client(), this.#client()] as const;
-    let late = false;
-    const callOff = clock.after(deadlineMs, () => {
-      late = true;
-      clients.forEach(cut);
-    });
-    try {
-      await Promise.all(clients.map((client) => client.connect()));
-      return await sharesSessions(...clients);
-    } catch (error) {
-      clients.forEach(cut);
-      throw late ? new NoAnswer(deadlineMs, error) : error;
-    } finally {
-      callOff();
-      clients.forEach(leave);
-    }
-  }
-
-  #client(): Client {
-    const { url, applicationName = "baton" } = this.#o;
+  function newClient(): Client {
     const client = new Client({ connectionString: url, application_name: applicationName });
     client.on("error", () => {}); // what waits for an answer fails as well
     return client;
   }
+
+  async function looked(): Promise<boolean> {
+    const clients = [newClient(), newClient()] as const;
+    try {
+      return await inTime(clock, deadlineMs, clients, async () => {
+        await Promise.all(clients.map((client) => client.connect()));
+        return sharesSessions(...clients);
+      });
+    } catch (error) {
+      clients.forEach(cut);
+      throw error;
+    } finally {
+      clients.forEach(leave);
+    }
+  }
+
+  return {
+    pooled(): Promise<boolean> {
+      look ??= looked().catch((error: unknown) => {
+        look = null;
+        throw translated(error);
+      });
+      return look;
+    },
+  };
 }
 
 /**
@@ -108,8 +106,4 @@ function keyOf(client: Client): number | null {
 function leave(client: Client): void {
   socketOf(client).unref();
   void client.end();
-}
-
-function cut(client: Client): void {
-  socketOf(client).destroy();
 }

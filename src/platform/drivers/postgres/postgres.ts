@@ -15,8 +15,8 @@ import type { ClientBase, CustomTypesConfig, PoolClient, QueryConfig } from "pg"
 import { BatonError, reasonOf } from "../../../core/errors.ts";
 import type { Clock } from "../../clock.ts";
 import { Lifecycle } from "../../service.ts";
-import { isAborted, isLost, translated, NoAnswer } from "./errors.ts";
-import { directly, socketOf, type ConnectionMode, throughPooler } from "./connection-mode.ts";
+import { isAborted, isLost, translated, unavailable } from "./errors.ts";
+import { cut, directly, inTime, socketOf, type ConnectionMode, throughPooler } from "./connection-mode.ts";
 import { Pool, types as pgTypes } from "./package.ts";
 import type { PoolerCheck } from "./pooler-check.ts";
 
@@ -93,10 +93,24 @@ export function inSchema(text: string, schema: string): string {
 
 const INT8 = 20;
 /** Epochs, times in ms and counts are all below 2^53. */
-export const types: CustomTypesConfig = {
+const types: CustomTypesConfig = {
   getTypeParser: (oid: number, format?: "text" | "binary") =>
     oid === INT8 && format !== "binary" ? Number : pgTypes.getTypeParser(oid, format),
 };
+
+export function clientOptions(
+  { url, applicationName = "baton" }: PostgresAddress,
+  { pipelined }: ConnectionMode,
+) {
+  return {
+    connectionString: url,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    application_name: applicationName,
+    pipeline: pipelined,
+    types,
+  };
+}
 
 export class Postgres extends Lifecycle implements Queryable {
   readonly schema: string;
@@ -116,21 +130,17 @@ export class Postgres extends Lifecycle implements Queryable {
   }
 
   protected async onStart(): Promise<void> {
-    const { url, connections = CONNECTIONS, connectMs = CONNECT_MS, pooler } = this.#options;
+    const { clock, connections = CONNECTIONS, connectMs = CONNECT_MS, pooler } = this.#options;
     if (await pooler?.pooled()) this.#manner = throughPooler(this.#statementMs);
-    const { setUp, pipelined } = this.#manner;
+    const { setUp } = this.#manner;
     const pool = new Pool({
-      connectionString: url,
+      ...clientOptions(this.#options, this.#manner),
       max: connections,
       connectionTimeoutMillis: connectMs,
-      keepAlive: true,
-      keepAliveInitialDelayMillis: 10_000,
-      application_name: this.#options.applicationName ?? "baton",
-      pipeline: pipelined,
-      types,
       // The pool waits for what it answers with, and for ever: its own deadline ends with the greeting.
       ...(setUp !== null && {
-        onConnect: (client: ClientBase) => this.#setUp(client, setUp, connectMs) as unknown as void,
+        onConnect: (client: ClientBase) =>
+          inTime(clock, connectMs, [client], () => client.query(setUp)) as unknown as void,
       }),
     });
     // An idle connection that breaks is replaced by the pool; the next caller gets a new one.
@@ -163,7 +173,7 @@ export class Postgres extends Lifecycle implements Queryable {
     void pool.end();
     await Promise.race([closed, clock.sleep(STOP_MS, over.signal)]);
     over.abort();
-    for (const client of this.#open.keys()) socketOf(client).destroy();
+    for (const client of this.#open.keys()) cut(client);
     await closed;
   }
 
@@ -237,20 +247,14 @@ export class Postgres extends Lifecycle implements Queryable {
 
   async #use<T>(work: (client: PoolClient) => Promise<T>, deadlineMs: number): Promise<T> {
     const client = await this.#connect();
-    let broken = false;
-    const callOff = this.#options.clock.after(deadlineMs, () => {
-      broken = true;
-      socketOf(client).destroy();
-    });
+    let lost = false;
     try {
-      return await work(client);
+      return await inTime(this.#options.clock, deadlineMs, [client], () => work(client));
     } catch (error) {
-      if (broken) throw new NoAnswer(deadlineMs, error);
-      broken = isLost(error);
+      lost = isLost(error);
       throw error;
     } finally {
-      callOff();
-      client.release(broken);
+      client.release(lost || socketOf(client).destroyed);
     }
   }
 
@@ -261,18 +265,7 @@ export class Postgres extends Lifecycle implements Queryable {
     } catch (error) {
       if (!this.running || isLost(error)) throw error;
       // The URL has worked: whatever keeps us out now, also a changed password, may be taken back.
-      const reason = reasonOf(error);
-      const message = `the database is not available: ${reason}`;
-      throw new BatonError("STORE_UNAVAILABLE", message, {}, { cause: error });
-    }
-  }
-
-  async #setUp(client: ClientBase, text: string, deadlineMs: number): Promise<void> {
-    const callOff = this.#options.clock.after(deadlineMs, () => socketOf(client).destroy());
-    try {
-      await client.query(text);
-    } finally {
-      callOff();
+      throw unavailable(reasonOf(error), error);
     }
   }
 

@@ -16,16 +16,16 @@ import { within } from "../../loop.ts";
 import type { Platform } from "../../platform.ts";
 import { ReconnectingSession, type SessionEvents } from "../reconnecting-session.ts";
 import {
+  clientOptions,
   inSchema,
   plainSchema,
   type PostgresAddress,
   queryOf,
   type Queryable,
   type Statement,
-  types,
   write,
 } from "./postgres.ts";
-import { isLost, translated } from "./errors.ts";
+import { isLost, translated, unavailable } from "./errors.ts";
 import { Client } from "./package.ts";
 import { directly, socketOf, type ConnectionMode, throughPooler } from "./connection-mode.ts";
 
@@ -97,15 +97,8 @@ export class PostgresSession extends ReconnectingSession<Client> {
   }
 
   protected make(): Client {
-    const { url, applicationName = "baton", onNotification } = this.#o;
-    const client = new Client({
-      connectionString: url,
-      keepAlive: true,
-      keepAliveInitialDelayMillis: 10_000,
-      application_name: applicationName,
-      pipeline: this.#manner.pipelined,
-      types,
-    });
+    const { onNotification } = this.#o;
+    const client = new Client(clientOptions(this.#o, this.#manner));
     client.on("error", (error) => this.giveUp(client, error));
     client.on("end", () => this.ended(client, new Error("connection closed")));
     if (onNotification) {
@@ -138,7 +131,7 @@ export class PostgresSession extends ReconnectingSession<Client> {
   }
 
   protected unavailable(reason: string): Error {
-    return new BatonError("STORE_UNAVAILABLE", `the database is not available: ${reason}`);
+    return unavailable(reason);
   }
 
   async #send<Row>(

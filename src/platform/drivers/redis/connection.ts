@@ -6,16 +6,45 @@
  * that wait for an answer then are rejected at once, and answers that arrive afterwards are ignored.
  */
 
+import { createHash } from "node:crypto";
 import type { RedisArgument } from "@redis/client";
 import type { Clock } from "../../clock.ts";
-import { isElsewhere, translated, type RedisOutcome } from "./errors.ts";
+import { isElsewhere, isNoScript, translated, type RedisOutcome } from "./errors.ts";
 import type { RedisAddress } from "../server-url.ts";
 import { createClient } from "./package.ts";
+
+export interface SendOptions {
+  /** Above what the command itself may wait for: BLOCK 2000 needs more than two seconds. */
+  readonly deadlineMs?: number;
+}
+
+/** A script that the server runs atomically. It is sent by its digest, and in full to a server that does not have it. */
+export interface RedisScript {
+  readonly name: string;
+  readonly text: string;
+  readonly digest: string;
+}
+
+export function redisScript(name: string, text: string): RedisScript {
+  return { name, text, digest: createHash("sha1").update(text).digest("hex") };
+}
+
+export interface RedisCommands {
+  /** Replies are those of RESP3: a map is an object, a missing value is null. */
+  send<Reply>(args: readonly RedisArgument[], options?: SendOptions): Promise<Reply>;
+  run<Reply>(
+    script: RedisScript,
+    keys: readonly string[],
+    args: readonly (RedisArgument | number)[],
+    options?: SendOptions,
+  ): Promise<Reply>;
+}
 
 export interface RedisConnectionOptions {
   readonly address: RedisAddress;
   readonly clock: Clock;
   readonly connectMs: number;
+  readonly commandMs: number;
   /** Shown in `CLIENT LIST`. No spaces. */
   readonly name: string;
   readonly onEnd: (line: RedisConnection, reason: unknown) => void;
@@ -37,7 +66,7 @@ type RedisClient = ReturnType<typeof newClient>;
 /** The first probe of a silent connection; also the system's default of two hours would let half-open lines pile up. */
 const KEEP_ALIVE_MS = 10_000;
 
-export class RedisConnection {
+export class RedisConnection implements RedisCommands {
   readonly #o: RedisConnectionOptions;
   readonly #client: RedisClient;
   readonly #watches = new Map<number, Watch>();
@@ -63,22 +92,39 @@ export class RedisConnection {
     return this.#ended !== null;
   }
 
-  send<Reply>(args: readonly RedisArgument[], deadlineMs: number): Promise<Reply> {
+  send<Reply>(args: readonly RedisArgument[], { deadlineMs }: SendOptions = {}): Promise<Reply> {
     return this.#use((client) => client.sendCommand(args) as unknown as Promise<Reply>, deadlineMs);
+  }
+
+  async run<Reply>(
+    script: RedisScript,
+    keys: readonly string[],
+    args: readonly (RedisArgument | number)[],
+    options?: SendOptions,
+  ): Promise<Reply> {
+    const rest = [
+      String(keys.length),
+      ...keys,
+      ...args.map((arg) => (typeof arg === "number" ? String(arg) : arg)),
+    ];
+    try {
+      return await this.send<Reply>(["EVALSHA", script.digest, ...rest], options);
+    } catch (error) {
+      if (!isNoScript(error)) throw error;
+      return this.send<Reply>(["EVAL", script.text, ...rest], options);
+    }
   }
 
   async subscribe(
     channels: readonly string[],
     onMessage: (channel: string, message: string) => void,
-    deadlineMs: number,
   ): Promise<void> {
-    await this.#use(
-      (client) => client.subscribe([...channels], (message, channel) => onMessage(channel, message)),
-      deadlineMs,
+    await this.#use((client) =>
+      client.subscribe([...channels], (message, channel) => onMessage(channel, message)),
     );
   }
 
-  #use<Reply>(work: (client: RedisClient) => Promise<Reply>, deadlineMs: number): Promise<Reply> {
+  #use<Reply>(work: (client: RedisClient) => Promise<Reply>, deadlineMs = this.#o.commandMs): Promise<Reply> {
     return new Promise((resolve, reject) => {
       if (this.#ended) return reject(this.#lost("not_done"));
       const { calls } = this.#watch(deadlineMs);

@@ -1,7 +1,8 @@
 /** One Redis server as used by one cluster: its key names, sessions, and whether it can be used. */
 
 import { BatonError } from "../../../core/errors.ts";
-import { RedisSession, type RedisCommands, type RedisSessionOptions } from "./session.ts";
+import type { RedisCommands } from "./connection.ts";
+import { RedisSession, type RedisSessionOptions } from "./session.ts";
 import { parseRedisUrl, shownAddress, type RedisAddress } from "../server-url.ts";
 
 type Common = Pick<RedisSessionOptions, "clock" | "random" | "name" | "connectMs" | "commandMs">;
@@ -13,20 +14,20 @@ export interface RedisOptions extends Common {
   readonly prefix?: string;
 }
 
-export type SessionOptions = Omit<RedisSessionOptions, "address" | "clock" | "random">;
+type SessionOptions = Omit<RedisSessionOptions, "address" | "clock" | "random">;
 
 /** Streams that say which entries are gone (XAUTOCLAIM), and scripts that may ask for the time and write. */
 const VERSION_MIN = [6, 2] as const;
 
 export class Redis {
-  readonly keys: RedisKeys;
+  readonly keys: ReturnType<typeof redisKeys>;
   readonly #o: RedisOptions;
   readonly #address: RedisAddress;
 
   constructor(options: RedisOptions) {
     this.#o = options;
     this.#address = parseRedisUrl(options.url);
-    this.keys = new RedisKeys(options.prefix, this.#address.database);
+    this.keys = redisKeys(options.prefix, this.#address.database);
   }
 
   get shown(): string {
@@ -40,7 +41,7 @@ export class Redis {
   }
 }
 
-export interface ServerFacts {
+interface ServerFacts {
   /** The policy by which the server deletes keys when its memory is full; null when it deletes none. */
   readonly evicts: string | null;
 }
@@ -67,24 +68,13 @@ const PREFIX = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
  * Key names such as `{prefix}:coordinator:leader`. The braces are part of the name: they put all keys of a cluster into one hash slot, which
  * scripts with several keys need. Channels of PUBLISH belong to the whole server, so their names contain the number of the database.
  */
-export class RedisKeys {
-  readonly #tag: string;
-  readonly #database: number;
-
-  constructor(prefix = "baton", database = 0) {
-    if (!PREFIX.test(prefix)) {
-      const message = `the prefix of Redis keys ${JSON.stringify(prefix)} is not a plain name; use up to 63 letters, digits, ".", "_" and "-"`;
-      throw new BatonError("BAD_CONFIG", message, { field: "redis.prefix" });
-    }
-    this.#tag = `{${prefix}}`;
-    this.#database = database;
+export function redisKeys(prefix = "baton", database = 0) {
+  if (!PREFIX.test(prefix)) {
+    const message = `the prefix of Redis keys ${JSON.stringify(prefix)} is not a plain name; use up to 63 letters, digits, ".", "_" and "-"`;
+    throw new BatonError("BAD_CONFIG", message, { field: "redis.prefix" });
   }
-
-  key(...parts: readonly string[]): string {
-    return `${this.#tag}:${parts.join(":")}`;
-  }
-
-  channel(...parts: readonly string[]): string {
-    return `${this.#tag}:${this.#database}:${parts.join(":")}`;
-  }
+  return {
+    key: (...parts: readonly string[]): string => `{${prefix}}:${parts.join(":")}`,
+    channel: (...parts: readonly string[]): string => `{${prefix}}:${database}:${parts.join(":")}`,
+  };
 }

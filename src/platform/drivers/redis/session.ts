@@ -7,13 +7,12 @@
  *   rejected as `unknown` (see errors.ts). The deadline of a command ends its connection.
  */
 
-import { createHash } from "node:crypto";
 import type { RedisArgument } from "@redis/client";
 import type { Platform } from "../../platform.ts";
 import { ReconnectingSession, type SessionEvents } from "../reconnecting-session.ts";
 import type { RedisAddress } from "../server-url.ts";
-import { isNoScript, translated, unavailable } from "./errors.ts";
-import { RedisConnection } from "./connection.ts";
+import { translated, unavailable } from "./errors.ts";
+import { RedisConnection, type RedisCommands, type RedisScript, type SendOptions } from "./connection.ts";
 
 export interface RedisSessionOptions extends Pick<Platform, "clock" | "random">, SessionEvents {
   readonly address: RedisAddress;
@@ -28,73 +27,41 @@ export interface RedisSessionOptions extends Pick<Platform, "clock" | "random">,
   readonly onOpen?: (session: RedisCommands) => Promise<void>;
 }
 
-export interface SendOptions {
-  /** Above what the command itself may wait for: BLOCK 2000 needs more than two seconds. */
-  readonly deadlineMs?: number;
-}
-
-/** A script that the server runs atomically. It is sent by its digest, and in full to a server that does not have it. */
-export interface RedisScript {
-  readonly name: string;
-  readonly text: string;
-  readonly digest: string;
-}
-
-export function redisScript(name: string, text: string): RedisScript {
-  return { name, text, digest: createHash("sha1").update(text).digest("hex") };
-}
-
-export interface RedisCommands {
-  /** Replies are those of RESP3: a map is an object, a missing value is null. */
-  send<Reply>(args: readonly RedisArgument[], options?: SendOptions): Promise<Reply>;
-  run<Reply>(
-    script: RedisScript,
-    keys: readonly string[],
-    args: readonly (RedisArgument | number)[],
-    options?: SendOptions,
-  ): Promise<Reply>;
-}
-
 const CONNECT_MS = 5_000;
 const COMMAND_MS = 5_000;
 
 export class RedisSession extends ReconnectingSession<RedisConnection> implements RedisCommands {
   readonly #o: RedisSessionOptions;
-  readonly #commandMs: number;
 
   constructor(options: RedisSessionOptions) {
     super(options);
     this.#o = options;
-    this.#commandMs = options.commandMs ?? COMMAND_MS;
   }
 
-  send<Reply>(args: readonly RedisArgument[], options: SendOptions = {}): Promise<Reply> {
-    return this.use((connection) => connection.send(args, options.deadlineMs ?? this.#commandMs));
+  send<Reply>(args: readonly RedisArgument[], options?: SendOptions): Promise<Reply> {
+    return this.use((connection) => connection.send<Reply>(args, options));
   }
 
   run<Reply>(
     script: RedisScript,
     keys: readonly string[],
     args: readonly (RedisArgument | number)[],
-    options: SendOptions = {},
+    options?: SendOptions,
   ): Promise<Reply> {
-    return this.use((connection) => this.#run(connection, script, keys, args, options));
+    return this.use((connection) => connection.run<Reply>(script, keys, args, options));
   }
 
   protected make(): RedisConnection {
-    const { address, clock, connectMs = CONNECT_MS, name = "baton" } = this.#o;
+    const { address, clock, connectMs = CONNECT_MS, commandMs = COMMAND_MS, name = "baton" } = this.#o;
     const onEnd = (ended: RedisConnection, reason: unknown): void => this.ended(ended, reason);
-    return new RedisConnection({ address, clock, connectMs, name, onEnd });
+    return new RedisConnection({ address, clock, connectMs, commandMs, name, onEnd });
   }
 
   protected async setUp(connection: RedisConnection): Promise<void> {
     const { channels = [], onMessage = () => {}, onOpen } = this.#o;
     await connection.open();
-    if (channels.length > 0) await connection.subscribe(channels, onMessage, this.#commandMs);
-    await onOpen?.({
-      send: (args, { deadlineMs = this.#commandMs } = {}) => connection.send(args, deadlineMs),
-      run: (script, keys, args, options = {}) => this.#run(connection, script, keys, args, options),
-    });
+    if (channels.length > 0) await connection.subscribe(channels, onMessage);
+    await onOpen?.(connection);
   }
 
   protected destroy(connection: RedisConnection, reason: unknown): void {
@@ -111,25 +78,5 @@ export class RedisSession extends ReconnectingSession<RedisConnection> implement
 
   protected unavailable(reason: string): Error {
     return unavailable(reason, "not_done");
-  }
-
-  async #run<Reply>(
-    connection: RedisConnection,
-    script: RedisScript,
-    keys: readonly string[],
-    args: readonly (RedisArgument | number)[],
-    { deadlineMs = this.#commandMs }: SendOptions,
-  ): Promise<Reply> {
-    const rest = [
-      String(keys.length),
-      ...keys,
-      ...args.map((arg) => (typeof arg === "number" ? String(arg) : arg)),
-    ];
-    try {
-      return await connection.send<Reply>(["EVALSHA", script.digest, ...rest], deadlineMs);
-    } catch (error) {
-      if (!isNoScript(error)) throw error;
-      return connection.send<Reply>(["EVAL", script.text, ...rest], deadlineMs);
-    }
   }
 }

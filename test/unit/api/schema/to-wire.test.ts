@@ -67,14 +67,14 @@ describe("a mapper from bodies", () => {
     });
   });
 
-  it("keeps to what was given, and converts a field with a function", () => {
+  it("keeps to what was given", () => {
     const Query = z.strictObject({
       since: z.string().optional(),
       limit: z.int(),
       kind: z.string().optional(),
     });
-    const map = fromWire(Query, { kind: (kind: string) => kind.toUpperCase() });
+    const map = fromWire(Query);
     assert.deepEqual(map({ since: ISO, limit: 5 }), { since: AT, limit: 5 });
-    assert.deepEqual(map({ limit: 5, kind: "a" }), { limit: 5, kind: "A" });
+    assert.deepEqual(map({ limit: 5, kind: "a" }), { limit: 5, kind: "a" });
   });
 });

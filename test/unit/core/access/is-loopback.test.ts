@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { asksCallers } from "../../../../src/config/checks.ts";
 import { loadSettings } from "../../../../src/config/load-settings.ts";
 import { isLoopback } from "../../../../src/core/access/permissions.ts";
-import { OriginGuard } from "../../../../src/http/origin-guard.ts";
+import { originGuard } from "../../../../src/http/origin-guard.ts";
 
 const LOOPBACK = ["localhost", "Localhost", "localhost.", "127.0.0.1", "127.9.9.9", "127.1", "::1", "[::1]"];
 const MAPPED = ["0:0:0:0:0:0:0:1", "::ffff:127.0.0.1", "::FFFF:127.0.0.1", "::ffff:7f00:1"];
@@ -33,7 +33,7 @@ describe("a host is loopback", () => {
       if (host === "") continue;
       const { settings } = loadSettings({ environment: { BATON_HTTP__HOST: host } });
       if (asksCallers(settings)) continue;
-      const refusal = new OriginGuard(host, "node-a").check({ host: "evil.example" }, true);
+      const refusal = originGuard(host, "node-a")({ host: "evil.example" }, true);
       assert.equal(refusal?.code, "FORBIDDEN", `${host} asks nobody and answers under any name`);
     }
   });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { Journal } from "../../../../src/observe/journal/journal.ts";
-import { RefusedWrites } from "../../../../src/observe/journal/refused-writes.ts";
+import { journalOf } from "../../../../src/observe/journal/journal.ts";
+import { refusedWrites } from "../../../../src/observe/journal/refused-writes.ts";
 import { termJournal } from "../../../../src/observe/journal/term-journal.ts";
 import { BatonError } from "../../../../src/core/errors.ts";
 import type { JobId, NodeName } from "../../../../src/core/ids.ts";
@@ -21,7 +21,7 @@ async function open() {
   const warnings: string[] = [];
   const log: Log = { ...silentLog, warn: (_, message) => void warnings.push(message) };
   const platform = fakePlatform({ clock, log });
-  const journal = new Journal(platform, {
+  const journal = journalOf(platform, {
     append: async (entries) => {
       if (away) throw new BatonError("STORE_UNAVAILABLE", "away");
       await store.journal.append(entries);
@@ -99,7 +99,7 @@ describe("refused writes", () => {
 
   it("are told with the number that counts", async () => {
     const { clock, journal } = await open();
-    const refused = new RefusedWrites({ clock }, journal, async () => 2);
+    const refused = refusedWrites({ clock }, journal, async () => 2);
     refused.add(refusal);
     await clock.advance(100);
     const [entry] = await journal.list({ limit: 1 });
@@ -115,7 +115,7 @@ describe("refused writes", () => {
 
   it("of a storm are a few a second, and every one is counted", async () => {
     const { clock, journal } = await open();
-    const refused = new RefusedWrites({ clock }, journal, async () => 2);
+    const refused = refusedWrites({ clock }, journal, async () => 2);
     await refused.start();
     for (let second = 0; second < 5; second++) {
       for (let n = 0; n < 1_000; n++) refused.add(refusal);

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { Histogram, Registry } from "@prometheus-io/client";
 import * as fc from "../../../support/fast-check.ts";
 import { Instruments, FastHistogram } from "../../../../src/observe/metrics/instruments.ts";
-import { QueueTaskLabels } from "../../../../src/observe/metrics/job-metrics.ts";
+import { queueTaskLabels } from "../../../../src/observe/metrics/job-metrics.ts";
 import { Scrape } from "../../../support/prometheus-text.ts";
 
 describe("a tally", () => {
@@ -15,7 +15,7 @@ describe("a tally", () => {
         async (values) => {
           const registry = new Registry();
           const theirs = new Histogram({
-            name: "a_seconds",
+            name: "baton_claim_seconds",
             help: "h",
             buckets: [...bounds],
             labelNames: ["q"],
@@ -27,8 +27,8 @@ describe("a tally", () => {
             theirs.observe({ q: 'x"\\\n' }, value);
             ours.observe(value);
           }
-          const instruments = new Instruments({}, { a_seconds: "h" });
-          instruments.register({ a_seconds: () => [[{ q: 'x"\\\n' }, ours]] });
+          const instruments = new Instruments();
+          instruments.register({ baton_claim_seconds: () => [[{ q: 'x"\\\n' }, ours]] });
           const sorted = (text: string): object[] =>
             new Scrape(text).samples.map(({ name, labels, value }) => ({ name, labels, value }));
           assert.deepEqual(sorted(await instruments.text()), sorted(await registry.metrics()));
@@ -41,15 +41,15 @@ describe("a tally", () => {
 
 describe("instruments", () => {
   it("are read when somebody scrapes, and not before", async () => {
-    const instruments = new Instruments({ c_total: "c", g: "g" });
+    const instruments = new Instruments();
     let count = 0;
     let reads = 0;
     instruments.register({
-      c_total() {
+      baton_claims_total() {
         reads++;
         return count;
       },
-      g: () => [
+      baton_schedules: () => [
         [{ a: "1" }, count],
         [{ a: "2" }, -1],
       ],
@@ -58,44 +58,48 @@ describe("instruments", () => {
     assert.equal(reads, 0);
     const first = new Scrape(await instruments.text());
     assert.deepEqual(
-      [first.value("c_total"), first.value("g", { a: "1" }), first.value("g", { a: "2" })],
+      [
+        first.value("baton_claims_total"),
+        first.value("baton_schedules", { a: "1" }),
+        first.value("baton_schedules", { a: "2" }),
+      ],
       [5, 5, -1],
     );
     count = 6;
-    assert.equal(new Scrape(await instruments.text()).value("c_total"), 6);
+    assert.equal(new Scrape(await instruments.text()).value("baton_claims_total"), 6);
     assert.deepEqual(
-      [first.families.get("c_total")!.type, first.families.get("g")!.type],
+      [first.families.get("baton_claims_total")!.type, first.families.get("baton_schedules")!.type],
       ["counter", "gauge"],
     );
   });
 
   it("leave out what is not known, instead of telling zero", async () => {
-    const instruments = new Instruments({ g: "g" });
+    const instruments = new Instruments();
     let known: number | null = null;
-    instruments.register({ g: () => known });
-    assert.deepEqual(new Scrape(await instruments.text()).find("g"), []);
+    instruments.register({ baton_schedules: () => known });
+    assert.deepEqual(new Scrape(await instruments.text()).find("baton_schedules"), []);
     known = 3;
-    assert.equal(new Scrape(await instruments.text()).value("g"), 3);
+    assert.equal(new Scrape(await instruments.text()).value("baton_schedules"), 3);
   });
 
   it("of two nodes in one process know nothing of each other", async () => {
-    const [a, b] = [new Instruments({ g: "g" }), new Instruments({ g: "g" })];
+    const [a, b] = [new Instruments(), new Instruments()];
     for (const [which, value] of [
       [a, 1],
       [b, 2],
     ] as const)
-      which.register({ g: () => value });
-    assert.equal(new Scrape(await a.text()).value("g"), 1);
-    assert.equal(new Scrape(await b.text()).value("g"), 2);
+      which.register({ baton_schedules: () => value });
+    assert.equal(new Scrape(await a.text()).value("baton_schedules"), 1);
+    assert.equal(new Scrape(await b.text()).value("baton_schedules"), 2);
   });
 });
 
 describe("kinds", () => {
   it("are told apart up to a number, and then counted as others", () => {
-    const kinds = new QueueTaskLabels(() => ({ n: 0 }));
+    const kinds = queueTaskLabels(() => ({ n: 0 }));
     for (let round = 0; round < 2; round++)
       for (let n = 0; n < 250; n++) kinds.of(`q${n % 125}`, `t${n % 2}`).n++;
-    const all = kinds.all();
+    const all = kinds.all;
     assert.equal(all.length, 101);
     const other = all.find(({ labels }) => labels.queue === "other")!;
     assert.deepEqual(other.labels, { queue: "other", task: "other" });

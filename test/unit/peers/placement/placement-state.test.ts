@@ -3,7 +3,7 @@ import { appendFile, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/pro
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { RequestDelay } from "../../../../src/api/execute.ts";
+import { requestDelay } from "../../../../src/api/execute.ts";
 import type { JobView } from "../../../../src/jobs/job-service.ts";
 import { RoundRobinPosition } from "../../../../src/peers/placement/round-robin-position.ts";
 import { PeerClient } from "../../../../src/peers/rpc/peer-rpc.ts";
@@ -178,13 +178,13 @@ describe("notes of what is to be taken back", () => {
 describe("how late a request is", () => {
   it("is what its way took beyond the usual, whatever the clocks of both say", async () => {
     const clock = new ManualClock();
-    const lateness = new RequestDelay(clock);
+    const lateBy = requestDelay(clock);
     const skewMs = -3_600_000;
-    const arrive = (tookMs: number): number => lateness.by("node-b", clock.now() + skewMs - tookMs);
+    const arrive = (tookMs: number): number => lateBy("node-b", clock.now() + skewMs - tookMs);
     assert.equal(arrive(5), 0, "of the first nothing is known");
     assert.equal(arrive(3), 0);
     assert.equal(arrive(10), 7);
-    assert.equal(lateness.by("node-c", clock.now()), 0, "each sender has a clock of its own");
+    assert.equal(lateBy("node-c", clock.now()), 0, "each sender has a clock of its own");
     // This process stood still for an hour: what waited meanwhile is late by that.
     await clock.advance(3_600_000);
     assert.equal(arrive(3_600_003), 3_600_000);
@@ -193,9 +193,9 @@ describe("how late a request is", () => {
 
   it("gets over a clock that was set", async () => {
     const clock = new ManualClock();
-    const lateness = new RequestDelay(clock);
-    lateness.by("node-b", clock.now());
-    const setBack = (): number => lateness.by("node-b", clock.now() - 10_000);
+    const lateBy = requestDelay(clock);
+    lateBy("node-b", clock.now());
+    const setBack = (): number => lateBy("node-b", clock.now() - 10_000);
     assert.equal(setBack(), 10_000);
     await clock.advance(61_000);
     setBack();

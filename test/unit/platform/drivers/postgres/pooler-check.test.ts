@@ -5,7 +5,7 @@ import { after, before, describe, test } from "node:test";
 import { hasCode } from "../../../../../src/core/errors.ts";
 import { systemClock } from "../../../../../src/platform/clock.ts";
 import { Postgres, read, write } from "../../../../../src/platform/drivers/postgres/postgres.ts";
-import { PoolerCheck } from "../../../../../src/platform/drivers/postgres/pooler-check.ts";
+import { poolerCheck } from "../../../../../src/platform/drivers/postgres/pooler-check.ts";
 import { PostgresSession } from "../../../../../src/platform/drivers/postgres/session.ts";
 import { systemRandom } from "../../../../../src/platform/random.ts";
 import { TransactionPooler } from "../../../../support/lock-pooler.ts";
@@ -50,7 +50,7 @@ after(async () => {
 });
 
 const clock = systemClock;
-const look = (url: string): Promise<boolean> => new PoolerCheck({ url, clock }).pooled();
+const look = (url: string): Promise<boolean> => poolerCheck({ url, clock }).pooled();
 const unavailable = (error: unknown): boolean => hasCode(error, "STORE_UNAVAILABLE");
 
 const seenByOthers = (url: string): Promise<unknown[]> => inEverySession(url, SESSIONS, SETTINGS_NOW);
@@ -60,7 +60,7 @@ describe("the look for a pooler", () => {
     const proxy = await TcpProxy.start(server.url("postgres"));
     try {
       await proxy.refuse();
-      const check = new PoolerCheck({ url: proxy.through(server.url("postgres")), clock });
+      const check = poolerCheck({ url: proxy.through(server.url("postgres")), clock });
       await assert.rejects(check.pooled(), unavailable);
       await proxy.forward();
       const answers = await Promise.all([check.pooled(), check.pooled()]);
@@ -76,7 +76,7 @@ describe("the look for a pooler", () => {
     try {
       await proxy.freeze();
       const from = clock.monotonic();
-      const check = new PoolerCheck({ url: proxy.through(server.url("postgres")), clock, deadlineMs: 200 });
+      const check = poolerCheck({ url: proxy.through(server.url("postgres")), clock, deadlineMs: 200 });
       await assert.rejects(check.pooled(), unavailable);
       assert.ok(clock.monotonic() - from < 5_000);
     } finally {
@@ -158,7 +158,7 @@ for (const [name, skip, startPooler] of poolers) {
       url: pooler.url,
       clock,
       random: systemRandom,
-      pooler: new PoolerCheck({ url: pooler.url, clock }),
+      pooler: poolerCheck({ url: pooler.url, clock }),
     });
 
     test("transactions have their settings, and no session keeps any of them, nor a statement", async () => {
@@ -284,7 +284,7 @@ test("a pooler that takes no more clients is unavailable, not a crash", { skip: 
     settings: ["max_client_conn = 3", "query_wait_timeout = 1"],
   });
   const through = pooler.through(url);
-  await using db = new Postgres({ url: through, clock, pooler: new PoolerCheck({ url: through, clock }) });
+  await using db = new Postgres({ url: through, clock, pooler: poolerCheck({ url: through, clock }) });
   await db.start();
   await withClients(through, 2, async () => {
     const answers = await Promise.allSettled(Array.from({ length: 8 }, () => db.query(PID)));

@@ -8,11 +8,8 @@ import { after, afterEach, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { BatonError, hasCode } from "../../../../../src/core/errors.ts";
 import { systemClock } from "../../../../../src/platform/clock.ts";
-import {
-  redisScript,
-  RedisSession,
-  type RedisSessionOptions,
-} from "../../../../../src/platform/drivers/redis/session.ts";
+import { redisScript } from "../../../../../src/platform/drivers/redis/connection.ts";
+import { RedisSession, type RedisSessionOptions } from "../../../../../src/platform/drivers/redis/session.ts";
 import { parseRedisUrl } from "../../../../../src/platform/drivers/server-url.ts";
 import { checkRedis, Redis, type RedisOptions } from "../../../../../src/platform/drivers/redis/redis.ts";
 import { ManualClock } from "../../../../support/manual-clock.ts";

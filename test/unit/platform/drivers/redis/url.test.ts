@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { hasCode } from "../../../../../src/core/errors.ts";
-import { RedisKeys } from "../../../../../src/platform/drivers/redis/redis.ts";
+import { redisKeys } from "../../../../../src/platform/drivers/redis/redis.ts";
 import { parseRedisUrl, shownAddress } from "../../../../../src/platform/drivers/server-url.ts";
 
 describe("the URL of Redis", () => {
@@ -59,16 +59,16 @@ describe("the URL of Redis", () => {
 
 describe("names on Redis", () => {
   test("keys of one cluster share a hash tag, and channels tell databases apart", () => {
-    const keys = new RedisKeys("orchestrix", 3);
+    const keys = redisKeys("orchestrix", 3);
     assert.equal(keys.key("coordinator", "leader"), "{orchestrix}:coordinator:leader");
     assert.equal(keys.channel("coordinator", "told"), "{orchestrix}:3:coordinator:told");
-    assert.equal(new RedisKeys().key("x"), "{baton}:x");
+    assert.equal(redisKeys().key("x"), "{baton}:x");
   });
 
   for (const prefix of ["", "a b", "{a}", "a:", "-a", "a".repeat(64)]) {
     test(`the prefix ${JSON.stringify(prefix)} is refused`, () => {
       const details = { field: "redis.prefix" };
-      assert.throws(() => new RedisKeys(prefix), { code: "BAD_CONFIG", details });
+      assert.throws(() => redisKeys(prefix), { code: "BAD_CONFIG", details });
     });
   }
 });
