@@ -242,24 +242,6 @@ export const fencedWritePromises: Promises = {
     assert.deepEqual(await world.job(run.id), before);
   },
 
-  "a batch of several leases is settled at once, each run answered for itself": async (world) => {
-    const fence = await world.term();
-    const one = told(await running(world, fence, { lease: lease("agent:one/1") }));
-    const two = told(await running(world, fence, { lease: lease("agent:two/1") }));
-    const foreign = { ...told(await running(world, fence)), lease: one.lease };
-    const gone = { ...one, id: world.newId() };
-    const settlements = [one, two, foreign, gone, one].map((run) => {
-      return { run, outcome: { kind: "completed", result: "1" } as const };
-    });
-    assert.deepEqual(await settleRuns(world.store, settlements, fence), [
-      "accepted",
-      "accepted",
-      "stale",
-      "missing",
-      "replayed",
-    ]);
-  },
-
   "a job that is there already is answered under a term too": async (world) => {
     const fence = await world.term();
     const job = world.newJob();
