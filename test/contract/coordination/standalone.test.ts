@@ -38,8 +38,6 @@ leaseLockContract(
   },
   {
     skip: {
-      "while a lease is valid nobody else is granted one": SUPERSEDES,
-      "a renewed lease keeps the others out beyond its first end": SUPERSEDES,
       "of all who stand at once, exactly one is elected": SUPERSEDES,
       "any order of calls agrees with a plain lease": SUPERSEDES,
     },
