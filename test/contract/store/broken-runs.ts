@@ -36,7 +36,7 @@ export const BROKEN_RUNS: BrokenStores = {
     writes({ settle: ({ run, outcome }, last) => ({ run: last(run), outcome }) }),
   ],
   "accepts results under any lease": [
-    "a result under a lease that does not hold the job is stale",
+    "a result or a report under a lease that does not hold the job is stale",
     writes({ settle: ({ run, outcome }, last) => ({ run: { ...run, lease: last(run).lease }, outcome }) }),
   ],
   "accepts logs under an old epoch": [
@@ -143,7 +143,7 @@ export const BROKEN_RUNS: BrokenStores = {
     inJobs(({ jobs }) => ({ renew: (lease) => jobs.renew(lease, 1) })),
   ],
   "forgets the wish to cancel a running job": [
-    "cancelling a running job is a wish that its claimant learns when it renews",
+    "cancelling a running job is a wish that its claimant learns when it renews, with the first reason",
     inJobs(({ jobs }) => ({
       async cancel(id, reason) {
         const running = (await jobs.get(id))?.status === "processing";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { LOG_LINES_MAX, type NewLogLine, type Report } from "../../../src/store/store.ts";
-import { lease, type Promises, reportRuns } from "../../support/store-world.ts";
+import { type Promises, reportRuns } from "../../support/store-world.ts";
 import { columns } from "../../support/columns.ts";
 
 export const reportPromises: Promises = {
@@ -88,16 +88,6 @@ export const reportPromises: Promises = {
     assert.equal((await world.job(run.id)).progress, 0.5);
     await world.progress(run, 1, "done");
     assert.deepEqual((await world.job(run.id)).progressMessage, "done");
-  },
-
-  "a report under a lease that does not hold the job is stale": async (world) => {
-    const run = await world.running();
-    await world.running({}, { lease: lease("node-b/1") });
-    const thief = { id: run.id, jobEpoch: run.jobEpoch, lease: lease("node-b/1") };
-    assert.equal(await world.log(thief, "not mine"), "stale");
-    assert.equal(await world.progress(thief, 0.9), "stale");
-    assert.deepEqual(await world.logs(run.id), []);
-    assert.equal((await world.job(run.id)).progress, null);
   },
 
   "a report on a job that is not there is missing, and holds up no other": async (world) => {

@@ -50,13 +50,17 @@ export const settlePromises: Promises = {
       assert.equal((await world.job(run.id)).error, null);
     },
 
-  "a result under a lease that does not hold the job is stale": async (world) => {
+  "a result or a report under a lease that does not hold the job is stale": async (world) => {
     const run = await world.running();
     await world.running({}, { lease: lease("node-b/1") });
     const thief = { id: run.id, jobEpoch: run.jobEpoch, lease: lease("node-b/1") };
     assert.equal(await world.settle(thief, COMPLETED), "stale");
     assert.equal(await world.settle({ ...thief, lease: lease("node-z/1") }, COMPLETED), "stale");
-    assert.equal(await world.status(run.id), "processing");
+    assert.equal(await world.log(thief, "not mine"), "stale");
+    assert.equal(await world.progress(thief, 0.9), "stale");
+    assert.deepEqual(await world.logs(run.id), []);
+    const { status, progress } = await world.job(run.id);
+    assert.deepEqual([status, progress], ["processing", null]);
     await world.finish(run);
   },
 
