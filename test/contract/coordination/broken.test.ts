@@ -8,10 +8,9 @@ import { sameTerm, type Term } from "../../../src/core/leadership/term.ts";
 import { candidate } from "../../support/lock-candidates.ts";
 import { MemoryLeaseLock, openMemoryLock } from "../../support/lock-memory.ts";
 import { openStandaloneMembership } from "../../support/lock-standalone.ts";
-import { withLock } from "../../support/lock-world.ts";
-import { findsOut } from "../promises.ts";
+import { findsOut, inWorldOf } from "../promises.ts";
 import { lockPromises } from "./contract.ts";
-import { membershipPromises, withMembership, patience } from "./membership.ts";
+import { membershipPromises, patience } from "./membership.ts";
 
 class StealsByRenewal extends MemoryLeaseLock {
   override async renew(term: Term, ttlMs: number): Promise<boolean> {
@@ -188,7 +187,7 @@ describe("the contract of a lease lock finds out a lock that", { concurrency: tr
   for (const [Kind, ...sentences] of BROKEN) {
     for (const sentence of sentences) {
       test(`${inWords(Kind)}: ${sentence}`, () =>
-        findsOut(lockPromises, sentence, withLock(openMemoryLock(Kind))));
+        findsOut(lockPromises, sentence, inWorldOf(openMemoryLock(Kind))));
     }
   }
 });
@@ -252,7 +251,7 @@ describe("the contract of membership finds out one that", { concurrency: true },
   for (const [mistake, [replace, ...sentences]] of Object.entries(BROKEN_MEMBERSHIPS)) {
     for (const sentence of sentences) {
       test(`${mistake}: ${sentence}`, () =>
-        findsOut(membershipPromises, sentence, withMembership(openStandaloneMembership(replace))));
+        findsOut(membershipPromises, sentence, inWorldOf(openStandaloneMembership(replace))));
     }
   }
 });
