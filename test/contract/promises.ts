@@ -12,6 +12,20 @@ export type Promises<World> = Readonly<Record<string, (world: World) => Promise<
 /** Opens a world for one proof and closes it whatever happens. */
 export type WithWorld<World> = (proof: (world: World) => Promise<void>) => Promise<void>;
 
+/** In a world that knows how to close itself. */
+export function inWorldOf<World extends { readonly close: () => Promise<unknown> }>(
+  open: () => Promise<World>,
+): WithWorld<World> {
+  return async (proof) => {
+    const world = await open();
+    try {
+      await proof(world);
+    } finally {
+      await world.close();
+    }
+  };
+}
+
 /** Sentence of a promise to the reason why this keeper cannot keep it; a test of its own pins what it does instead. */
 export type Skips = Readonly<Record<string, string>>;
 

@@ -234,7 +234,7 @@ function opens(path: string, port: string): boolean {
 }
 
 /** Relative imports as a path from the root, packages and builtins as they are written. */
-function resolve(from: string, specifier: string): string {
+export function resolve(from: string, specifier: string): string {
   return specifier.startsWith(".") ? posix.normalize(posix.join(posix.dirname(from), specifier)) : specifier;
 }
 

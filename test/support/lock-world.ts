@@ -18,14 +18,3 @@ export interface LockWorld {
 }
 
 export type OpenLock = () => Promise<LockWorld>;
-
-export function withLock(open: OpenLock): (proof: (world: LockWorld) => Promise<void>) => Promise<void> {
-  return async (proof) => {
-    const world = await open();
-    try {
-      await proof(world);
-    } finally {
-      await world.close();
-    }
-  };
-}

@@ -45,19 +45,6 @@ export async function* flowing(chunks: readonly Buffer[]): AsyncGenerator<Buffer
 
 export type OpenTransport = () => Promise<TransportWorld>;
 
-export function withTransport(
-  open: OpenTransport,
-): (proof: (world: TransportWorld) => Promise<void>) => Promise<void> {
-  return async (proof) => {
-    const world = await open();
-    try {
-      await proof(world);
-    } finally {
-      await world.close();
-    }
-  };
-}
-
 export function replyOf(behaviour: Behaviour): Promise<PeerReply> | PeerReply {
   if (typeof behaviour === "object") return behaviour;
   switch (behaviour) {

@@ -4,7 +4,7 @@
  */
 
 import { posix } from "node:path";
-import type { SourceFile } from "./architecture.ts";
+import { resolve, type SourceFile } from "./architecture.ts";
 import { lineOf, type SourceText } from "./source-text.ts";
 
 interface Parsed extends SourceFile {
@@ -26,7 +26,7 @@ export function folderCycles(files: readonly Parsed[], root = "src"): string[] {
   for (const { path, text, source } of files) {
     if (!path.startsWith(`${root}/`)) continue;
     for (const { from, at } of source.imports) {
-      const [mine, theirs] = [path.split("/"), resolved(path, from).split("/")];
+      const [mine, theirs] = [path.split("/"), resolve(path, from).split("/")];
       const shared = mine.findIndex((part, index) => part !== theirs[index]);
       if (shared < 1 || shared >= mine.length - 1 || shared >= theirs.length - 1) continue;
       const graph = entry(
@@ -111,9 +111,9 @@ export function layersInOrder(files: readonly Parsed[], folder = "src/node"): st
     const layer = layerOf(path, folder);
     if (layer < 0) continue;
     for (const { from, at } of source.imports) {
-      const later = [...within(inside, resolved(path, from))].find((each) => layerOf(each, folder) > layer);
+      const later = [...within(inside, resolve(path, from))].find((each) => layerOf(each, folder) > layer);
       if (later !== undefined) {
-        const way = resolved(path, from) === later ? "" : `, which leads to ${posix.basename(later)}`;
+        const way = resolve(path, from) === later ? "" : `, which leads to ${posix.basename(later)}`;
         found.push(
           `${path}:${lineOf(text, at)} imports ${from}${way}: ${LAYERS[layer]} comes before ${LAYERS[layerOf(later, folder)]}`,
         );
@@ -128,7 +128,7 @@ function within(files: ReadonlyMap<string, Parsed>, start: string, seen = new Se
   const file = files.get(start);
   if (!file || seen.has(start)) return seen;
   seen.add(start);
-  for (const { from } of file.source.imports) within(files, resolved(start, from), seen);
+  for (const { from } of file.source.imports) within(files, resolve(start, from), seen);
   return seen;
 }
 
@@ -259,10 +259,6 @@ function parametersBefore(code: string, body: number): { readonly text: string; 
 }
 
 // ---------------------------------------------------------------- shared
-
-function resolved(from: string, specifier: string): string {
-  return specifier.startsWith(".") ? posix.normalize(posix.join(posix.dirname(from), specifier)) : specifier;
-}
 
 function entry<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {
   const known = map.get(key);

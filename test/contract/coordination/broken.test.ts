@@ -8,10 +8,9 @@ import { sameTerm, type Term } from "../../../src/core/leadership/term.ts";
 import { candidate } from "../../support/lock-candidates.ts";
 import { MemoryLeaseLock, openMemoryLock } from "../../support/lock-memory.ts";
 import { openStandaloneMembership } from "../../support/lock-standalone.ts";
-import { withLock } from "../../support/lock-world.ts";
-import { findsOut } from "../promises.ts";
+import { findsOut, inWorldOf } from "../promises.ts";
 import { lockPromises } from "./contract.ts";
-import { membershipPromises, withMembership, patience } from "./membership.ts";
+import { membershipPromises, patience } from "./membership.ts";
 
 class StealsByRenewal extends MemoryLeaseLock {
   override async renew(term: Term, ttlMs: number): Promise<boolean> {
@@ -146,56 +145,35 @@ class ListensForEver extends MemoryLeaseLock {
   }
 }
 
+const ANY_ORDER = "any order of calls agrees with a plain lease";
+const VERY_TERM = "a renewal and a release are for the very term, and for another one they do nothing";
+const NEVER_TWICE = "an epoch is never given out twice: not after a release, an expiry or a restart";
+const ONE_ELECTED = "of all who stand at once, exactly one is elected";
+const TENURE = "a tenure is the term with the times of its grant and of its lease's end";
+
 const BROKEN: readonly (readonly [typeof MemoryLeaseLock, ...sentences: string[]])[] = [
-  [
-    StealsByRenewal,
-    "a term that ran out and was granted anew cannot be renewed",
-    "any order of calls agrees with a plain lease",
-  ],
-  [RenewsByNameOnly, "a renewal is for the very term: name, incarnation and epoch"],
-  [RenewsByEpochOnly, "a renewal is for the very term: name, incarnation and epoch"],
+  [StealsByRenewal, ANY_ORDER],
+  [RenewsByNameOnly, VERY_TERM],
+  [RenewsByEpochOnly, VERY_TERM],
   [
     RevivesReleasedTerms,
-    "a released term cannot be renewed",
     "any order of calls keeps epochs, renewals, releases and reads straight, whoever may supersede whom",
   ],
-  [
-    ReusesEpochsAfterRelease,
-    "an epoch is never given out twice: not after a release, an expiry or a restart",
-    "any order of calls agrees with a plain lease",
-  ],
-  [ForgetsEpochsAtRestart, "an epoch is never given out twice: not after a release, an expiry or a restart"],
-  [
-    ReleasesLaterTerms,
-    "a release of an earlier term leaves the later one alone",
-    "a release is for the very term: name, incarnation and epoch",
-    "a second release does nothing, also when somebody else leads by then",
-  ],
-  [
-    GrantsWhileValid,
-    "while a lease is valid nobody else is granted one",
-    "a renewed lease keeps the others out beyond its first end",
-    "of all who stand at once, exactly one is elected",
-    "any order of calls agrees with a plain lease",
-  ],
-  [LooksThenLeaps, "of all who stand at once, exactly one is elected"],
+  [ReusesEpochsAfterRelease, NEVER_TWICE, ANY_ORDER],
+  [ForgetsEpochsAtRestart, NEVER_TWICE],
+  [ReleasesLaterTerms, VERY_TERM, ANY_ORDER],
+  [GrantsWhileValid, ONE_ELECTED, ANY_ORDER],
+  [LooksThenLeaps, ONE_ELECTED],
   [
     SharesAnEpochInARace,
     "in every race each epoch has one holder, the highest of them leads, and none comes again",
   ],
-  [
-    KeepsTheTermOfAHolderThatAsksAgain,
-    "a holder that asks again gets a new term, and its earlier one is over",
-  ],
-  [TakesALaterLifeForTheSameNode, "while a lease is valid nobody else is granted one"],
-  [ShowsTermsThatRanOut, "a lease that ran out is not shown as a term"],
-  [TakesARenewalForAGrant, "a tenure is the term with the times of its grant and of its lease's end"],
-  [ShowsTheTenureOfEndedTerms, "a tenure is the term with the times of its grant and of its lease's end"],
-  [
-    NeverRunsOut,
-    "a lease that ran out is granted to the next candidate under a higher epoch",
-    "a refused renewal prolongs nothing",
-  ],
+  [KeepsTheTermOfAHolderThatAsksAgain, ANY_ORDER],
+  [TakesALaterLifeForTheSameNode, ANY_ORDER],
+  [ShowsTermsThatRanOut, ANY_ORDER],
+  [TakesARenewalForAGrant, TENURE],
+  [ShowsTheTenureOfEndedTerms, TENURE],
+  [NeverRunsOut, ANY_ORDER],
   [NeverHints, "a release is hinted at to whoever listens"],
   [ListensForEver, "listening for hints ends with its signal"],
 ];
@@ -209,7 +187,7 @@ describe("the contract of a lease lock finds out a lock that", { concurrency: tr
   for (const [Kind, ...sentences] of BROKEN) {
     for (const sentence of sentences) {
       test(`${inWords(Kind)}: ${sentence}`, () =>
-        findsOut(lockPromises, sentence, withLock(openMemoryLock(Kind))));
+        findsOut(lockPromises, sentence, inWorldOf(openMemoryLock(Kind))));
     }
   }
 });
@@ -273,7 +251,7 @@ describe("the contract of membership finds out one that", { concurrency: true },
   for (const [mistake, [replace, ...sentences]] of Object.entries(BROKEN_MEMBERSHIPS)) {
     for (const sentence of sentences) {
       test(`${mistake}: ${sentence}`, () =>
-        findsOut(membershipPromises, sentence, withMembership(openStandaloneMembership(replace))));
+        findsOut(membershipPromises, sentence, inWorldOf(openStandaloneMembership(replace))));
     }
   }
 });

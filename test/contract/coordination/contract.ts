@@ -3,8 +3,8 @@
  * No proof names a winner.
  */
 
-import { withLock, type OpenLock } from "../../support/lock-world.ts";
-import { prove, type Skips } from "../promises.ts";
+import type { OpenLock } from "../../support/lock-world.ts";
+import { inWorldOf, prove, type Skips } from "../promises.ts";
 import { grantPromises } from "./grant.ts";
 import { modelPromises } from "./model.ts";
 import { racePromises } from "./race.ts";
@@ -13,5 +13,5 @@ import { termPromises } from "./term.ts";
 export const lockPromises = { ...grantPromises, ...termPromises, ...racePromises, ...modelPromises };
 
 export function leaseLockContract(name: string, open: OpenLock, { skip = {} }: { skip?: Skips } = {}): void {
-  prove(`the ${name} lease lock`, lockPromises, withLock(open), skip);
+  prove(`the ${name} lease lock`, lockPromises, inWorldOf(open), skip);
 }

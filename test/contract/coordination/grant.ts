@@ -15,41 +15,6 @@ export const grantPromises: Promises<LockWorld> = {
     assert.ok(Number.isSafeInteger(epoch) && epoch >= 1, `epoch ${epoch}`);
   },
 
-  "while a lease is valid nobody else is granted one": async ({ lock, ttlMs, elapse }) => {
-    const term = await granted(lock, ada, ttlMs);
-    assert.equal(await lock.acquire(bob, ttlMs), null);
-    await elapse(ttlMs * 0.4);
-    assert.equal(await lock.acquire(bob, ttlMs), null);
-    assert.equal(await lock.acquire(candidate("ada", "ada/2"), ttlMs), null, "a later life is somebody else");
-    assert.deepEqual(await lock.read(), term);
-  },
-
-  "a renewed lease keeps the others out beyond its first end": async ({ lock, ttlMs, elapse }) => {
-    const term = await granted(lock, ada, ttlMs);
-    for (let i = 0; i < 3; i++) {
-      await elapse(ttlMs * 0.6);
-      assert.equal(await lock.renew(term, ttlMs), true);
-    }
-    assert.equal(await lock.acquire(bob, ttlMs), null);
-  },
-
-  "a lease that ran out is granted to the next candidate under a higher epoch": async (world) => {
-    const { lock, ttlMs, elapse } = world;
-    const first = await granted(lock, ada, ttlMs);
-    await elapse(ttlMs * 1.2);
-    const second = await granted(lock, bob, ttlMs);
-    assert.ok(second.epoch > first.epoch);
-    assert.deepEqual(await lock.read(), second);
-  },
-
-  "a holder that asks again gets a new term, and its earlier one is over": async ({ lock, ttlMs }) => {
-    const first = await granted(lock, ada, ttlMs);
-    const second = await granted(lock, ada, ttlMs);
-    assert.ok(second.epoch > first.epoch);
-    assert.equal(await lock.renew(first, ttlMs), false);
-    assert.equal(await lock.renew(second, ttlMs), true);
-  },
-
   "an epoch is never given out twice: not after a release, an expiry or a restart": async (world) => {
     const { ttlMs } = world;
     let lock = world.lock;

@@ -6,7 +6,7 @@ import type { NodeName } from "../../../src/core/ids.ts";
 import type { NodeIdentity, OwnInfo } from "../../../src/core/node.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { prove, type Promises, type Skips } from "../promises.ts";
+import { inWorldOf, prove, type Promises, type Skips } from "../promises.ts";
 import { eventually } from "../../support/wait.ts";
 import { column } from "../../support/columns.ts";
 
@@ -21,19 +21,6 @@ export interface MembershipWorld {
 }
 
 export type OpenMembership = () => Promise<MembershipWorld>;
-
-export function withMembership(
-  open: OpenMembership,
-): (proof: (world: MembershipWorld) => Promise<void>) => Promise<void> {
-  return async (proof) => {
-    const world = await open();
-    try {
-      await proof(world);
-    } finally {
-      await world.close();
-    }
-  };
-}
 
 const nobody = "nobody" as NodeName;
 /** Longer than anything takes to be told. */
@@ -171,5 +158,5 @@ export function membershipContract(
   open: OpenMembership,
   { skip = {} }: { skip?: Skips } = {},
 ): void {
-  prove(`the ${name} membership`, membershipPromises, withMembership(open), skip);
+  prove(`the ${name} membership`, membershipPromises, inWorldOf(open), skip);
 }

@@ -23,7 +23,7 @@ after(async () => {
   await server.stop();
 });
 
-leaseLockContract("postgres behind a pooler", () => openPostgresLock(server, 5, pooler.url));
+leaseLockContract("postgres behind a pooler", () => openPostgresLock(server, 15, pooler.url));
 
 const advisoryLocks = (cluster: PostgresCluster): Promise<unknown[]> =>
   cluster.sql("SELECT pid FROM pg_locks WHERE locktype = 'advisory'");

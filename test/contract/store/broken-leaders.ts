@@ -1,4 +1,4 @@
-import { type BrokenStores, inJobs, newest, recovers, unfenced } from "./broken-row.ts";
+import { type BrokenStores, IN_HISTORIES, inJobs, newest, recovers, unfenced } from "./broken-row.ts";
 
 const RECOVERY = "for another leader there is no recovery of expired leases";
 
@@ -43,11 +43,11 @@ export const BROKEN_LEADERS: BrokenStores = {
     }),
   ],
   "waits until the leases of ended lives run out": [
-    "what ended lives held is recovered before their leases run out, and nothing of others",
+    IN_HISTORIES,
     recovers((which) => (which.by === "incarnations" ? { by: "expiry" } : which)),
   ],
   "takes every life for ended": [
-    "no lives, or unknown ones, end no lease",
+    IN_HISTORIES,
     recovers((which) => (which.by === "incarnations" ? { by: "everybody", except: "" } : which)),
   ],
   "never quarantines a job": [

@@ -1,6 +1,6 @@
 import { isFinal } from "../../../src/core/jobs/job.ts";
 import type { ClaimedJob, JobStore, Submitted } from "../../../src/store/store.ts";
-import { type BrokenStores, claims, inJobs, submits, writes } from "./broken-row.ts";
+import { type BrokenStores, IN_HISTORIES, claims, inJobs, submits, writes } from "./broken-row.ts";
 
 /** A set that has everything. */
 class Anything extends Set<string> {
@@ -8,9 +8,6 @@ class Anything extends Set<string> {
     return true;
   }
 }
-
-const UNKNOWN_TASK = "a job of an unknown task stays, blocks nobody, and is found by who knows it";
-const EXCEPTED = "queues that are excepted are left alone, also when they were asked for";
 
 /** About what is taken in, in which order it is given out, and how it is listed. */
 export const BROKEN_LINES: BrokenStores = {
@@ -34,12 +31,9 @@ export const BROKEN_LINES: BrokenStores = {
       },
     })),
   ],
-  "forgets idempotency keys": [
-    "the same idempotency key in a later batch is the same job",
-    submits((job) => ({ ...job, idempotencyKey: null })),
-  ],
+  "forgets idempotency keys": [IN_HISTORIES, submits((job) => ({ ...job, idempotencyKey: null }))],
   "forgets the idempotency key of a finished job": [
-    "an idempotency key holds after its job has failed or was cancelled",
+    IN_HISTORIES,
     inJobs(({ jobs }) => ({
       async submit(batch, author) {
         const answers = await jobs.submit(batch, author);
@@ -53,10 +47,7 @@ export const BROKEN_LINES: BrokenStores = {
       },
     })),
   ],
-  "runs delayed jobs at once": [
-    "a job with a delay is scheduled and becomes queued at its time",
-    submits((job) => ({ ...job, delayMs: 0 })),
-  ],
+  "runs delayed jobs at once": [IN_HISTORIES, submits((job) => ({ ...job, delayMs: 0 }))],
   "hands a job out twice": [
     "a job is given out once, also when many ask at the same time",
     inJobs(({ jobs }) => {
@@ -72,7 +63,7 @@ export const BROKEN_LINES: BrokenStores = {
     }),
   ],
   "takes from paused queues": [
-    "a paused queue keeps its jobs, and resuming keeps their order",
+    IN_HISTORIES,
     inJobs(({ jobs, queues }) => ({
       async claim(request) {
         const paused = (await queues.list()).filter((queue) => queue.paused);
@@ -84,11 +75,11 @@ export const BROKEN_LINES: BrokenStores = {
     })),
   ],
   "gives out jobs of tasks that the claimant does not know": [
-    UNKNOWN_TASK,
+    IN_HISTORIES,
     claims((request) => ({ ...request, tasks: new Anything() })),
   ],
   "takes from queues that are excepted": [
-    EXCEPTED,
+    IN_HISTORIES,
     claims((request) => ({ ...request, exceptQueues: new Set() })),
   ],
   "gives out several suspects at once": [
@@ -102,7 +93,7 @@ export const BROKEN_LINES: BrokenStores = {
     })),
   ],
   "puts a retried job at the end of the line without its delay": [
-    "a failure that may be retried is counted and waits for its delay",
+    IN_HISTORIES,
     writes({
       settle: ({ run, outcome }) =>
         outcome.kind === "retry" ? { run, outcome: { ...outcome, delayMs: 0 } } : { run, outcome },

@@ -1,6 +1,14 @@
 import type { JobId, LeaseId } from "../../../src/core/ids.ts";
 import type { Abandoned, Run } from "../../../src/store/store.ts";
-import { type BrokenStores, inJobs, recovers, type Replace, settlesLate, submits } from "./broken-row.ts";
+import {
+  type BrokenStores,
+  IN_HISTORIES,
+  inJobs,
+  recovers,
+  type Replace,
+  settlesLate,
+  submits,
+} from "./broken-row.ts";
 
 const TAKEN_AWAY =
   "a run that goes on past its timeout and the grace is taken away, though its lease is renewed";
@@ -19,7 +27,7 @@ export const BROKEN_OVERDUE: BrokenStores = {
     settlesLate(({ error }) => error?.code === "TIMEOUT"),
   ],
   "ends the lease of an overdue run": [
-    "only the overdue job is taken from its lease, which goes on with the others",
+    IN_HISTORIES,
     inJobs(({ jobs }) => {
       const leases = new Map<JobId, LeaseId>();
       const note = (runs: readonly Run[]): void => runs.forEach((run) => leases.set(run.id, run.lease));
@@ -39,7 +47,7 @@ export const BROKEN_OVERDUE: BrokenStores = {
     }),
   ],
   "takes jobs without a timeout for overdue": [
-    "a job without a timeout is never overdue",
+    IN_HISTORIES,
     submits((job) => ({ ...job, timeoutMs: job.timeoutMs ?? 1 })),
   ],
   "counts the time of a run from the first one": [
@@ -64,7 +72,7 @@ export const BROKEN_OVERDUE: BrokenStores = {
     }),
   ],
   "tries an overdue job again without end": [
-    "an overdue job has failed when it has no attempts left",
+    IN_HISTORIES,
     submits((job) => ({ ...job, maxAttempts: job.maxAttempts + 1 })),
   ],
   "tries an overdue job again that was to be cancelled": [

@@ -37,7 +37,7 @@ export const BROKEN_OWNERSHIP: BrokenStores = {
     instead((whole) => ({ undispatch: (_olderThanMs, fence) => whole.undispatch(0, fence) })),
   ],
   "lets everybody accept a mark": [
-    "of two who accept the same mark one wins",
+    "thousands of jobs are dispatched and accepted once each, whoever competes for them",
     instead((whole) => ({
       async accept(request) {
         const { held } = await whole.accept(request);

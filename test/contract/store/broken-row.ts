@@ -44,6 +44,9 @@ export interface Replaced {
   readonly purge?: Store["purge"];
 }
 
+/** In the place of a sentence: the random histories catch it. */
+export const IN_HISTORIES = "no history of commands breaks the ledger";
+
 export type Replace = (whole: WholeStore) => Replaced;
 
 /** By what they do wrong. */

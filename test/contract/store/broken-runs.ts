@@ -1,6 +1,15 @@
 import type { JobId } from "../../../src/core/ids.ts";
 import { LOG_LINES_MAX, type Verdict } from "../../../src/store/store.ts";
-import { type BrokenStores, claims, gives, inJobs, type Replace, settlesLate, writes } from "./broken-row.ts";
+import {
+  type BrokenStores,
+  IN_HISTORIES,
+  claims,
+  gives,
+  inJobs,
+  type Replace,
+  settlesLate,
+  writes,
+} from "./broken-row.ts";
 
 /** Opens leases by a rule of its own, which knows whether a lease was claimed under before. */
 function opens(rule: (asked: boolean, known: boolean) => boolean, forgetsAtRecovery = false): Replace {
@@ -20,32 +29,30 @@ function opens(rule: (asked: boolean, known: boolean) => boolean, forgetsAtRecov
   });
 }
 
-const OPENED_ANEW = "a lease that ran out while it was idle is opened anew, but only by who holds nothing";
-
 /** About runs: results, logs, progress and leases. */
 export const BROKEN_RUNS: BrokenStores = {
   "accepts results under an old epoch": [
-    "a result under an old epoch is stale and changes nothing",
+    IN_HISTORIES,
     writes({ settle: ({ run, outcome }, last) => ({ run: last(run), outcome }) }),
   ],
   "accepts results under any lease": [
-    "a result under a lease that does not hold the job is stale",
+    "a result or a report under a lease that does not hold the job is stale",
     writes({ settle: ({ run, outcome }, last) => ({ run: { ...run, lease: last(run).lease }, outcome }) }),
   ],
   "accepts logs under an old epoch": [
-    "a stale run may not log",
+    "a stale run may neither log nor report progress",
     writes({ report: (one, last) => (one.progress ? one : { ...one, run: last(one.run) }) }),
   ],
   "accepts progress under an old epoch": [
-    "a stale run may not report progress",
+    "a stale run may neither log nor report progress",
     writes({ report: (one, last) => (one.progress ? { ...one, run: last(one.run) } : one) }),
   ],
   "does not raise the epoch when it recovers a job": [
-    "whatever a run says that was taken away is stale, even while its job waits",
+    IN_HISTORIES,
     settlesLate(({ crashes }) => crashes > 0),
   ],
   "lets the last of several results win": [
-    "the first answer stands when a run is settled in another way",
+    IN_HISTORIES,
     inJobs(({ jobs }) => {
       const results = new Map<JobId, string>();
       return {
@@ -69,7 +76,7 @@ export const BROKEN_RUNS: BrokenStores = {
     })),
   ],
   "counts an attempt for a released job": [
-    "a released job is as if it had never been claimed",
+    "every end of a run is told with its instant, its error and what it spent, and takes the job from its worker",
     inJobs(({ jobs }) => {
       const released = new Map<JobId, number>();
       return {
@@ -88,7 +95,7 @@ export const BROKEN_RUNS: BrokenStores = {
     }),
   ],
   "charges every final failure to the same budget": [
-    "a final failure is charged to the budget that it names",
+    "every end of a run is told with its instant, its error and what it spent, and takes the job from its worker",
     writes({
       settle: ({ run, outcome }) =>
         outcome.kind === "failed" ? { run, outcome: { ...outcome, spends: "failure" } } : { run, outcome },
@@ -107,27 +114,21 @@ export const BROKEN_RUNS: BrokenStores = {
     })),
   ],
   "says that a lease is held when it has run out": [
-    "a lease that has run out is not held and not revived by a renewal",
+    IN_HISTORIES,
     inJobs(({ jobs }) => ({
       renew: async (lease, ttlMs) => ({ ...(await jobs.renew(lease, ttlMs)), held: true }),
     })),
   ],
-  "opens any lease that a claim names": [
-    "a lease that nobody has opened gives nothing to a claimant that may not open it",
-    opens(() => true),
-  ],
-  "revives a lease that was ended": [
-    "a lease that was ended does not come back for a claimant that believes to hold jobs under it",
-    opens((asked, known) => asked || known),
-  ],
-  "revives an idle lease that has run out": [OPENED_ANEW, opens((asked, known) => asked || known, true)],
-  "never opens a lease a second time": [OPENED_ANEW, opens((asked, known) => asked && !known)],
+  "opens any lease that a claim names": [IN_HISTORIES, opens(() => true)],
+  "revives a lease that was ended": [IN_HISTORIES, opens((asked, known) => asked || known)],
+  "revives an idle lease that has run out": [IN_HISTORIES, opens((asked, known) => asked || known, true)],
+  "never opens a lease a second time": [IN_HISTORIES, opens((asked, known) => asked && !known)],
   "does not tell a claimant that its lease is lost": [
-    "a lease that has run out with jobs under it is not revived by another claim, which is told so",
+    IN_HISTORIES,
     gives((claimed) => ({ ...claimed, held: true })),
   ],
   "takes a lease for lost when there is nothing to claim": [
-    "a lease that is held needs no opening, whether there is anything to claim or not",
+    IN_HISTORIES,
     gives((claimed, { opens: may }) => ({
       ...claimed,
       held: claimed.held && (may || claimed.jobs.length > 0),
@@ -138,11 +139,11 @@ export const BROKEN_RUNS: BrokenStores = {
     claims((request) => ({ ...request, leaseMs: Number.MAX_SAFE_INTEGER })),
   ],
   "forgets to prolong a lease": [
-    "a renewed lease goes on, and every renewal counts from itself",
+    IN_HISTORIES,
     inJobs(({ jobs }) => ({ renew: (lease) => jobs.renew(lease, 1) })),
   ],
   "forgets the wish to cancel a running job": [
-    "cancelling a running job is a wish that its claimant learns when it renews",
+    "cancelling a running job is a wish that its claimant learns when it renews, with the first reason",
     inJobs(({ jobs }) => ({
       async cancel(id, reason) {
         const running = (await jobs.get(id))?.status === "processing";

@@ -15,7 +15,6 @@ import { firingPromises } from "./firing.ts";
 import { journalPromises } from "./journal.ts";
 import { interruptionPromises } from "./interruptions.ts";
 import { leaderWritePromises } from "./leader-writes.ts";
-import { leasePromises } from "./leases.ts";
 import { lifePromises } from "./life.ts";
 import { listingPromises } from "./listing.ts";
 import { modelPromises } from "./model.ts";
@@ -36,7 +35,6 @@ import { tracePromises } from "./traces.ts";
 export const SUBJECTS: Readonly<Record<string, Promises>> = {
   submit: submitPromises,
   claim: claimPromises,
-  leases: leasePromises,
   settle: settlePromises,
   report: reportPromises,
   "cancel and retry": cancelAndRetryPromises,

@@ -16,7 +16,7 @@ import {
   STOPPED_ERROR,
   type StoreWorld,
 } from "../../support/store-world.ts";
-import { column, columns } from "../../support/columns.ts";
+import { column } from "../../support/columns.ts";
 
 const refused = { code: "STALE_EPOCH" };
 
@@ -61,26 +61,6 @@ export async function strangers(world: StoreWorld): Promise<Term[]> {
 }
 
 export const fencedWritePromises: Promises = {
-  "under the newest term everything is written as without one": async (world) => {
-    const fence = await world.term();
-    const { jobs } = world.store;
-    const job = world.newJob();
-    const answer = { id: job.id, status: "queued", existed: false };
-    assert.deepEqual(await jobs.submit([job], AUTHOR, true, fence), [answer]);
-    const request = world.request({ lease: lease("agent:a/1"), fence });
-    const { held, jobs: claimed } = await jobs.claim(request);
-    assert.deepEqual([held, claimed.length, claimed[0]!.jobEpoch], [true, 1, 1]);
-    const run = told(claimed[0]!);
-    assert.deepEqual(await reportRuns({ jobs }, [said(run, 0.5)], fence), ["accepted"]);
-    assert.deepEqual(await jobs.renew(run.lease, LEASE_MS, fence), { held: true, cancelled: [] });
-    const settlement = { run, outcome: { kind: "completed", result: "7" } } as const;
-    assert.deepEqual(await settleRuns({ jobs }, [settlement], fence), ["accepted"]);
-    assert.deepEqual([await world.status(job.id), await jobs.result(job.id)], ["completed", "7"]);
-    assert.equal((await world.logs(job.id)).length, 1);
-    assert.deepEqual(await settleRuns({ jobs }, [settlement], fence), ["replayed"]);
-    assert.deepEqual(await reportRuns({ jobs }, [said(run, 0.6)], fence), ["stale"]);
-  },
-
   "under any other term nothing is submitted": async (world) => {
     for (const fence of await strangers(world)) {
       const plain = [world.newJob(), world.newJob()];
@@ -240,38 +220,6 @@ export const fencedWritePromises: Promises = {
     const second = await world.nextTerm();
     assert.deepEqual(await settleRuns(world.store, [settlement], second), ["replayed"]);
     assert.deepEqual(await world.job(run.id), before);
-  },
-
-  "a batch of several leases is settled at once, each run answered for itself": async (world) => {
-    const fence = await world.term();
-    const one = told(await running(world, fence, { lease: lease("agent:one/1") }));
-    const two = told(await running(world, fence, { lease: lease("agent:two/1") }));
-    const foreign = { ...told(await running(world, fence)), lease: one.lease };
-    const gone = { ...one, id: world.newId() };
-    const settlements = [one, two, foreign, gone, one].map((run) => {
-      return { run, outcome: { kind: "completed", result: "1" } as const };
-    });
-    assert.deepEqual(await settleRuns(world.store, settlements, fence), [
-      "accepted",
-      "accepted",
-      "stale",
-      "missing",
-      "replayed",
-    ]);
-  },
-
-  "a job that is there already is answered under a term too": async (world) => {
-    const fence = await world.term();
-    const job = world.newJob();
-    const keyed = world.newJob({ idempotencyKey: "k" });
-    await world.store.jobs.submit([job, keyed], AUTHOR, false, fence);
-    const again = [job, world.newJob({ idempotencyKey: "k" }), world.newJob()];
-    const answers = await world.store.jobs.submit(again, AUTHOR, false, fence);
-    assert.deepEqual(columns(answers, "id", "existed"), [
-      [job.id, true],
-      [keyed.id, true],
-      [again[2]!.id, false],
-    ]);
   },
 
   "claims under one new lease at the same time share the jobs, and each is given once": async (world) => {

@@ -24,7 +24,6 @@ const UNFENCED: Readonly<Record<string, string>> = {
 const FENCED_SUBJECTS = [
   "submit",
   "claim",
-  "leases",
   "settle",
   "report",
   "cancel and retry",

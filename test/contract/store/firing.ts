@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Term } from "../../../src/core/leadership/term.ts";
 import type { ScheduleDefinition, SkipReason } from "../../../src/core/schedules/schedule.ts";
 import type { FireVerdict, Firing, NewJob } from "../../../src/store/store.ts";
 import { AUTHOR, HOUR_MS, type Promises, type StoreWorld } from "../../support/store-world.ts";
@@ -19,6 +20,7 @@ async function fire(
   world: StoreWorld,
   occurrences: readonly Plan[],
   fields: Partial<Firing> = {},
+  fence?: Term,
 ): Promise<readonly FireVerdict[]> {
   const schedule = await world.store.schedules.get("nightly");
   const expectedNextAt = schedule?.nextAt ?? null;
@@ -30,7 +32,7 @@ async function fire(
     overlap: "allow",
     ...fields,
   };
-  return world.store.schedules.fire(firing, AUTHOR, await world.term());
+  return world.store.schedules.fire(firing, AUTHOR, fence ?? (await world.term()));
 }
 
 async function put(
@@ -219,17 +221,10 @@ export const firingPromises: Promises = {
     await world.nextTerm();
     const before = await world.store.schedules.get("nightly");
     const plan = fires(world, at);
-    const firing: Firing = {
-      schedule: "nightly",
-      occurrences: [plan],
-      nextAt: at + HOUR_MS,
-      expectedNextAt: at,
-      overlap: "allow",
-    };
-    await assert.rejects(world.store.schedules.fire(firing, AUTHOR, old), { code: "STALE_EPOCH" });
+    await assert.rejects(fire(world, [plan], {}, old), { code: "STALE_EPOCH" });
     assert.deepEqual(await world.store.schedules.get("nightly"), before);
     assert.deepEqual(await world.store.schedules.history("nightly", 5), []);
     assert.equal(await world.store.jobs.get(plan.job.id), null);
-    assert.deepEqual(await world.store.schedules.fire(firing, AUTHOR, await world.term()), ["fired"]);
+    assert.deepEqual(await fire(world, [plan]), ["fired"]);
   },
 };

@@ -24,7 +24,7 @@ export type Command =
       do: "claim";
       limit: number;
       tasks: string[];
-      queue: string | null;
+      queues: string[] | null;
       except: string | null;
       suspect: boolean;
       lease: string;
@@ -43,8 +43,8 @@ export type Command =
 
 const queue = fc.constantFrom(...QUEUES);
 const leaseName = fc.constantFrom("node-a/1", "node-a/2/0", "agent:x/r/1");
-const lives = fc.constantFrom<string[]>(["1", "2"], ["1", "2"], ["1"], ["2"], ["3"]);
-const which = fc.nat(30);
+const lives = fc.constantFrom<string[]>(["1", "2"], ["1", "2"], ["1"], ["2"], ["3"], []);
+const which = fc.nat(15);
 const outcome = fc.constantFrom<Outcome>(
   { kind: "completed", result: "null" },
   { kind: "completed", result: "null" },
@@ -52,6 +52,7 @@ const outcome = fc.constantFrom<Outcome>(
   { kind: "retry", error: ERROR, delayMs: 0 },
   { kind: "retry", error: ERROR, delayMs: 40 },
   { kind: "failed", error: ERROR, spends: "failure" },
+  { kind: "failed", error: ERROR, spends: "interruption" },
   { kind: "cancelled", error: STOPPED_ERROR },
   { kind: "interrupted" },
   { kind: "released" },
@@ -81,7 +82,7 @@ export const COMMANDS = fc.array(
         ...doing("claim"),
         limit: fc.integer({ min: 0, max: 5 }),
         tasks: fc.constantFrom<string[]>([...TASKS], [...TASKS], ["x"], ["y"], []),
-        queue: fc.option(queue),
+        queues: fc.constantFrom<string[] | null>(null, null, null, ["a"], ["b"], ["a", "b"], []),
         except: fc.constantFrom(null, null, ...QUEUES),
         suspect: fc.constantFrom(true, true, false),
         lease: leaseName,
@@ -103,14 +104,15 @@ export const COMMANDS = fc.array(
         foreign: fc.constantFrom(false, false, false, true),
       }),
     ),
-    often(3, fc.record({ ...doing("cancel", "retry", "report"), which })),
+    often(6, fc.record({ ...doing("cancel", "retry"), which })),
+    often(6, fc.record({ ...doing("report"), which })),
     often(1, fc.record({ ...doing("remove"), which })),
     often(1, fc.record({ ...doing("pause"), queue, paused: fc.boolean() })),
-    often(2, fc.record({ ...doing("renew"), lease: leaseName })),
-    often(5, fc.record(doing("recover", "overdue"))),
+    often(4, fc.record({ ...doing("renew"), lease: leaseName })),
+    often(6, fc.record(doing("recover", "overdue"))),
     often(1, fc.record(doing("off"))),
     often(3, fc.record({ ...doing("crash"), lives })),
-    often(3, fc.record({ ...doing("advance"), ms: fc.integer({ min: 1, max: 60 }) })),
+    often(4, fc.record({ ...doing("advance"), ms: fc.integer({ min: 1, max: 120 }) })),
   ),
-  { minLength: 1, maxLength: 80, size: "max" },
+  { minLength: 1, maxLength: 100, size: "max" },
 ) as fc.Arbitrary<Command[]>;

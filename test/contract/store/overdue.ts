@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { ClaimedJob, Recovered } from "../../../src/store/store.ts";
 import { HOUR_MS, type Promises, type StoreWorld } from "../../support/store-world.ts";
-import { column, plain } from "../../support/columns.ts";
+import { plain } from "../../support/columns.ts";
 
 const GRACE_MS = 30_000;
 const TIMEOUT_MS = 5_000;
@@ -45,24 +45,6 @@ export const overduePromises: Promises = {
     assert.deepEqual(await world.claimIds(), [waits]);
   },
 
-  "only the overdue job is taken from its lease, which goes on with the others": async (world) => {
-    const other = await world.running();
-    const slow = await world.running({ timeoutMs: 2 * HOUR_MS });
-    const run = await world.running({ timeoutMs: TIMEOUT_MS });
-    await alive(world, run, TIMEOUT_MS + GRACE_MS);
-    assert.deepEqual(column(await overdue(world), "id"), [run.id]);
-    assert.equal((await world.store.jobs.renew(run.lease, HOUR_MS)).held, true);
-    const next = await world.again(run.id, { opens: false });
-    for (const one of [other, slow, next]) await world.finish(one);
-  },
-
-  "a job without a timeout is never overdue": async (world) => {
-    const run = await world.running({ timeoutMs: null });
-    await alive(world, run, 20 * HOUR_MS);
-    assert.deepEqual(await overdue(world), []);
-    await world.finish(run);
-  },
-
   "the time counts from the start of the run, and not from an earlier one": async (world) => {
     const first = await world.running({ timeoutMs: TIMEOUT_MS, delayMs: 0 });
     await alive(world, first, TIMEOUT_MS + GRACE_MS - 1);
@@ -75,20 +57,5 @@ export const overduePromises: Promises = {
     await world.clock.advance(HOUR_MS);
     assert.deepEqual(await overdue(world), []);
     assert.equal(await world.status(first.id), "completed");
-  },
-
-  "an overdue job has failed when it has no attempts left": async (world) => {
-    const id = await world.submit({ timeoutMs: TIMEOUT_MS, maxAttempts: 2 });
-    for (const status of ["queued", "failed"] as const) {
-      const run = await world.again(id);
-      await alive(world, run, TIMEOUT_MS + GRACE_MS);
-      assert.deepEqual(column(await overdue(world), "status"), [status]);
-      assert.equal(await world.settle(run, { kind: "completed", result: "1" }), "stale");
-    }
-    const job = await world.job(id);
-    assert.deepEqual([job.status, job.failures, job.error?.code], ["failed", 2, "TIMEOUT"]);
-    assert.equal(job.finishedAt, world.clock.now());
-    assert.deepEqual(await world.claimIds({ suspect: true }), []);
-    assert.deepEqual(await world.counts(), { failed: 1 });
   },
 };

@@ -100,13 +100,6 @@ export const dispatchPromises: Promises = {
     ]);
   },
 
-  "what runs is not dispatched, and comes again when it is back in line": async (world) => {
-    const run = await world.running();
-    assert.deepEqual(await dispatched(world), []);
-    await world.settle(run, { kind: "released" });
-    assert.equal(jobsOf(await dispatched(world))[0]!.id, run.id);
-  },
-
   "one suspect at most is dispatched, if any, and in an assignment of its own": async (world) => {
     const suspects = await world.submitMany(2);
     await world.claim();
@@ -161,17 +154,6 @@ export const dispatchPromises: Promises = {
     assert.equal(await world.log(run, "it runs"), "accepted");
     await world.finish(run, "7");
     assert.equal(await world.store.jobs.result(id), "7");
-  },
-
-  "of two who accept the same mark one wins": async (world) => {
-    await world.submitMany(20);
-    const assignments = await dispatched(world);
-    const leases = ["node-a/1", "node-b/1", "node-c/1"].map(lease);
-    const answers = await Promise.all(leases.map((name) => accept(world, assignments, { lease: name })));
-    for (let at = 0; at < 20; at++)
-      assert.equal(answers.filter(({ accepted }) => accepted[at]).length, 1, `job ${at}`);
-    assert.deepEqual((await accept(world, assignments)).accepted, Array(20).fill(false));
-    assert.ok(answers.every(({ held }) => held));
   },
 
   "the same mark twice in one request is accepted once": async (world) => {

@@ -35,14 +35,6 @@ export const queuePromises: Promises = {
     assert.equal(await queues.isPaused("a"), false);
   },
 
-  "a pause does not touch jobs that run": async (world) => {
-    const run = await world.running();
-    await world.store.queues.setPaused("default", true);
-    assert.equal((await world.store.jobs.renew(run.lease, 1_000)).held, true);
-    assert.equal(await world.log(run, "still here"), "accepted");
-    await world.finish(run);
-  },
-
   "since when the oldest due job of each queue waits is known, whatever its priority and task": async (
     world,
   ) => {

@@ -27,30 +27,6 @@ export const recoverPromises: Promises = {
     assert.deepEqual(await world.claimIds({ suspect: true }), [run.id, behind]);
   },
 
-  "whatever a run says that was taken away is stale, even while its job waits": async (world) => {
-    for (const which of [{ by: "expiry" }, { by: "overdue", graceMs: 0 }] as const) {
-      const run = await world.running({ timeoutMs: 5_000 });
-      await world.clock.advance(which.by === "expiry" ? LEASE_MS + 1 : 5_000);
-      await world.recover(which);
-      const { id, jobEpoch, lease: held } = run;
-      const waiting = await world.job(id);
-      assert.ok(waiting.jobEpoch > jobEpoch);
-      for (const late of [run, { id, jobEpoch, lease: held }]) {
-        assert.equal(await world.settle(late, COMPLETED), "stale");
-        assert.equal(await world.settle(late, { kind: "retry", error: ERROR, delayMs: 0 }), "stale");
-        assert.equal(await world.settle(late, { kind: "released" }), "stale");
-        assert.equal(await world.log(late, "still here"), "stale");
-      }
-      assert.deepEqual(await world.job(id), waiting);
-      const next = await world.again(id);
-      assert.ok(next.jobEpoch > waiting.jobEpoch);
-      assert.equal(await world.settle(run, COMPLETED), "stale");
-      await world.finish(next, "2");
-      assert.equal(await world.settle(run, COMPLETED), "stale");
-      assert.equal(await world.store.jobs.result(id), "2");
-    }
-  },
-
   "a job that was to be cancelled is cancelled when its run is taken away": async (world) => {
     for (const [which, message] of [
       [{ by: "incarnations", incarnations: ["1"] }, "cancelled while its node died"],
@@ -76,22 +52,6 @@ export const recoverPromises: Promises = {
     assert.deepEqual(await world.counts(), { cancelled: 6 });
   },
 
-  "what ended lives held is recovered before their leases run out, and nothing of others": async (world) => {
-    const dead = await world.running({}, { lease: lease("node-a/1"), worker: "node-a" });
-    const deadBatch = await world.running({}, { lease: lease("node-a/1/agent-7"), worker: "agent-7" });
-    const deadToo = await world.running({}, { lease: lease("node-b/3/0"), worker: "node-b" });
-    const living = await world.running({}, { lease: lease("node-a/2"), worker: "node-a" });
-    const livingBatch = await world.running({}, { lease: lease("node-a/2/agent-8"), worker: "agent-8" });
-    const found = await world.recover({ by: "incarnations", incarnations: ["1", "3"] });
-    assert.deepEqual(found.map((job) => job.id).sort(), [dead.id, deadBatch.id, deadToo.id].sort());
-    assert.equal(await world.status(living.id), "processing");
-    for (const run of [dead, deadBatch, deadToo])
-      assert.equal((await world.store.jobs.renew(run.lease, LEASE_MS)).held, false, run.lease);
-    assert.equal((await world.store.jobs.renew(living.lease, LEASE_MS)).held, true);
-    await world.finish(living);
-    await world.finish(livingBatch);
-  },
-
   "a node that has the store to itself takes back everybody's jobs but its own": async (world) => {
     const renamed = await world.running({}, { lease: lease("node-old/1"), worker: "node-old" });
     const earlier = await world.running({}, { lease: lease("node-a/1"), worker: "node-a" });
@@ -109,13 +69,6 @@ export const recoverPromises: Promises = {
     const found = await world.recover({ by: "incarnations", incarnations: ["1", "_", "%"] });
     assert.deepEqual(found.map((job) => job.id).sort(), [one.id, runs.at(-1)!].sort());
     for (const id of runs.slice(0, -1)) assert.equal(await world.status(id), "processing");
-  },
-
-  "no lives, or unknown ones, end no lease": async (world) => {
-    const run = await world.running();
-    assert.deepEqual(await world.recover({ by: "incarnations", incarnations: [] }), []);
-    assert.deepEqual(await world.recover({ by: "incarnations", incarnations: ["9", "node-a"] }), []);
-    assert.equal((await world.store.jobs.renew(run.lease, LEASE_MS)).held, true);
   },
 
   "a job that took its node down too often is quarantined": async (world) => {
@@ -146,5 +99,29 @@ export const recoverPromises: Promises = {
     assert.equal(await world.settle(last, { kind: "completed", result: "1" }), "stale");
     assert.deepEqual(await world.claimIds({ suspect: true }), []);
     assert.deepEqual(await world.counts(), { failed: 1 });
+  },
+
+  "whatever a run says that was taken away is stale, even while its job waits": async (world) => {
+    for (const which of [{ by: "expiry" }, { by: "overdue", graceMs: 0 }] as const) {
+      const run = await world.running({ timeoutMs: 5_000 });
+      await world.clock.advance(which.by === "expiry" ? LEASE_MS + 1 : 5_000);
+      await world.recover(which);
+      const { id, jobEpoch, lease: held } = run;
+      const waiting = await world.job(id);
+      assert.ok(waiting.jobEpoch > jobEpoch);
+      for (const late of [run, { id, jobEpoch, lease: held }]) {
+        assert.equal(await world.settle(late, COMPLETED), "stale");
+        assert.equal(await world.settle(late, { kind: "retry", error: ERROR, delayMs: 0 }), "stale");
+        assert.equal(await world.settle(late, { kind: "released" }), "stale");
+        assert.equal(await world.log(late, "still here"), "stale");
+      }
+      assert.deepEqual(await world.job(id), waiting);
+      const next = await world.again(id);
+      assert.ok(next.jobEpoch > waiting.jobEpoch);
+      assert.equal(await world.settle(run, COMPLETED), "stale");
+      await world.finish(next, "2");
+      assert.equal(await world.settle(run, COMPLETED), "stale");
+      assert.equal(await world.store.jobs.result(id), "2");
+    }
   },
 };

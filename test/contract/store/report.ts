@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { LOG_LINES_MAX, type NewLogLine, type Report } from "../../../src/store/store.ts";
-import { lease, type Promises, reportRuns } from "../../support/store-world.ts";
+import { type Promises, reportRuns } from "../../support/store-world.ts";
 import { columns } from "../../support/columns.ts";
 
 export const reportPromises: Promises = {
@@ -29,27 +29,6 @@ export const reportPromises: Promises = {
       [...(await world.logs(run.id))].map((line) => ({ ...line })),
       lines.map((line, index) => ({ ...line, seq: index + 1, jobEpoch: run.jobEpoch })),
     );
-  },
-
-  "log numbers have no gaps across reports and runs of a job": async (world) => {
-    const first = await world.running();
-    await world.log(first, "a", "b");
-    await world.log(first, "c");
-    await world.settle(first, { kind: "interrupted" });
-    const second = await world.again(first.id);
-    await world.log(second, "d");
-    await world.crash();
-    const third = await world.again(first.id);
-    await world.log(third, "e");
-    await world.finish(third);
-    const lines = await world.logs(first.id);
-    assert.deepEqual(columns(lines, "seq", "message", "jobEpoch"), [
-      [1, "a", first.jobEpoch],
-      [2, "b", first.jobEpoch],
-      [3, "c", first.jobEpoch],
-      [4, "d", second.jobEpoch],
-      [5, "e", third.jobEpoch],
-    ]);
   },
 
   "a settlement does not overtake what was reported before it, although nobody waited for the answer": async (
@@ -111,63 +90,6 @@ export const reportPromises: Promises = {
     assert.deepEqual((await world.job(run.id)).progressMessage, "done");
   },
 
-  "every run starts with no progress": async (world) => {
-    const run = await world.running();
-    await world.progress(run, 0.8, "nearly");
-    await world.settle(run, { kind: "interrupted" });
-    await world.again(run.id);
-    const job = await world.job(run.id);
-    assert.deepEqual([job.progress, job.progressMessage], [null, null]);
-  },
-
-  "a stale run may not log": async (world) => {
-    const old = await world.running();
-    await world.log(old, "mine");
-    await world.crash();
-    assert.equal(await world.log(old, "while it waits"), "stale");
-    const current = await world.again(old.id);
-    assert.equal(await world.log(old, "while another runs it"), "stale");
-    await world.log(current, "next");
-    await world.finish(current);
-    assert.equal(await world.log(old, "after its end"), "stale");
-    assert.deepEqual(columns(await world.logs(old.id), "seq", "message"), [
-      [1, "mine"],
-      [2, "next"],
-    ]);
-  },
-
-  "a stale run may not report progress": async (world) => {
-    const old = await world.running();
-    await world.crash();
-    const current = await world.again(old.id);
-    await world.progress(current, 0.1);
-    const before = await world.job(old.id);
-    await world.clock.advance(5);
-    assert.equal(await world.progress(old, 0.9), "stale");
-    assert.deepEqual(await world.job(old.id), before);
-  },
-
-  "a report under a lease that does not hold the job is stale": async (world) => {
-    const run = await world.running();
-    await world.running({}, { lease: lease("node-b/1") });
-    const thief = { id: run.id, jobEpoch: run.jobEpoch, lease: lease("node-b/1") };
-    assert.equal(await world.log(thief, "not mine"), "stale");
-    assert.equal(await world.progress(thief, 0.9), "stale");
-    assert.deepEqual(await world.logs(run.id), []);
-    assert.equal((await world.job(run.id)).progress, null);
-  },
-
-  "a run that has ended writes no more": async (world) => {
-    const run = await world.running();
-    await world.log(run, "in time");
-    await world.finish(run);
-    const before = await world.job(run.id);
-    assert.notEqual(await world.log(run, "too late"), "accepted");
-    assert.notEqual(await world.progress(run, 0.3), "accepted");
-    assert.deepEqual(await world.job(run.id), before);
-    assert.equal((await world.logs(run.id)).length, 1);
-  },
-
   "a report on a job that is not there is missing, and holds up no other": async (world) => {
     const run = await world.running();
     const ghost = { id: world.newId(), jobEpoch: 1, lease: run.lease };
@@ -198,5 +120,56 @@ export const reportPromises: Promises = {
     assert.equal(last.level, "warn");
     assert.match(last.message, /limit/);
     await world.finish(run);
+  },
+
+  "log numbers have no gaps across reports and runs of a job": async (world) => {
+    const first = await world.running();
+    await world.log(first, "a", "b");
+    await world.log(first, "c");
+    await world.settle(first, { kind: "interrupted" });
+    const second = await world.again(first.id);
+    await world.log(second, "d");
+    await world.crash();
+    const third = await world.again(first.id);
+    await world.log(third, "e");
+    await world.finish(third);
+    const lines = await world.logs(first.id);
+    assert.deepEqual(columns(lines, "seq", "message", "jobEpoch"), [
+      [1, "a", first.jobEpoch],
+      [2, "b", first.jobEpoch],
+      [3, "c", first.jobEpoch],
+      [4, "d", second.jobEpoch],
+      [5, "e", third.jobEpoch],
+    ]);
+  },
+
+  "every run starts with no progress": async (world) => {
+    const run = await world.running();
+    await world.progress(run, 0.8, "nearly");
+    await world.settle(run, { kind: "interrupted" });
+    await world.again(run.id);
+    const job = await world.job(run.id);
+    assert.deepEqual([job.progress, job.progressMessage], [null, null]);
+  },
+
+  "a stale run may neither log nor report progress": async (world) => {
+    const old = await world.running();
+    await world.log(old, "mine");
+    await world.crash();
+    assert.equal(await world.log(old, "while it waits"), "stale");
+    const current = await world.again(old.id);
+    await world.progress(current, 0.1);
+    for (const end of [() => world.log(current, "next"), () => world.finish(current)]) {
+      await end();
+      assert.equal(await world.log(old, "too late"), "stale");
+      assert.equal(await world.progress(old, 0.9), "stale");
+    }
+    assert.notEqual(await world.log(current, "after its end"), "accepted");
+    assert.notEqual(await world.progress(current, 0.3), "accepted");
+    assert.equal((await world.job(old.id)).progress, 0.1);
+    assert.deepEqual(columns(await world.logs(old.id), "seq", "message"), [
+      [1, "mine"],
+      [2, "next"],
+    ]);
   },
 };

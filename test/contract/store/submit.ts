@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { NewJob } from "../../../src/store/store.ts";
-import { AUTHOR, ERROR, HOUR_MS, NODE, type Promises, STOPPED_ERROR } from "../../support/store-world.ts";
+import { AUTHOR, HOUR_MS, NODE, type Promises } from "../../support/store-world.ts";
 import { column } from "../../support/columns.ts";
 
 export const submitPromises: Promises = {
@@ -105,21 +105,6 @@ export const submitPromises: Promises = {
     assert.equal(answer!.existed, false);
   },
 
-  "the same idempotency key in a later batch is the same job": async (world) => {
-    const first = await world.submit({ idempotencyKey: "invoice-7" });
-    const answers = await world.store.jobs.submit(
-      [
-        world.newJob({ idempotencyKey: "invoice-7", payload: "2" }),
-        world.newJob({ idempotencyKey: "invoice-8" }),
-      ],
-      AUTHOR,
-    );
-    assert.deepEqual(answers[0], { id: first, status: "queued", existed: true });
-    assert.equal(answers[1]!.existed, false);
-    assert.equal((await world.job(first)).payload, "{}");
-    assert.deepEqual(await world.counts(), { queued: 2 });
-  },
-
   "the same idempotency key twice in one batch makes one job": async (world) => {
     const batch = [
       world.newJob({ idempotencyKey: "twin", payload: "1" }),
@@ -136,43 +121,6 @@ export const submitPromises: Promises = {
     assert.equal(await world.store.jobs.get(batch[2]!.id), null);
   },
 
-  "an idempotency key answers with the state that its job is in now": async (world) => {
-    const key = { idempotencyKey: "stateful" };
-    const again = async (): Promise<unknown> =>
-      (await world.store.jobs.submit([world.newJob(key)], AUTHOR))[0];
-    const id = await world.submit({ ...key, delayMs: HOUR_MS });
-    assert.deepEqual(await again(), { id, status: "scheduled", existed: true });
-    await world.clock.advance(HOUR_MS);
-    assert.deepEqual(await again(), { id, status: "queued", existed: true });
-    const run = await world.again(id);
-    assert.deepEqual(await again(), { id, status: "processing", existed: true });
-    await world.finish(run);
-    assert.deepEqual(await again(), { id, status: "completed", existed: true });
-  },
-
-  "an idempotency key holds after its job has failed or was cancelled": async (world) => {
-    const failed = await world.running({ idempotencyKey: "will-fail" });
-    await world.settle(failed, { kind: "failed", error: ERROR, spends: "failure" });
-    const cancelled = await world.running({ idempotencyKey: "will-stop" });
-    await world.settle(cancelled, { kind: "cancelled", error: STOPPED_ERROR });
-    const answers = await world.store.jobs.submit(
-      [world.newJob({ idempotencyKey: "will-fail" }), world.newJob({ idempotencyKey: "will-stop" })],
-      AUTHOR,
-    );
-    assert.deepEqual(answers, [
-      { id: failed.id, status: "failed", existed: true },
-      { id: cancelled.id, status: "cancelled", existed: true },
-    ]);
-  },
-
-  "an idempotency key is free again once its job is removed": async (world) => {
-    const first = await world.submit({ idempotencyKey: "once" });
-    assert.equal(await world.store.jobs.remove(first), "removed");
-    const [answer] = await world.store.jobs.submit([world.newJob({ idempotencyKey: "once" })], AUTHOR);
-    assert.equal(answer!.existed, false);
-    assert.notEqual(answer!.id, first);
-  },
-
   "the same id a second time is harmless, because the first answer may have been lost": async (world) => {
     const job = world.newJob({ payload: "1" });
     await world.store.jobs.submit([job], AUTHOR);
@@ -180,22 +128,6 @@ export const submitPromises: Promises = {
     assert.deepEqual(answer, { id: job.id, status: "queued", existed: true });
     assert.deepEqual(await world.claimIds(), [job.id]);
     assert.deepEqual(await world.counts(), { processing: 1 });
-  },
-
-  "a job with a delay is scheduled and becomes queued at its time": async (world) => {
-    const id = await world.submit({ delayMs: 5_000 });
-    const job = await world.job(id);
-    assert.equal(job.status, "scheduled");
-    assert.equal(job.runAt, world.clock.now() + 5_000);
-    assert.deepEqual(await world.counts(), { scheduled: 1 });
-    await world.clock.advance(4_999);
-    assert.equal(await world.status(id), "scheduled");
-    assert.deepEqual(await world.claimIds(), []);
-    await world.clock.advance(1);
-    assert.equal(await world.status(id), "queued");
-    assert.deepEqual(await world.counts(), { queued: 1 });
-    assert.deepEqual(column((await world.store.jobs.list({ status: "queued", limit: 5 })).jobs, "id"), [id]);
-    assert.deepEqual(await world.claimIds(), [id]);
   },
 
   "a job with an instant to run at waits for it, whatever its delay says": async (world) => {

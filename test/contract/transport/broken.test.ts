@@ -3,8 +3,8 @@
 import { describe, test } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import type { Outcome, Transport } from "../../../src/transport/transport.ts";
-import { openMemoryTransport, withTransport, type OpenTransport } from "../../support/peer-world.ts";
-import { findsOut } from "../promises.ts";
+import { openMemoryTransport, type OpenTransport } from "../../support/peer-world.ts";
+import { findsOut, inWorldOf } from "../promises.ts";
 import { transportPromises } from "./contract.ts";
 
 type Call = Transport["call"];
@@ -251,7 +251,7 @@ const BROKEN: Readonly<Record<string, readonly [OpenTransport, ...sentences: str
 describe("the contract of a transport finds out one that", { concurrency: true }, () => {
   for (const [mistake, [open, ...sentences]] of Object.entries(BROKEN)) {
     for (const sentence of sentences) {
-      test(`${mistake}: ${sentence}`, () => findsOut(transportPromises, sentence, withTransport(open)));
+      test(`${mistake}: ${sentence}`, () => findsOut(transportPromises, sentence, inWorldOf(open)));
     }
   }
 });

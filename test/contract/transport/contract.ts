@@ -1,7 +1,7 @@
 /** The contract of the transport port. Every keeper runs it; `broken.test.ts` shows that it bites. */
 
-import { withTransport, type OpenTransport, type TransportWorld } from "../../support/peer-world.ts";
-import { prove, type Promises, type Skips } from "../promises.ts";
+import type { OpenTransport, TransportWorld } from "../../support/peer-world.ts";
+import { inWorldOf, prove, type Promises, type Skips } from "../promises.ts";
 import { deadlinePromises } from "./deadline.ts";
 import { outcomePromises } from "./outcome.ts";
 import { replyPromises } from "./reply.ts";
@@ -19,5 +19,5 @@ export function transportContract(
   open: OpenTransport,
   { skip = {} }: { skip?: Skips } = {},
 ): void {
-  prove(`the ${name} transport`, transportPromises, withTransport(open), skip);
+  prove(`the ${name} transport`, transportPromises, inWorldOf(open), skip);
 }
