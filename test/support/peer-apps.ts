@@ -27,6 +27,7 @@ import { buildApp } from "../../src/http/app.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import { systemFiles } from "../../src/platform/files.ts";
+import { OpenTelemetry } from "../../src/platform/tracing.ts";
 import { NodeState } from "../../src/platform/node-state.ts";
 import { systemRandom } from "../../src/platform/random.ts";
 import { fakePlatform } from "./fake-platform.ts";
@@ -83,6 +84,7 @@ export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
   const network = way === "memory" ? new MemoryNetwork(clock) : null;
   const changes = new Map<string, Partial<NodeInfo>>();
   let leader: string | null = names[0] ?? null;
+  const tracing = new OpenTelemetry("0.0.0-test");
   const term = (): Term | null =>
     leader === null ? null : { role: "scheduler", leader: leader as NodeName, incarnation: "i", epoch: 7 };
   const nodes: PeerApp[] = [];
@@ -175,7 +177,7 @@ export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
       "/peer/retractions": retractions.handle,
     };
     const limits = { host: "127.0.0.1", bodyLimitBytes: 1_048_576, access: loopbackOnly() };
-    const executor = new OperationExecutor(services, { services, inFlight });
+    const executor = new OperationExecutor(services, { services, inFlight, tracing });
     const requests = new PeerRequestHandler({ clock, log }, { executor, mounts });
     const app = await buildApp({ clock, log }, { executor, ...limits, peers: requests });
     let kill: () => Promise<void>;
