@@ -1,13 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { parseJobId } from "../../src/core/ids.ts";
-import type { Handler } from "../../src/jobs/tasks/task.ts";
-import { systemClock } from "../../src/platform/clock.ts";
 import { freePort } from "../support/free-port.ts";
-import { finished, jobWhen, nodeHere, resultOf, submit, temporaryDirectory } from "../support/node-here.ts";
-
-const wait: Handler = (ms, { signal }) =>
-  systemClock.sleep(ms as number, signal).then(() => signal.throwIfAborted());
+import { finished, nodeHere, resultOf, submit, temporaryDirectory } from "../support/node-here.ts";
 
 describe("a node on the embedded store", () => {
   it("runs jobs, and has them still after a stop and another start", async (t) => {
@@ -25,40 +20,6 @@ describe("a node on the embedded store", () => {
     assert.deepEqual(await resultOf(second, done), { a: [1, null, "ü"] });
     assert.equal(await resultOf(second, unknown), 1);
     assert.equal(await resultOf(second, delayed), 2);
-  });
-
-  it("gives back what ran when it is stopped, and runs it again at the next start", async (t) => {
-    const settings = {
-      STORE: "sqlite",
-      DATA: await temporaryDirectory(t),
-      DRAIN__TIMEOUT: "200ms",
-      DRAIN__CLEANUP: "100ms",
-    };
-    const first = await nodeHere(t, { settings, tasks: [{ name: "wait", run: wait }] });
-    const long = await submit(first, "wait", { payload: 60_000 });
-    const short = await submit(first, "wait", { payload: 30 });
-    await jobWhen(first, long, ({ status }) => status === "processing");
-    await first.stop();
-    const second = await nodeHere(t, { settings, tasks: [{ name: "wait", run: () => "at last" }] });
-    assert.equal(await resultOf(second, long), "at last");
-    const job = await finished(second, long);
-    assert.deepEqual([job.attempts, job.failures, job.interruptions, job.crashes], [2, 0, 1, 0]);
-    assert.deepEqual((await finished(second, short)).attempts, 1);
-  });
-
-  it("is hurried by a second stop: what runs is told at once", async (t) => {
-    const settings = { STORE: "sqlite", DATA: await temporaryDirectory(t), DRAIN__TIMEOUT: "60s" };
-    const node = await nodeHere(t, { settings, tasks: [{ name: "wait", run: wait }] });
-    await jobWhen(
-      node,
-      await submit(node, "wait", { payload: 60_000 }),
-      ({ status }) => status === "processing",
-    );
-    const gentle = node.stop();
-    const before = systemClock.monotonic();
-    await node.stop({ hurry: true });
-    await gentle;
-    assert.ok(systemClock.monotonic() - before < 2_000);
   });
 });
 

@@ -72,19 +72,14 @@ describe("a data directory", () => {
   /** As a start does it, without its process. */
   const opening = (dir: string): Promise<unknown> => openSqliteStore({ dir, clock: systemClock });
 
-  it("with a truncated file is refused in plain words", async (t) => {
-    const data = await copyOfStopped(t);
-    const file = join(data, "baton.db");
-    await truncate(file, Math.floor((await stat(file)).size / 2 / 4096) * 4096);
-    await assert.rejects(opening(data), /baton\.db is damaged/);
-  });
-
-  it("with an overwritten header is refused in plain words", async (t) => {
-    const data = await copyOfStopped(t);
-    const file = await open(join(data, "baton.db"), "r+");
+  it("with a truncated file, or an overwritten header, is refused in plain words", async (t) => {
+    const [short, scribbled] = [await copyOfStopped(t), await copyOfStopped(t)];
+    const path = join(short, "baton.db");
+    await truncate(path, Math.floor((await stat(path)).size / 2 / 4096) * 4096);
+    const file = await open(join(scribbled, "baton.db"), "r+");
     await file.write(Buffer.alloc(4096, 0xab), 0, 4096, 0);
     await file.close();
-    await assert.rejects(opening(data), /baton\.db is damaged/);
+    for (const data of [short, scribbled]) await assert.rejects(opening(data), /baton\.db is damaged/);
   });
 
   it("of a newer version is refused, with both numbers", async (t) => {

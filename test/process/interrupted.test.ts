@@ -1,10 +1,7 @@
-/** A node alone that is killed, stands still, or has a handler that never gives its event loop back. */
+/** A node alone that is killed, or has a handler that never gives its event loop back. One that stands still: elector-faults, test/conformance. */
 
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { describe, it } from "node:test";
-import { systemClock } from "../../src/platform/clock.ts";
 import { dataDirectory, NodeProcess } from "../support/process-node.ts";
 import { eventually } from "../support/wait.ts";
 
@@ -72,60 +69,6 @@ describe("a node that is killed while it runs a job", () => {
     const cancelled = await second.client.job(unwanted);
     assert.deepEqual([cancelled.status, cancelled.error?.message], ["cancelled", "no longer needed"]);
   });
-});
-
-it("a node that stood still for longer than its lease takes a new term; no job is lost or doubled", async (t) => {
-  const data = await dataDirectory(t);
-  const ledger = join(data, "ledger");
-  const settings = {
-    LEADER__LEASE: "3s",
-    LEADER__RENEW: "500ms",
-    LEADER__MARGIN: "500ms",
-    LEADER__RETRY: "100ms",
-    WORKER__CONCURRENCY: "5",
-    WORKER__LEASE: "3s",
-    WORKER__RENEW: "500ms",
-  };
-  const node = await NodeProcess.start(t, { data, settings });
-  await node.client.putSchedule({ name: "tick", task: "tick", every_ms: 1_000, missed: "run_all" });
-  const before = await node.client.role();
-  assert.equal(before.role, "LEADER");
-  const work = Array.from({ length: 200 }, () => ({ task: "work", payload: { ms: 20, ledger } }));
-  const submitted = await node.client.submitMany(work);
-  await eventually("the work to begin", async () => {
-    const { queues } = await node.client.queues();
-    return queues.some(({ counts }) => counts.completed > 10);
-  });
-  node.signal("SIGSTOP");
-  const during = node.client.submit({ task: "work", payload: { ms: 0, ledger } });
-  await systemClock.sleep(4_000);
-  node.signal("SIGCONT");
-  submitted.push(await during);
-
-  const after = await eventually("a new term", async () => {
-    const role = await node.client.role();
-    return role.role === "LEADER" && role.leader_epoch! > before.leader_epoch! ? role : null;
-  });
-  for (const { job_id } of submitted) {
-    const job = await node.jobWhen(job_id, ({ status }) => status === "completed");
-    assert.deepEqual([job.attempts, job.crashes], [1, 0]);
-  }
-  const runs = (await readFile(ledger, "utf8")).trim().split("\n");
-  assert.equal(runs.length, submitted.length, "every job ran once");
-  assert.equal(new Set(runs).size, submitted.length);
-
-  const { occurrences } = await node.client.scheduleHistory("tick", 100);
-  const instants = occurrences.map(({ at }) => Date.parse(at));
-  assert.equal(new Set(instants).size, instants.length);
-  assert.ok(occurrences.every((occurrence) => occurrence.outcome === "fired"));
-  instants
-    .slice(1)
-    .forEach((at, index) => assert.equal(instants[index]! - at, 1_000, "no occurrence is missing"));
-  const firstOfNewTerm = await node.client.job((await node.client.submit({ task: "tick" })).job_id);
-  assert.ok(
-    firstOfNewTerm.leader_epoch >= after.leader_epoch!,
-    "a busy machine may have ended that term too",
-  );
 });
 
 /** Nothing is answered meanwhile, which is what a liveness probe is for. */

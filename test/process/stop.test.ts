@@ -6,7 +6,6 @@ import { systemClock } from "../../src/platform/clock.ts";
 import { dataDirectory, NodeProcess } from "../support/process-node.ts";
 import { BIN } from "../support/process.ts";
 import { eventually } from "../support/wait.ts";
-import { olderNode } from "../unit/cli/process.ts";
 
 describe("a node that gets SIGTERM", () => {
   it("is not ready, takes no new jobs, finishes short ones, and hurries when it gets it again", async (t) => {
@@ -91,33 +90,6 @@ describe("the signal arrives", () => {
     assert.equal(code, 0);
     assert.ok(tookMs < 60_000, `${tookMs} ms of a drain of two minutes`);
   });
-
-  it(
-    "through the launcher of an older Node, and its death is the node's",
-    { skip: olderNode === null && "there is no older Node on this machine" },
-    async (t) => {
-      const data = await dataDirectory(t);
-      const command = (args: readonly string[]): readonly [string, readonly string[]] => [
-        olderNode!,
-        [BIN, ...args],
-      ];
-      const first = await NodeProcess.start(t, { data, command });
-      const { code } = await first.terminate();
-      assert.equal(code, 0);
-
-      const second = await NodeProcess.start(t, { data, command });
-      const { url } = second;
-      await second.kill(); // the launcher alone
-      await eventually("the node to be gone", () =>
-        fetch(`${url}/health`).then(
-          () => null,
-          () => true,
-        ),
-      );
-      const third = await NodeProcess.start(t, { data, command });
-      assert.equal((await third.client.health()).status, "ok");
-    },
-  );
 });
 
 describe("a task that forgets to wait for a promise", () => {

@@ -36,6 +36,20 @@ export const BUGS: Readonly<Record<string, PlantedBug>> = {
     found: /has 2 jobs/,
     seed: 6,
   },
+  "a job that was placed twice is not taken back": {
+    fabric: "peers",
+    transport: (transport) => {
+      const call = transport.call.bind(transport);
+      return Object.assign(transport, {
+        call: (...given: Parameters<typeof call>): ReturnType<typeof call> =>
+          given[1].path.startsWith("/peer/retractions")
+            ? Promise.resolve({ outcome: "refused", reason: "lost" })
+            : call(...given),
+      });
+    },
+    found: /a submit has 2 jobs/,
+    seed: 11,
+  },
   "a job is acknowledged before it is stored": {
     fabric: "peers",
     store: (store, clock) =>

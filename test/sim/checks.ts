@@ -28,6 +28,7 @@ export async function audit(world: World): Promise<void> {
   nothingLost(world, jobs);
   everythingFinished(world, jobs);
   occurrences(world, jobs);
+  nothingTwice(world, jobs);
   changesKept(world, settings);
 }
 
@@ -109,6 +110,17 @@ function nothingLost({ workload, history }: World, jobs: readonly Job[]): void {
   const there = new Set(jobs.map(({ id }) => id));
   for (const { id, at } of workload.acknowledged) {
     if (!there.has(id) && !history.wasLost(id, at)) history.violated(`${id} was acknowledged and is gone`);
+  }
+}
+
+/** A submit that nobody repeats is one job, whatever became of the node that it was given to. Who noted that it is to be taken back may lose its disk. */
+function nothingTwice({ workload, history }: World, jobs: readonly Job[]): void {
+  if (history.counts.diskLosses > 0) return;
+  const made = Map.groupBy(jobs, ({ payload }) => (JSON.parse(payload) as { mark?: number }).mark);
+  for (const mark of workload.marks) {
+    const found = made.get(mark) ?? [];
+    if (found.length > 1)
+      history.violated(`a submit has ${found.length} jobs: ${found.map(({ id }) => id).join(", ")}`);
   }
 }
 

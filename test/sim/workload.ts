@@ -54,6 +54,8 @@ export class Changes {
 
 export class Workload {
   readonly acknowledged: Acknowledged[] = [];
+  /** The marks of submits without a key, which nobody repeats. */
+  readonly marks: number[] = [];
   /** By name: since when callers may count on it. */
   readonly schedules = new Map<string, number>();
   /** By the name of a schedule: the number in its payload. */
@@ -75,7 +77,8 @@ export class Workload {
     const open: Promise<void>[] = Object.keys(SCHEDULES).map((name) => this.#putSchedule(name));
     for (let number = 1; timeline.monotonic() < until; number++) {
       const dice = world.chance();
-      if (dice < 0.8) open.push(this.#submit(number));
+      if (dice < 0.6) open.push(this.#submit(number));
+      else if (dice < 0.8) open.push(this.#submitOnce(number));
       else if (dice < 0.87) open.push(this.#cancel());
       else if (dice < 0.92) open.push(this.#retry());
       else if (dice < 0.95) open.push(this.#pauseQueue());
@@ -94,16 +97,25 @@ export class Workload {
     const delay = world.chance() < 0.2 ? { delay_ms: Math.round(world.between(100, 5_000)) } : {};
     const body = { task: "work", payload, idempotency_key: `key-${number}`, ...delay };
     for (;;) {
-      const reply = await world.call("submit_jobs", { body });
-      if (reply?.status === 200) {
-        const { job_id: id } = reply.body as { readonly job_id: JobId };
-        world.history.add(`acknowledged ${id}`);
-        world.history.counts.acknowledged++;
-        this.acknowledged.push({ id, at: world.timeline.monotonic() });
-        return;
-      }
+      if (await this.#isAcknowledged(body)) return;
       await world.timeline.sleep(RETRY_MS);
     }
+  }
+
+  async #submitOnce(mark: number): Promise<void> {
+    this.marks.push(mark);
+    await this.#isAcknowledged({ task: "work", payload: { ms: 20, fails: 0, mark } });
+  }
+
+  async #isAcknowledged(body: object): Promise<boolean> {
+    const { timeline, history } = this.#world;
+    const reply = await this.#world.call("submit_jobs", { body });
+    if (reply?.status !== 200) return false;
+    const { job_id: id } = reply.body as { readonly job_id: JobId };
+    history.add(`acknowledged ${id}`);
+    history.counts.acknowledged++;
+    this.acknowledged.push({ id, at: timeline.monotonic() });
+    return true;
   }
 
   async #putSchedule(name: string): Promise<void> {

@@ -26,6 +26,7 @@ import { buildApp } from "../../src/http/app.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import { systemFiles } from "../../src/platform/files.ts";
+import { openTelemetry } from "../../src/platform/tracing.ts";
 import { NodeState } from "../../src/platform/node-state.ts";
 import { systemRandom } from "../../src/platform/random.ts";
 import { fakePlatform } from "./fake-platform.ts";
@@ -82,6 +83,7 @@ export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
   const network = way === "memory" ? new MemoryNetwork(clock) : null;
   const changes = new Map<string, Partial<NodeInfo>>();
   let leader: string | null = names[0] ?? null;
+  const tracing = openTelemetry("0.0.0-test");
   const term = (): Term | null =>
     leader === null ? null : { role: "scheduler", leader: leader as NodeName, incarnation: "i", epoch: 7 };
   const nodes: PeerApp[] = [];
@@ -174,7 +176,7 @@ export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
       "/peer/retractions": retractions.handle,
     };
     const limits = { host: "127.0.0.1", bodyLimitBytes: 1_048_576, access: loopbackOnly() };
-    const executor = executorOf(services, inFlight);
+    const executor = executorOf(services, inFlight, tracing);
     const requests = peerRequestHandler({ clock, log }, { executor, mounts });
     const app = await buildApp({ clock, log }, { executor, ...limits, peers: requests });
     let kill: () => Promise<void>;

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, rmSync } from "node:fs";
-import { dirname } from "node:path";
 import { describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -32,19 +31,6 @@ async function demo(): Promise<{ running: TestProcess; directory: string; urls: 
 }
 
 describe("baton demo", { skip: process.platform === "win32", timeout: 60_000 }, () => {
-  it("starts three nodes, and ends with all of them and without a trace on SIGTERM", async () => {
-    const { running, directory, urls } = await demo();
-    await using _ = running;
-    assert.equal(urls.length, 3);
-    await until(urls, true);
-    running.child.kill("SIGTERM");
-    const { code, err } = await running.ended;
-    assert.equal(code, 0, err);
-    await until(urls, false);
-    assert.ok(!existsSync(directory));
-    assert.ok(existsSync(dirname(directory)));
-  });
-
   it("tells who leads, sees the leader killed with -9 and another lead, and leaves no process behind on Ctrl-C", async () => {
     const { running, directory, urls } = await demo();
     await using _ = running;

@@ -8,6 +8,7 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { jobId } from "../../../src/core/ids.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
 import { atEnd, type Scope, suiteScope } from "../../support/node-cleanup.ts";
+import { MemoryTracer } from "../../support/memory-tracer.ts";
 import { peerApps } from "../../support/peer-apps.ts";
 import type { PeerApp, PeerAppsOptions } from "../../support/peer-apps.ts";
 import type { PeerHandler } from "../../../src/transport/transport.ts";
@@ -137,6 +138,25 @@ describe("a request about a job of another node", () => {
     );
     for (const name of ["authorization", "cookie", "x-forwarded-host", "x-http-method-override", "host"]) {
       assert.equal(headers![name], undefined, name);
+    }
+  });
+
+  it("is a span of the caller's trace here, and the parent of what the owner does", async () => {
+    const tracer = new MemoryTracer().register();
+    try {
+      const { a, b } = pair;
+      const [traceId, caller] = ["0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"];
+      const headers = { traceparent: `00-${traceId}-${caller}-01`, tracestate: "vendor=value" };
+      await ask(a, `/jobs/${b.node.add()}`, { headers });
+      const [hop, ...others] = tracer.named("baton.proxy");
+      assert.deepEqual([hop!.kind, hop!.traceId, hop!.parentSpanId, others], ["client", traceId, caller, []]);
+      assert.equal(hop!.attributes["baton.target"], "node-b");
+      assert.equal(hop!.attributes["http.route"], "/jobs/{id}");
+      const { headers: passed } = a.sent[0]!.request;
+      assert.equal(passed!["traceparent"], `00-${traceId}-${hop!.spanId}-01`);
+      assert.equal(passed!["tracestate"], "vendor=value");
+    } finally {
+      tracer.unregister();
     }
   });
 

@@ -56,24 +56,6 @@ describe("a cluster from LangID's own file", { timeout: 120_000 }, () => {
   });
 
   const any = () => ABC.map((name) => cluster.node(name));
-  const done = async (id: string): Promise<void> => {
-    await cluster.node(birthplace(id)).jobWhen(id, ({ status }) => status === "completed");
-  };
-
-  it("does not start as somebody who is not in its list, and says so", async () => {
-    const wrong: WriteNodeFile = (plan) => seedFile({ ...plan, name: "node-x" });
-    const file = await cluster.writeFile("node-a", (plan) => ({ ...wrong(plan), file: "wrong.json" }));
-    const node = await cluster.spawn("node-a", {
-      args: ["--config", file, "--data", cluster.data("node-x")],
-    });
-    const { code } = await node.exited;
-    assert.equal(code, 78);
-    assert.match(
-      node.stderr,
-      /wrong\.json:\d+:\d+.*must be one of nodes \(node-a, node-b, node-c\), not "node-x"/,
-    );
-  });
-
   it("listens where its own URL says, and tells who it is", async () => {
     for (const name of ABC) {
       assert.equal(cluster.node(name).url, cluster.url(name));
@@ -120,53 +102,6 @@ describe("a cluster from LangID's own file", { timeout: 120_000 }, () => {
       owners,
       owners.map((_, turn) => ABC[(first + turn) % 3]),
     );
-  });
-
-  it("answers a submit with the same body whether the job stayed or was passed on", async () => {
-    for (let i = 0; i < 3; i++) {
-      const { status, body, headers } = await cluster.node("node-a").post("/jobs", { task: "tick" });
-      const { job_id } = body as { job_id: string };
-      assert.deepEqual([status, body], [200, { job_id, status: "queued" }]);
-      assert.equal(headers.get("x-baton-node"), birthplace(job_id));
-      const passedOn = birthplace(job_id) !== "node-a";
-      assert.equal(headers.get("x-baton-via"), passedOn ? "node-a" : null);
-    }
-  });
-
-  it("answers for a job through any node: state, result, logs, delete", async () => {
-    for (const owner of ABC) {
-      const id = await cluster.jobAt(owner, { task: "work", payload: { ms: 0 } });
-      await done(id);
-      const direct = (await cluster.node(owner).call(`/jobs/${id}`)).body;
-      for (const node of any()) {
-        const job = await node.call(`/jobs/${id}`);
-        assert.deepEqual([job.status, job.body], [200, direct]);
-        const result = await node.call(`/jobs/${id}/result`);
-        assert.deepEqual(
-          [result.status, result.body],
-          [200, { job_id: id, status: "completed", result: { epoch: 1 } }],
-        );
-        const logs = await node.call(`/jobs/${id}/logs?limit=10`);
-        assert.deepEqual([logs.status, logs.body], [200, { job_id: id, logs: [], next_after: 0 }]);
-      }
-      const through = cluster.node(ABC.find((name) => name !== owner)!);
-      const gone = await through.call(`/jobs/${id}`, { method: "DELETE" });
-      assert.deepEqual([gone.status, gone.body], [200, { status: "ok", job_id: id }]);
-      for (const node of any()) {
-        const { status, body } = await node.call(`/jobs/${id}`);
-        assert.deepEqual([status, (body as { error: string }).error], [404, "NOT_FOUND"]);
-      }
-    }
-  });
-
-  it("keeps a job with a key once, whichever node it is sent to", async () => {
-    const job = { task: "tick", idempotency_key: "invoice-4711" };
-    const ids = await Promise.all(
-      [...any(), ...any()].map(async (node) => (await node.client.submit(job)).job_id),
-    );
-    assert.equal(new Set(ids).size, 1);
-    const { jobs } = await cluster.node(birthplace(ids[0]!)).client.jobs({ limit: 1_000 });
-    assert.equal(jobs.filter(({ idempotency_key }) => idempotency_key === "invoice-4711").length, 1);
   });
 
   it("writes the position of its round into rr_state_file, beside the file that names it", async () => {

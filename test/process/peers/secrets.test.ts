@@ -7,20 +7,10 @@ import { listedFile, TEST_SECRET } from "../../support/host-cluster.ts";
 import { ghotiFile, PeerCluster, QUICK_PEERS } from "../../support/peer-cluster.ts";
 import { eventually } from "../../support/wait.ts";
 
-const EVERYWHERE = { HTTP__HOST: "0.0.0.0" };
 const REMEDY = /type `baton secret create --file baton\.secret`.*BATON_SECRET_FILE/;
 const BAD_CONFIG = 78;
 
 describe("a node that others can reach", () => {
-  it("does not start without a secret, and says what to type", async (t) => {
-    const cluster = await PeerCluster.open(t, { file: listedFile });
-    const node = await cluster.spawn("node-a", { settings: EVERYWHERE });
-    assert.equal((await node.exited).code, BAD_CONFIG);
-    assert.match(node.stderr, /cluster\.secret is missing/);
-    assert.match(node.stderr, /http\.host 0\.0\.0\.0 can be reached from elsewhere/);
-    assert.match(node.stderr, REMEDY);
-  });
-
   it("does not start with the password of the second seed's example, and does with a secret", async (t) => {
     const cluster = await PeerCluster.open(t, {
       names: ["node1"],

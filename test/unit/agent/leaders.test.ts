@@ -50,26 +50,6 @@ function poll(leader: ClusterConnection): Promise<ClusterAnswer> {
 }
 
 describe("a way to the leader", { concurrency: true }, () => {
-  it("asks all that it knows in turn when the standby does not know, and learns of nodes that it was not told of", async (t) => {
-    const controllers = await FakeControllers.open(t, { nodes: 3 });
-    const [first, second, third] = controllers.nodes;
-    const leader = connection(t, [first!.url]);
-    await beat(leader);
-    await leader.nodes.learn();
-    assert.deepEqual(leader.nodes.list.known, [first!.url, second!.url, third!.url]);
-    controllers.lead(third!);
-    controllers.instead = ({ path, node }) =>
-      path === BEAT && node !== third!.name
-        ? {
-            status: 409,
-            body: { error: "NOT_LEADER", leader_id: null, leader_url: null, leader_epoch: null },
-          }
-        : null;
-    assert.equal((await beat(leader)).url, third!.url);
-    await first!.close();
-    assert.equal((await beat(leader)).url, third!.url, "the one it was given is not needed any more");
-  });
-
   it("takes a call that waits along to the next leader as soon as another call has found it", async (t) => {
     const controllers = await FakeControllers.open(t, { nodes: 2 });
     const [first, second] = controllers.nodes;

@@ -603,8 +603,9 @@ const NO_TRACING: Tracing = {
 export function executorOf(
   services: NodeServices,
   inFlight: Pick<InFlight, "enter"> = new InFlight(services.clock),
+  tracing: Tracing = NO_TRACING,
 ): OperationExecutor {
-  return operationExecutor(services, { services, inFlight, tracing: NO_TRACING });
+  return operationExecutor(services, { services, inFlight, tracing });
 }
 
 /** The HTTP server of a node, without its listener. */

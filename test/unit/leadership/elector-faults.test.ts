@@ -3,11 +3,19 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { candidate, granted } from "../../support/lock-candidates.ts";
-import { Election, SETTINGS } from "../../support/lock-election.ts";
+import { Election, SETTINGS, type Stander } from "../../support/lock-election.ts";
 
 const { leaseMs, marginMs, renewMs, retryMs } = SETTINGS;
 const windowMs = leaseMs - marginMs;
 const HOUR_MS = 3_600_000;
+
+async function stopsInTime(election: Election, { elector }: Stander): Promise<void> {
+  let stopped = false;
+  const stopping = elector.stop().then(() => (stopped = true));
+  await election.pass(windowMs - renewMs);
+  assert.ok(stopped);
+  await stopping;
+}
 
 describe("an elector whose process or clock misbehaves", () => {
   test("S03: paused for two leases, it knows at the first look that its term is over, and stands by", async () => {
@@ -349,11 +357,7 @@ describe("an elector whose lock misbehaves", () => {
       await using election = new Election();
       const ada = await election.leader("ada");
       ada.lock.break(fault, "release");
-      let stopped = false;
-      const stopping = ada.elector.stop().then(() => (stopped = true));
-      await election.pass(windowMs - renewMs);
-      assert.ok(stopped);
-      await stopping;
+      await stopsInTime(election, ada);
       assert.ok(ada.logged.some((line) => line.includes("could not release")));
     });
   }
@@ -363,10 +367,6 @@ describe("an elector whose lock misbehaves", () => {
     const ada = await election.leader("ada");
     ada.lock.break("hangs", "acquire", "renew", "release", "read");
     await election.pass(leaseMs);
-    let stopped = false;
-    const stopping = ada.elector.stop().then(() => (stopped = true));
-    await election.pass(windowMs - renewMs);
-    assert.ok(stopped);
-    await stopping;
+    await stopsInTime(election, ada);
   });
 });

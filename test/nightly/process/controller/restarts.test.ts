@@ -14,27 +14,6 @@ import { runCli } from "../../../unit/cli/run-cli.ts";
 import { ControllerProcess, isAlive } from "../../../process/controller/world.ts";
 
 describe("a node-controller", () => {
-  it("starts a killed controller again, and replaces one that does not answer", async (t) => {
-    const node = await ControllerProcess.start(t, { settings: { CONTROLLER__WEDGED_AFTER: "1s" } });
-    const first = (await node.leading()).controller.pid!;
-    process.kill(first, "SIGKILL");
-    const { controller } = await node.when(
-      "another controller",
-      (report) => report.role === "LEADER" && report.controller.pid !== first,
-    );
-    assert.equal(controller.restarts, 1);
-    assert.equal(controller.last_exit!.signal, "SIGKILL");
-    assert.equal(controller.last_exit!.reason, "ended by itself");
-
-    process.kill(controller.pid!, "SIGSTOP");
-    const third = await node.when(
-      "a third controller",
-      (report) => report.role === "LEADER" && report.controller.restarts === 2,
-    );
-    assert.match(third.controller.last_exit!.reason, /^wedged: \/livez does not answer/);
-    assert.equal(isAlive(controller.pid!), false);
-  });
-
   it("goes on trying with a controller that cannot start, slower and slower and degraded; and recovers", async (t) => {
     const data = await dataDirectory(t);
     writeFileSync(join(data, "baton.db"), "this is no database at all".repeat(400));

@@ -1,8 +1,7 @@
-/** Questions, bars and completion on a real terminal, against a real node. */
+/** Questions and bars on a real terminal, against a real node. Completion in a real shell: test/unit/cli/completion. */
 
 import assert from "node:assert/strict";
-import { chmodSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import { before, describe, it } from "node:test";
 import { suiteScope } from "../../../support/node-cleanup.ts";
 import { dataDirectory, NodeProcess } from "../../../support/process-node.ts";
@@ -99,42 +98,5 @@ describe("the command line on a terminal", { skip: NO_PTY }, () => {
       "the node to work again",
       async () => (await node.client.cluster.node("solo")).status === "active",
     );
-  });
-
-  it("shows a bar while a big file is submitted", async (t) => {
-    const lines = Array.from({ length: 30_000 }, (_, n) => JSON.stringify({ ms: 0, n }));
-    writeFileSync(join(directory, "jobs.ndjson"), lines.join("\n"));
-    await node.client.pauseQueue("bulk");
-    const command = `${process.execPath} ${BIN} submit work --queue bulk --each-line jobs.ndjson > ids.txt`;
-    const environment = { NODE_COMPILE_CACHE: COMPILED, BATON_URL: node.url };
-    const submitting = Pty.open(t, ["bash", "-c", command], { environment, cwd: directory });
-    await submitting.until("a bar", () =>
-      /submitting {2}\[=*>? *\] +\d+% +[\d,]+ of 30,000/.test(submitting.raw),
-    );
-    assert.equal((await submitting.ended).code, 0);
-    assert.match(submitting.screen.text, /^30,000 jobs submitted in /);
-  });
-
-  it("completes commands and the names of nodes in bash", async (t) => {
-    const shim = join(directory, "baton");
-    writeFileSync(shim, `#!/bin/sh\nexec "${process.execPath}" "${BIN}" "$@"\n`);
-    chmodSync(shim, 0o755);
-    const environment = {
-      NODE_COMPILE_CACHE: COMPILED,
-      BATON_URL: node.url,
-      // Its editing then needs no more of a terminal than ours knows.
-      TERM: "dumb",
-      PATH: `${directory}:${process.env["PATH"]}`,
-    };
-    const bash = Pty.open(t, ["bash", "--norc", "--noprofile", "-i"], { environment, cwd: directory });
-    await bash.shows(/[#$]$/);
-    bash.type("source <(baton completion bash); echo sourc''ed\r");
-    await bash.shows(/^sourced$/m);
-    bash.type("baton nod\t");
-    await bash.shows(/baton node/);
-    bash.type(" drain \t");
-    await bash.shows(/baton node drain solo/);
-    bash.type("--no-w\t");
-    await bash.shows(/baton node drain solo --no-wait/);
   });
 });

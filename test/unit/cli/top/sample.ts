@@ -5,32 +5,32 @@ import type { JobSummaryBody } from "../../../../src/api/bodies/job-body.ts";
 import type { NodeBody } from "../../../../src/api/operations/cluster/nodes.ts";
 import type { OverviewBody } from "../../../../src/api/overview.ts";
 import { FIRST, type Model, step, type TopEvent } from "../../../../src/cli/top/top-model.ts";
-import { jobBody } from "../fake-node.ts";
+import { jobBody, nodeBody } from "../fake-node.ts";
 
 export const NOW = Date.UTC(2026, 0, 1, 12);
 export const ago = (ms: number): string => new Date(NOW - ms).toISOString();
 
 export function nodeRow(name: string, over: Partial<NodeBody> = {}): NodeBody {
-  return {
-    name,
-    status: "active",
-    last_seen: ago(400),
-    alive: true,
-    incarnation: "i",
-    url: `http://10.0.0.1:8420`,
-    hostname: "h",
-    address: "10.0.0.1",
-    http_port: 8420,
-    roles: ["gateway", "worker", "scheduler"],
-    capabilities: ["hello"],
-    version: "0.1.0",
-    started_at: ago(3_600_000),
-    load: { jobs: 3, connections: 1, cpu: 0.256, memory: 0.5, loop_lag_ms: 1.4, slots: null, owned: null },
-    drain: null,
-    reach: [],
-    supervised: null,
-    ...over,
+  const load = {
+    jobs: 3,
+    connections: 1,
+    cpu: 0.256,
+    memory: 0.5,
+    loop_lag_ms: 1.4,
+    slots: null,
+    owned: null,
   };
+  const roles = ["gateway", "worker", "scheduler"];
+  const row = {
+    name,
+    last_seen: ago(400),
+    roles,
+    started_at: ago(3_600_000),
+    load,
+    drain: null,
+    supervised: null,
+  };
+  return nodeBody({ ...row, ...over }) as unknown as NodeBody;
 }
 
 export function overview(over: Partial<OverviewBody> = {}): OverviewBody {

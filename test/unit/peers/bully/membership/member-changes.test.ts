@@ -3,92 +3,21 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { PeerSource } from "../../../../../src/peers/bully/peer-list.ts";
-import { Elector } from "../../../../../src/leadership/elector.ts";
 import { hasCode } from "../../../../../src/core/errors.ts";
 import type { NodeName } from "../../../../../src/core/ids.ts";
 import { systemClock } from "../../../../../src/platform/clock.ts";
-import { seededRandom } from "../../../../support/seeded-random.ts";
 import { PeerSim } from "../../../../support/peer-sim.ts";
-import { PeerWorld, QUICK, urlOf, type Peer, type PeerOptions } from "../../../../support/lock-peers.ts";
+import { PeerWorld, QUICK, urlOf } from "../../../../support/lock-peers.ts";
+import { FOUNDS, PeerTown } from "../../../../support/peer-town.ts";
 import { ROLE } from "../../../../support/lock-world.ts";
 import { eventually } from "../../../../support/wait.ts";
 import { column } from "../../../../support/columns.ts";
 
-const ELECTION = { leaseMs: 300, renewMs: 50, marginMs: 75, retryMs: 25 };
 const ABC = ["node-a", "node-b", "node-c"];
-const FOUNDS: PeerSource = { kind: "join", addresses: [] };
 
-interface Member extends Peer {
-  readonly elector: Elector;
-}
-
-class Town implements AsyncDisposable {
-  readonly world: PeerWorld;
-  readonly members = new Map<string, Member>();
-  readonly #electors: Elector[] = [];
-
-  constructor(settings = {}) {
-    this.world = new PeerWorld(systemClock, [], { ...QUICK, ...settings });
-  }
-
-  async start(name: string, source: PeerSource, options: PeerOptions = {}): Promise<Member> {
-    const peer = await this.world.start(name, { source, ...options });
-    const elector = new Elector({
-      lock: peer.coordination.lock(ROLE),
-      identity: peer.identity,
-      role: ROLE,
-      clock: systemClock,
-      random: seededRandom(this.#electors.length),
-      settings: ELECTION,
-    });
-    await elector.start();
-    this.#electors.push(elector);
-    const member = { ...peer, elector };
-    this.members.set(name, member);
-    return member;
-  }
-
-  join(name: string, through: string, options: PeerOptions = {}): Promise<Member> {
-    return this.start(name, { kind: "join", addresses: [urlOf(through)] }, options);
-  }
-
-  /** These are the members, for all of them, and they follow one leader. */
-  async agreed(...names: readonly string[]): Promise<Member> {
-    await eventually(`${names.join()} agree`, () => {
-      const members = names.map((name) => this.members.get(name)!);
-      const leader = members[0]!.coordination.leader();
-      return (
-        leader !== null &&
-        names.includes(leader.leader) &&
-        members.every(
-          ({ coordination }) =>
-            coordination.peers.names().join() === [...names].sort().join() &&
-            coordination.leader()?.epoch === leader.epoch &&
-            coordination.notes().length === 0,
-        )
-      );
-    });
-    return this.members.get(this.members.get(names[0]!)!.coordination.leader()!.leader)!;
-  }
-
-  async kill(name: string): Promise<void> {
-    await this.members.get(name)!.kill();
-  }
-
-  setNumber(name: string): string {
-    const { set } = JSON.parse(this.world.disk(name).text!) as { set: { epoch: number; count: number } };
-    return `${set.epoch}.${set.count}`;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.#electors.map((elector) => elector.stop()));
-    await this.world[Symbol.asyncDispose]();
-  }
-}
-
-async function three(settings = {}): Promise<Town> {
+async function three(settings = {}): Promise<PeerTown> {
   await using opened = new AsyncDisposableStack();
-  const town = opened.use(new Town(settings));
+  const town = opened.use(new PeerTown(settings));
   await town.start("node-a", FOUNDS);
   await town.join("node-b", "node-a");
   await town.join("node-c", "node-b");
@@ -125,7 +54,7 @@ describe("a cluster that nodes join", () => {
   });
 
   test("S55: a node asks for ever until somebody is there, and says that it is joining", async () => {
-    await using town = new Town();
+    await using town = new PeerTown();
     const { coordination } = await town.join("node-b", "node-a");
     await eventually("trouble", () =>
       /not joined yet: http:\/\/node-a:1 cannot be reached/.test(coordination.notes().join()),
@@ -157,7 +86,7 @@ describe("a cluster that nodes join", () => {
   });
 
   test("a node that nobody reaches at the address that it gives does not become a member", async () => {
-    await using town = new Town();
+    await using town = new PeerTown();
     const { coordination } = await town.start("node-a", FOUNDS);
     await town.agreed("node-a");
     await assert.rejects(
@@ -285,14 +214,14 @@ describe("a cluster that nodes join", () => {
 
 describe("a cluster whose nodes discover each other", () => {
   test("is founded once, however they start", async () => {
-    await using town = new Town();
+    await using town = new PeerTown();
     const resolve = async () => ABC.map(urlOf);
     await Promise.all(ABC.map((name) => town.start(name, { kind: "discover", resolve })));
     await town.agreed(...ABC);
   });
 
   test("is not founded by a minority, nor while fewer are there than expected", async () => {
-    await using town = new Town();
+    await using town = new PeerTown();
     // At first the list shows each only itself.
     let resolved: readonly string[] | null = null;
     const source = (name: string): PeerSource => ({
@@ -310,7 +239,7 @@ describe("a cluster whose nodes discover each other", () => {
   });
 
   test("goes on while the list cannot be had", async () => {
-    await using town = new Town();
+    await using town = new PeerTown();
     let broken = true;
     const resolve = async () => {
       if (broken) throw new Error("SERVFAIL");
