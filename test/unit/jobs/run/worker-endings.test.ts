@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { z } from "zod";
 import { defineTask, PermanentError, type Task } from "../../../../src/jobs/tasks/task.ts";
-import { WorkerWorld, heldWorld, ran } from "../../../support/node-worker.ts";
+import { WorkerWorld, ran } from "../../../support/node-worker.ts";
 
 const boom = (): never => {
   throw new Error("boom");
@@ -78,17 +78,6 @@ describe("a job whose handler throws", () => {
     assert.deepEqual([job.attempts, job.failures, job.error?.code], [4, 4, "ERROR"]);
     await world.advance(3_600_000);
     assert.equal((await world.job(id)).attempts, 4, "a dead letter stays where it is");
-  });
-
-  it("spreads the waits by the jitter to both sides", async (t) => {
-    for (const [chance, delayMs] of [
-      [0, 750],
-      [0.5, 1_000],
-      [0.999_999, 1_250],
-    ] as const) {
-      const { job } = await ran(t, boom, "scheduled", { chance: () => chance });
-      assert.equal(job.runAt - job.createdAt, delayMs);
-    }
   });
 
   it("follows the task's own retry policy and keeps the default for what it leaves out", async (t) => {
@@ -240,38 +229,5 @@ describe("a payload", () => {
     const id = await world.submit("echo");
     await world.until(id, "completed");
     assert.equal(await world.result(id), null);
-  });
-});
-
-describe("a dead letter", () => {
-  it("runs again with fresh budgets when it is retried by hand, and keeps its history", async (t) => {
-    let broken = true;
-    const world = await WorkerWorld.open(t, {
-      tasks: [["mended", (_p, { log }) => (log("trying"), broken ? boom() : "done")]],
-      maxAttempts: 1,
-    });
-    const id = await world.submit("mended");
-    const dead = await world.until(id, "failed");
-    broken = false;
-    assert.equal(await world.jobs.retry(id), "retried");
-    const job = await world.until(id, "completed");
-    assert.deepEqual([job.failures, job.error, job.attempts], [0, null, 2]);
-    assert.ok(job.jobEpoch > dead.jobEpoch);
-    assert.deepEqual(await world.logs(id), ["trying", "trying"]);
-    assert.equal(await world.jobs.retry(id), "completed", "what succeeded is not retried");
-  });
-});
-
-describe("a worker that is stopped and started again", () => {
-  it("goes on where it was", async (t) => {
-    const { held, world } = await heldWorld(t, "held", "polite");
-    const id = await world.running("held");
-    await world.worker.stop();
-    assert.equal((await world.job(id)).status, "queued");
-    await world.worker.start();
-    await world.until(id, "processing");
-    held.finish(1, "second time");
-    const job = await world.until(id, "completed");
-    assert.deepEqual([job.attempts, job.failures, job.interruptions], [2, 0, 1]);
   });
 });
