@@ -25,7 +25,7 @@ class InboxWorld {
   woken = 0;
   pace = 0;
 
-  private constructor(world: DispatchWorld, channels: Awaited<ReturnType<DispatchWorld["channels"]>>) {
+  private constructor(world: DispatchWorld, channels: ReturnType<DispatchWorld["channels"]>) {
     this.#world = world;
     this.#channels = channels;
     this.inbox = new DispatchInbox(fakePlatform({ clock: world.clock, log: world.log, name: "worker" }), {
@@ -46,7 +46,7 @@ class InboxWorld {
 
   static async open(t: TestContext): Promise<InboxWorld> {
     const world = await DispatchWorld.open(t);
-    const here = new InboxWorld(world, await world.channels("worker"));
+    const here = new InboxWorld(world, world.channels());
     here.#channels.subscribe(topics.workerHeartbeat, ({ body }) => {
       here.heartbeats.push(body as WorkerHeartbeat);
     });

@@ -1,19 +1,28 @@
 import { DEFAULT_BUDGETS } from "../../../../src/core/jobs/job.ts";
 import { DispatchInbox } from "../../../../src/push/dispatch/dispatch-inbox.ts";
+import { MemoryChannels } from "../../../../src/channels/memory/channels.ts";
 import { StatusSink } from "../../../../src/push/dispatch/status-sink.ts";
 import { systemClock } from "../../../../src/platform/clock.ts";
 import { fakePlatform } from "../../../support/fake-platform.ts";
 import { lifecycleStress } from "../../../support/lifecycle-stress.ts";
-import { memoryBackend } from "./world.ts";
+import { ManualClock } from "../../../support/manual-clock.ts";
+import { memoryStore } from "../../../support/memory-store.ts";
 
 const platform = fakePlatform({ clock: systemClock });
 
+async function backend() {
+  const clock = new ManualClock();
+  const channels = new MemoryChannels({ clock });
+  await channels.start();
+  return { channels, store: memoryStore({ clock }), close: () => channels.stop() };
+}
+
 lifecycleStress("dispatch inbox", async () => {
-  const backend = await memoryBackend();
+  const { channels, store, close } = await backend();
   const service = new DispatchInbox(platform, {
-    channels: await backend.channels("node"),
-    ownership: backend.store.ownership!,
-    store: backend.store,
+    channels,
+    ownership: store.ownership,
+    store,
     budgets: DEFAULT_BUDGETS,
     tasks: { names: () => new Set(["work"]) },
     settings: {
@@ -24,12 +33,10 @@ lifecycleStress("dispatch inbox", async () => {
     },
     signal: { raise: () => {} },
   });
-  return { service, close: () => backend.close() };
+  return { service, close };
 });
 
 lifecycleStress("status sink", async () => {
-  const backend = await memoryBackend();
-  const channels = await backend.channels("node");
-  const service = new StatusSink(platform, { channels, store: backend.store, receiptMs: 5_000 });
-  return { service, close: () => backend.close() };
+  const { channels, store, close } = await backend();
+  return { service: new StatusSink(platform, { channels, store, receiptMs: 5_000 }), close };
 });
