@@ -96,7 +96,7 @@ describe("the client", () => {
     assert.ok((await client.triggerSchedule("s/1")).job_id);
     assert.equal((await client.previewSchedule({ cron: "* * * * *", count: 3 })).fires.length, 3);
     assert.equal((await client.previewStored("s/1", 4)).fires.length, 4);
-    assert.equal((await client.scheduleHistory("s/1", 1)).occurrences.length, 1);
+    assert.deepEqual((await client.scheduleHistory("s/1", 1)).occurrences, []);
     assert.equal((await client.removeSchedule("s/1")).status, "ok");
     assert.equal((await client.health()).node, "node-a");
     assert.equal((await client.role()).role, "LEADER");

@@ -250,9 +250,7 @@ describe("calling a function", () => {
     assert.equal((await call("GET", headers["location"])).body.job_id, body.job_id);
   });
 
-  it("tells of a wrong payload, wait or name", async () => {
-    const picky = await call("POST", "/functions/picky");
-    assert.equal(picky.status, 200, "null is a payload too");
+  it("tells of a wrong wait or name", async () => {
     for (const [path, field] of [
       ["/functions/hello?timeout_ms=0", "timeout_ms"],
       ["/functions/hello?timeout_ms=soon", "timeout_ms"],
