@@ -2,16 +2,17 @@
 
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
-import type { Channels, Message, Subscription } from "../../../../src/channels/channels.ts";
-import type { Assignment, Receipt, StatusReport } from "../../../../src/channels/messages.ts";
+import type { Channels, Message } from "../../../../src/channels/channels.ts";
+import type { Receipt } from "../../../../src/channels/messages.ts";
 import { MemoryChannels } from "../../../../src/channels/memory/channels.ts";
-import { queues, topics } from "../../../../src/channels/channel-names.ts";
+import { topics } from "../../../../src/channels/channel-names.ts";
 import type { JobId, LeaseId, NodeName } from "../../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS, type Job } from "../../../../src/core/jobs/job.ts";
 import type { NodeIdentity } from "../../../../src/core/node.ts";
 import { DEFAULT_RETRY } from "../../../../src/core/jobs/retry.ts";
 import { Dispatcher } from "../../../../src/push/dispatch/dispatcher.ts";
 import { DispatchInbox } from "../../../../src/push/dispatch/dispatch-inbox.ts";
+import { Owner } from "../../../../src/push/ownership/owner.ts";
 import { StatusSink } from "../../../../src/push/dispatch/status-sink.ts";
 import type { Handler } from "../../../../src/jobs/tasks/task.ts";
 import { TaskRegistry } from "../../../../src/jobs/tasks/task-registry.ts";
@@ -24,9 +25,9 @@ import { fakePlatform } from "../../../support/fake-platform.ts";
 import { claimRequest, newJob } from "../../../support/job-builders.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 import { memoryStore } from "../../../support/memory-store.ts";
-import type { OwnershipStore } from "../../../../src/store/ownership.ts";
 import type { NewJob } from "../../../../src/store/store.ts";
 import { atEnd } from "../../../support/node-cleanup.ts";
+import { SETTINGS as OWNER } from "../ownership/owner-node.ts";
 import { recordingLog } from "../../../support/node-log.ts";
 
 export const TIMEOUT_MS = 300;
@@ -189,12 +190,28 @@ export class DispatchWorld {
     return { dispatcher, channels, end };
   }
 
-  /** The smallest thing that owns: takes every assignment and writes what is reported. */
-  async owner(name = "owner"): Promise<TestOwner> {
-    const owner = new TestOwner(this.ownership, this.channels(), this.#identity(name));
-    owner.start();
-    atEnd(this.#t, () => owner.stop());
-    return owner;
+  /** Takes every assignment and writes what is reported. Tells how many results it has confirmed, if it may. */
+  async owner(): Promise<{ written: number; confirms: boolean }> {
+    const told = { written: 0, confirms: true };
+    const channels = this.channels();
+    channels.publish = async (topic, messages) => {
+      if (topic.startsWith("job.receipt.")) {
+        if (!told.confirms) return;
+        for (const { body } of messages) told.written += (body as Receipt).settled.length;
+      }
+      await channels.inner.publish(topic, messages);
+    };
+    const owner = new Owner(this.#platform("owner"), {
+      ownership: this.ownership,
+      channels,
+      membership: { nodes: () => [] },
+      leadership: { held: () => null },
+      dispatcher: { channels: () => [] },
+      settings: OWNER,
+    });
+    await owner.start();
+    atEnd(this.#t, () => this.during(owner.stop()));
+    return told;
   }
 
   async submit(count: number, fields: Partial<NewJob> = {}): Promise<JobId[]> {
@@ -257,53 +274,6 @@ export class DispatchWorld {
 
   #identity(name: string): NodeIdentity {
     return { name: name as NodeName, incarnation: `life${++this.#incarnations}` };
-  }
-}
-
-export class TestOwner {
-  readonly #ownership: OwnershipStore;
-  readonly channels: FaultyChannels;
-  readonly #identity: NodeIdentity;
-  readonly #subscriptions: Subscription[] = [];
-  confirms = true;
-  written = 0;
-
-  constructor(ownership: OwnershipStore, channels: FaultyChannels, identity: NodeIdentity) {
-    this.#ownership = ownership;
-    this.channels = channels;
-    this.#identity = identity;
-  }
-
-  start(): void {
-    this.#subscriptions.push(
-      this.channels.consume(queues.assigned, async (batch) => {
-        const claims = batch.map(({ body }) => body as Assignment);
-        const epochs = await this.#ownership.own(claims, this.#identity);
-        epochs.forEach((ownerEpoch, i) => {
-          if (ownerEpoch !== null) this.#watch(claims[i]!.assignment, ownerEpoch);
-        });
-      }),
-    );
-  }
-
-  async stop(): Promise<void> {
-    await Promise.all(this.#subscriptions.map((subscription) => subscription.close()));
-  }
-
-  #watch(assignment: number, ownerEpoch: number): void {
-    const consume = async (batch: readonly Message[]): Promise<void> => {
-      const reports = batch.map(({ body }) => body as StatusReport);
-      const events = reports.map((report) => ({ ...report, assignment, ownerEpoch }));
-      const verdicts = await this.#ownership.record(events, this.#identity);
-      for (const [i, { worker, incarnation, number, settlements }] of reports.entries()) {
-        const verdict = verdicts[i];
-        if (!verdict) throw new Error("not the owner any more");
-        this.written += settlements.length;
-        const body: Receipt = { incarnation, number, ...verdict };
-        if (this.confirms) await this.channels.publish(topics.receipts(worker), [{ key: worker, body }]);
-      }
-    };
-    this.#subscriptions.push(this.channels.consume(queues.jobStatus(assignment), consume));
   }
 }
 
