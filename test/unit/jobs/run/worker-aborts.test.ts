@@ -20,15 +20,6 @@ describe("a run that takes longer than its timeout", () => {
     assert.deepEqual(new Set(held.reasons), new Set(["timeout"]));
   });
 
-  it("may still return its result within the grace, and that stands", async (t) => {
-    const { held, world } = await heldWorld(t, "slow", "stubborn");
-    const id = await world.running("slow", { timeoutMs: 10 });
-    await world.advance(10);
-    held.finish(0, "just in time");
-    await world.until(id, "completed");
-    assert.equal(await world.result(id), "just in time");
-  });
-
   it("tells also what the handler threw on its way out, when that is something else", async (t) => {
     const { held, world } = await heldWorld(t, "slow", "stubborn");
     const id = await world.running("slow", { timeoutMs: 10, maxAttempts: 1 });

@@ -77,17 +77,6 @@ describe("instruments", () => {
     known = 3;
     assert.equal(new Scrape(await instruments.text()).value("g"), 3);
   });
-
-  it("of two nodes in one process know nothing of each other", async () => {
-    const [a, b] = [new Instruments({ g: "g" }), new Instruments({ g: "g" })];
-    for (const [which, value] of [
-      [a, 1],
-      [b, 2],
-    ] as const)
-      which.register({ g: () => value });
-    assert.equal(new Scrape(await a.text()).value("g"), 1);
-    assert.equal(new Scrape(await b.text()).value("g"), 2);
-  });
 });
 
 describe("kinds", () => {

@@ -175,15 +175,6 @@ describe("the inbox of a worker", () => {
     assert.equal((await world.claim(10, false)).jobs.length, 0);
   });
 
-  it("claims no job twice that it was sent twice", async (t) => {
-    const world = await InboxWorld.open(t);
-    await world.claim(10);
-    await world.dispatch(2, 2, { copies: 2 });
-    await world.eventually("messages come", () => world.woken > 0);
-    await world.pass(10);
-    assert.equal((await world.claim(10)).jobs.length, 2);
-  });
-
   it("keeps what it has when the lease was lost, and claims it under the next", async (t) => {
     const world = await InboxWorld.open(t);
     await world.claim(10);

@@ -34,20 +34,6 @@ describe("assignments of a node that died", () => {
     assert.ok((await world.read(assigned)).every((row) => row!.ownerEpoch === 2));
   });
 
-  it("are found by the next leader when one dies between its word and its offers", async (t) => {
-    const { world, a } = await owners(t, "a");
-    const assigned = await world.assign(5);
-    const [b, c] = [await world.node("b"), await world.node("c")];
-    // It leads, and its duty never gets to an offer.
-    const term = await world.term(b.identity);
-    await bury(world, a, b, term);
-    b.crash();
-    const next = await world.term(c.identity);
-    c.lead(next);
-    await world.rest();
-    assert.deepEqual(new Set(await world.owners(assigned)), new Set(["c"]));
-  });
-
   it("are offered again when the offers were lost", async (t) => {
     const { world, a } = await owners(t, "a");
     const assigned = await world.assign(5);
