@@ -210,13 +210,6 @@ describe("following a job", () => {
     ]);
   });
 
-  it("begins behind a sequence number", async () => {
-    const id = node.add();
-    for (const text of ["one", "two", "three"]) node.log(id, text);
-    node.finish(id, "failed");
-    assert.deepEqual(await collect(client.followLogs(id, { after: 2 }), []), ["log 3 three", "end failed"]);
-  });
-
   it("gives thousands of lines without losing one", async () => {
     const id = node.add();
     for (let n = 1; n <= 5_000; n++) node.log(id, `line ${n}`);

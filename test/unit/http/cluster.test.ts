@@ -5,13 +5,7 @@ import { BatonError } from "../../../src/core/errors.ts";
 import { FakeNode, suiteApp } from "./fake-node.ts";
 
 const node = new FakeNode();
-const app = suiteApp(node);
-
-async function call(method: "GET" | "POST", url: string, payload?: object | string) {
-  const headers = payload === undefined ? {} : { "content-type": "application/json" };
-  const answer = await app.inject({ method, url, payload, headers });
-  return { status: answer.statusCode, body: answer.json(), headers: answer.headers };
-}
+const { call } = suiteApp(node);
 
 describe("the cluster", () => {
   it("is told in numbers", async () => {

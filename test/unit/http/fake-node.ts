@@ -38,6 +38,7 @@ export const NAME = "node-a" as NodeName;
 
 const TERM: Term = { role: "scheduler", leader: NAME, incarnation: "inc-1234567", epoch: 7 };
 
+type Method = "GET" | "POST" | "PUT" | "DELETE";
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 interface Kept {
   readonly arrival: number;
@@ -540,12 +541,18 @@ function defaults(services: NodeServices, host = "127.0.0.1") {
 }
 
 /** The same for all tests of a suite. The node is as new before each of them. */
-export function suiteApp(node: FakeNode): Pick<FastifyInstance, "inject"> {
+export function suiteApp(node: FakeNode) {
   let app: FastifyInstance;
   before(async () => (app = await appOf(node)));
   beforeEach(() => node.reset());
   after(() => app.close());
-  return { inject: ((request: InjectOptions) => app.inject(request)) as FastifyInstance["inject"] };
+  const inject = ((request: InjectOptions) => app.inject(request)) as FastifyInstance["inject"];
+  const call = async (method: Method, url: string, payload?: object | string, given: object = {}) => {
+    const type = typeof payload === "string" ? { "content-type": "application/json" } : {};
+    const answer = await inject({ method, url, payload, headers: { ...type, ...given } });
+    return { status: answer.statusCode, body: answer.json(), headers: answer.headers };
+  };
+  return { inject, call };
 }
 
 /** With its listener, on a free port unless another is given. */

@@ -4,12 +4,7 @@ import { FakeNode, suiteApp } from "./fake-node.ts";
 import { columns } from "../../support/columns.ts";
 
 const node = new FakeNode();
-const app = suiteApp(node);
-
-async function call(method: "GET" | "POST" | "PUT" | "DELETE", url: string, payload?: object, headers = {}) {
-  const answer = await app.inject({ method, url, payload, headers });
-  return { status: answer.statusCode, body: answer.json(), headers: answer.headers };
-}
+const { inject, call } = suiteApp(node);
 
 describe("submitting", () => {
   it("takes one job and answers its id and status", async () => {
@@ -458,7 +453,7 @@ describe("the node", () => {
   });
 
   it("answers HEAD where it answers GET", async () => {
-    const answer = await app.inject({ method: "HEAD", url: "/health" });
+    const answer = await inject({ method: "HEAD", url: "/health" });
     assert.deepEqual([answer.statusCode, answer.body], [200, ""]);
   });
 });
