@@ -33,8 +33,6 @@ export interface WorkerWorldOptions {
   readonly tasks: readonly (Task | [name: string, run: Handler])[];
   readonly settings?: Partial<WorkerSettings>;
   readonly budgets?: Partial<Budgets>;
-  /** What the jitter of retries draws; in the middle there is none. */
-  readonly chance?: () => number;
   readonly maxAttempts?: number;
   /** Of an earlier world, to start again on what it left. */
   readonly store?: Store;
@@ -71,7 +69,7 @@ export class WorkerWorld {
   #term: Term | null = null;
 
   constructor(options: WorkerWorldOptions) {
-    const { chance = () => 0.5, incarnation = "1" } = options;
+    const { incarnation = "1" } = options;
     this.#incarnation = incarnation;
     const platform = (this.platform = fakePlatform({
       clock: options.clock,
@@ -97,7 +95,7 @@ export class WorkerWorld {
       threads: new ThreadPool(platform, settings.abortGraceMs),
       channels,
       author,
-      rules: { budgets, retry: DEFAULT_RETRY, chance },
+      rules: { budgets, retry: DEFAULT_RETRY, chance: () => 0.5 }, // in the middle there is no jitter
       settings,
       onChange: (id, status) => {
         this.changes.push({ id, status });

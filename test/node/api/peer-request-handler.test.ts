@@ -53,8 +53,8 @@ describe("a request of another node", () => {
       preview_timing: { every_ms: 60_000, count: 2 },
     };
     const kept = structuredClone(a.node.kept.get(id)!);
-    const anew = (): void => {
-      a.node.plans.clear();
+    const anew = async (): Promise<void> => {
+      for (const { name } of await a.node.schedules.list()) await a.node.schedules.remove(name);
       a.node.kept.set(id, structuredClone(kept));
     };
     // Each call of a function makes a job with an id of its own; who may remove a node is another matter.
@@ -77,9 +77,9 @@ describe("a request of another node", () => {
       const path = row.path.replace("{id}", id).replace("{name}", "node-a").replace("{task}", "hello");
       const payload = bodies[row.name];
       const headers = { "x-request-id": "r" };
-      anew();
+      await anew();
       const direct = await a.app.inject({ method: row.method, url: path, payload, headers });
-      anew();
+      await anew();
       const text = payload === undefined ? "" : JSON.stringify(payload);
       const reply = await send(a, row.method, `${path}?internal=1`, text, headers);
       assert.equal(reply.status, direct.statusCode, row.name);

@@ -430,8 +430,8 @@ describe("what only the leader does", () => {
     const put = { ...post(plan), method: "PUT" };
     const { status, headers } = await ask(b, "/schedules/tick", put);
     assert.deepEqual([status, headers.get("x-baton-node")], [201, "node-a"]);
-    assert.ok(a.node.plans.has("tick"));
-    assert.equal(b.node.plans.size, 0);
+    assert.ok(await a.node.schedules.get("tick"));
+    assert.equal(await b.node.schedules.get("tick"), null);
   });
 
   it("is refused with the leader's name and address to whoever wants no forwarding", async () => {

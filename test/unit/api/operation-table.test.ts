@@ -50,12 +50,4 @@ describe("the table of operations", () => {
       else if (row.mutates) assert.deepEqual(target, { at: elsewhere.get(row.name) ?? "leader" }, row.name);
     }
   });
-
-  it("describes every placeholder of a path", () => {
-    for (const row of rows) {
-      const names = [...row.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!);
-      const described = row.params === undefined ? [] : Object.keys(row.params.shape);
-      assert.deepEqual(described, names, row.name);
-    }
-  });
 });

@@ -209,12 +209,6 @@ describe("relations between settings", () => {
     ]);
   });
 
-  it("name the variable when it came from the environment", () => {
-    assert.deepEqual(mistakes({ environment: { BATON_LEADER__MARGIN: "4s" } }), [
-      "BATON_LEADER__MARGIN (4s) is too long: leader.lease (5s) must be longer than leader.renew (1s) + leader.margin (4s), otherwise a leader stops trusting its lease before it renews it",
-    ]);
-  });
-
   it("are not judged on a value that could not be read", () => {
     assert.deepEqual(mistakes({ environment: { BATON_LEADER__LEASE: "2" } }), [
       "BATON_LEADER__LEASE needs a unit: write 2s or 2ms, not 2",

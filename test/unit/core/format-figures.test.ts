@@ -3,68 +3,36 @@ import { describe, it } from "node:test";
 import { bytes, count, perSecond, several, short, span } from "../../../src/core/format-figures.ts";
 
 describe("figures", () => {
-  const cases: readonly (readonly [(value: never) => string, readonly (readonly [unknown, string])[]])[] = [
-    [
-      count,
-      [
-        [0, "0"],
-        [999, "999"],
-        [1_000, "1,000"],
-        [1_234_567, "1,234,567"],
-      ],
-    ],
+  type Row = readonly [write: (value: never) => string, values: readonly unknown[], texts: readonly string[]];
+  const rows: readonly Row[] = [
+    [count, [0, 999, 1_000, 1_234_567], ["0", "999", "1,000", "1,234,567"]],
     [
       short,
-      [
-        [0, "0"],
-        [9_999, "9999"],
-        [10_000, "10k"],
-        [48_112, "48.1k"],
-        [999_999, "999k"],
-        [1_250_000, "1.2M"],
-        [3e9, "3G"],
-      ],
+      [0, 9_999, 10_000, 48_112, 999_999, 1_250_000, 3e9],
+      ["0", "9999", "10k", "48.1k", "999k", "1.2M", "3G"],
     ],
     [
       perSecond,
-      [
-        [null, "-"],
-        [undefined, "-"],
-        [0, "0/s"],
-        [0.04, "0.0/s"],
-        [2.34, "2.3/s"],
-        [118, "118/s"],
-        [12_000, "12k/s"],
-      ],
+      [null, undefined, 0, 0.04, 2.34, 118, 12_000],
+      ["-", "-", "0/s", "0.0/s", "2.3/s", "118/s", "12k/s"],
     ],
     [
       span,
-      [
-        [null, "-"],
-        [0, "0ms"],
-        [0.4, "0.4ms"],
-        [999, "999ms"],
-        [1_400, "1.4s"],
-        [59_999, "59s"],
-        [60_000, "1m"],
-        [7_200_000, "2h"],
-        [172_800_000, "2d"],
-      ],
+      [null, 0, 0.4, 999, 1_400, 59_999, 60_000, 7_200_000, 172_800_000],
+      ["-", "0ms", "0.4ms", "999ms", "1.4s", "59s", "1m", "2h", "2d"],
     ],
     [
       bytes,
-      [
-        [0, "0 B"],
-        [1_023, "1023 B"],
-        [1_536, "1.5 KiB"],
-        [10 * 2 ** 20, "10.0 MiB"],
-        [300 * 2 ** 30, "300 GiB"],
-      ],
+      [0, 1_023, 1_536, 10 * 2 ** 20, 300 * 2 ** 30],
+      ["0 B", "1023 B", "1.5 KiB", "10.0 MiB", "300 GiB"],
     ],
   ];
-  for (const [write, pairs] of cases) {
+  for (const [write, values, texts] of rows) {
     it(`are written by ${write.name} as people read them`, () => {
-      for (const [value, text] of pairs) assert.equal(write(value as never), text, String(value));
+      assert.deepEqual(
+        values.map((value) => write(value as never)),
+        texts,
+      );
     });
   }
 

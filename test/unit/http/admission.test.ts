@@ -159,7 +159,11 @@ describe("a store that cannot be reached", () => {
       throw new BatonError("STORE_UNAVAILABLE", "the database is not available: it is gone");
     };
     return new Proxy(service, {
-      get: (target, name) => (kept.includes(name as keyof Service) ? Reflect.get(target, name) : lost),
+      get: (target, name) => {
+        if (!kept.includes(name as keyof Service)) return lost;
+        const member: unknown = Reflect.get(target, name);
+        return typeof member === "function" ? (member.bind(target) as unknown) : member;
+      },
     });
   }
   /** Answered from what the node has in memory, so that people can look while the store is away. */

@@ -1,4 +1,4 @@
-/** A small node without a store: enough behaviour behind the API that its answers mean something. */
+/** A small node without a store of jobs: enough behaviour behind the API that its answers mean something. */
 
 import { EventEmitter, on } from "node:events";
 import { after, before, beforeEach } from "node:test";
@@ -14,7 +14,7 @@ import type { ClusterSample } from "../../../src/observe/metrics/metrics-duty.ts
 import type { FunctionAnswer } from "../../../src/jobs/submit/function-calls.ts";
 import type { JobView } from "../../../src/jobs/job-service.ts";
 import type { NodeServices } from "../../../src/api/node-services.ts";
-import type { ScheduleRequest } from "../../../src/jobs/schedules/schedule-service.ts";
+import { scheduleService } from "../../../src/jobs/schedules/schedule-service.ts";
 import type { SubmitRequest } from "../../../src/jobs/submit/submitter.ts";
 import type { StoreSnapshot } from "../../../src/observe/store-snapshots.ts";
 import type { NodeRequest, Tenure } from "../../../src/leadership/coordination.ts";
@@ -26,19 +26,21 @@ import type { Job, JobStatus } from "../../../src/core/jobs/job.ts";
 import { isLoopback, LOOPBACK } from "../../../src/core/access/permissions.ts";
 import { countNodes, NODE_ROLES } from "../../../src/core/node.ts";
 import type { NodeInfo, NodeRole } from "../../../src/core/node.ts";
-import type { Schedule } from "../../../src/core/schedules/schedule.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
+import { nodeInfo } from "../../support/job-builders.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
-import type { Log } from "../../../src/platform/log.ts";
+import { memoryStore } from "../../support/memory-store.ts";
+import { silentLog, type Log } from "../../../src/platform/log.ts";
 import type { JournalEntry } from "../../../src/store/journal.ts";
 import type { JobRuns } from "../../../src/store/jobs.ts";
-import type { Guarantees, LogLine, NotedOccurrence } from "../../../src/store/store.ts";
+import type { Guarantees, LogLine } from "../../../src/store/store.ts";
 
 export const NAME = "node-a" as NodeName;
 
 const TERM: Term = { role: "scheduler", leader: NAME, incarnation: "inc-1234567", epoch: 7 };
 
+type Method = "GET" | "POST" | "PUT" | "DELETE";
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 interface Kept {
   readonly arrival: number;
@@ -64,7 +66,6 @@ export class FakeNode implements NodeServices {
   ending: { status: JobStatus; result: unknown } | null = { status: "completed", result: null };
   readonly kept = new Map<string, Kept>();
   readonly runsOf = new Map<string, JobRuns>();
-  readonly plans = new Map<string, Mutable<Schedule>>();
   readonly paused = new Set<string>();
   #random = seededRandom(1);
   #arrivals = 0;
@@ -124,22 +125,18 @@ export class FakeNode implements NodeServices {
 
   readonly membership = {
     nodes: (): readonly NodeInfo[] => [
-      {
-        name: this.identity.name,
+      nodeInfo(this.identity.name, {
         incarnation: TERM.incarnation,
         url: "http://127.0.0.1:4000",
         hostname: "localhost",
         address: "127.0.0.1",
         httpPort: 4000,
         roles: [...this.roles],
-        capabilities: ["hello"],
         version: this.version,
-        status: "active",
         startedAt: this.startedAt,
         lastSeenAt: this.startedAt,
-        alive: true,
         load: { jobs: 2, connections: 3, cpu: 0.25, memory: 0.5, loopLagMs: 1.5 },
-      },
+      }),
       ...this.others,
     ],
     setStatus: async () => {},
@@ -335,59 +332,14 @@ export class FakeNode implements NodeServices {
     setPaused: async (queue, paused) => void (paused ? this.paused.add(queue) : this.paused.delete(queue)),
   };
 
-  readonly schedules: NodeServices["schedules"] = {
-    put: async (request) => {
-      const known = this.plans.get(request.name);
-      const schedule = this.#schedule(request);
-      this.plans.set(request.name, schedule);
-      return { schedule, outcome: known ? "replaced" : "created" };
-    },
-    get: async (name) => this.plans.get(name) ?? null,
-    list: async () => [...this.plans.values()],
-    remove: async (name) => this.plans.delete(name),
-    setPaused: async (name, paused) => {
-      const schedule = this.plans.get(name);
-      if (schedule) schedule.paused = paused;
-      return schedule ?? null;
-    },
-    trigger: async (name) => {
-      const schedule = this.plans.get(name);
-      return schedule ? this.#submit({ task: schedule.task }).id : null;
-    },
-    preview: (timing, count) => {
-      if (timing.cron === "0 0 30 2 *") {
-        throw new BatonError("BAD_SCHEDULE", '"cron" never fires', { field: "cron" });
-      }
-      const step = timing.everyMs ?? 60_000;
-      return Array.from({ length: count }, (_, index) => this.clock.now() + (index + 1) * step);
-    },
-    history: async (name, limit) =>
-      [
-        {
-          at: this.clock.now(),
-          do: "fire",
-          reason: null,
-          job: this.id(),
-          notedAt: this.clock.now(),
-        } as const,
-        {
-          at: this.clock.now() - 1,
-          do: "skip",
-          reason: "overlap",
-          job: null,
-          notedAt: this.clock.now(),
-        } as const,
-      ]
-        .slice(0, limit)
-        .map((noted): NotedOccurrence => ({ ...noted, schedule: name, leaderEpoch: TERM.epoch })),
-  };
+  schedules: NodeServices["schedules"] = this.#newSchedules();
 
   // ---------------------------------------------------------------- what a worker would do
 
   reset(): void {
     this.kept.clear();
     this.runsOf.clear();
-    this.plans.clear();
+    this.schedules = this.#newSchedules();
     this.paused.clear();
     this.submits = 0;
     this.leading = true;
@@ -533,31 +485,16 @@ export class FakeNode implements NodeServices {
     return counts;
   }
 
-  #schedule(request: ScheduleRequest): Schedule {
-    const now = this.clock.now();
-    return {
-      name: request.name,
-      timing:
-        request.cron === undefined
-          ? { kind: "every", everyMs: request.everyMs!, anchor: now }
-          : { kind: "cron", expression: request.cron, zone: request.zone ?? "UTC" },
-      task: request.task,
-      payload: JSON.stringify(request.payload ?? null),
-      queue: request.queue ?? "default",
-      priority: request.priority ?? 0,
-      maxAttempts: request.maxAttempts ?? 3,
-      timeoutMs: request.timeoutMs ?? null,
-      missed: request.missed ?? "run_once",
-      missedMax: request.missedMax ?? 10,
-      overlap: request.overlap ?? "allow",
-      paused: false,
-      createdAt: now,
-      updatedAt: now,
-      nextAt: now + (request.everyMs ?? 60_000),
-      lastFiredAt: null,
-      lastJob: null,
-      leaderEpoch: TERM.epoch,
-    };
+  #newSchedules(): ReturnType<typeof scheduleService> {
+    return scheduleService(
+      { clock: this.clock, log: silentLog },
+      {
+        store: memoryStore({ clock: this.clock }),
+        channels: { publish: async () => {} },
+        maxAttempts: 3,
+        submit: (requests) => this.jobs.submit(requests),
+      },
+    );
   }
 }
 
@@ -613,25 +550,26 @@ export function appOf(
   services: NodeServices,
   { log = keptLog(), ...options }: Partial<AppOptions> & { readonly log?: Log } = {},
 ): Promise<FastifyInstance> {
-  return buildApp(
-    { clock: services.clock, log },
-    {
-      executor: executorOf(services),
-      host: "127.0.0.1",
-      bodyLimitBytes: 1_048_576,
-      access: loopbackOnly(options.host),
-      ...options,
-    },
-  );
+  return buildApp({ clock: services.clock, log }, { ...defaults(services, options.host), ...options });
+}
+
+function defaults(services: NodeServices, host = "127.0.0.1") {
+  return { executor: executorOf(services), host, bodyLimitBytes: 1_048_576, access: loopbackOnly(host) };
 }
 
 /** The same for all tests of a suite. The node is as new before each of them. */
-export function suiteApp(node: FakeNode): Pick<FastifyInstance, "inject"> {
+export function suiteApp(node: FakeNode) {
   let app: FastifyInstance;
   before(async () => (app = await appOf(node)));
   beforeEach(() => node.reset());
   after(() => app.close());
-  return { inject: ((request: InjectOptions) => app.inject(request)) as FastifyInstance["inject"] };
+  const inject = ((request: InjectOptions) => app.inject(request)) as FastifyInstance["inject"];
+  const call = async (method: Method, url: string, payload?: object | string, given: object = {}) => {
+    const type = typeof payload === "string" ? { "content-type": "application/json" } : {};
+    const answer = await inject({ method, url, payload, headers: { ...type, ...given } });
+    return { status: answer.statusCode, body: answer.json(), headers: answer.headers };
+  };
+  return { inject, call };
 }
 
 /** With its listener, on a free port unless another is given. */
@@ -640,18 +578,7 @@ export function serverOf(
   options: Partial<HttpServerOptions> = {},
   { clock = services.clock, log = keptLog() }: Partial<Pick<Platform, "clock" | "log">> = {},
 ): HttpServer {
-  const executor = executorOf(services);
-  return new HttpServer(
-    { clock, log },
-    {
-      executor,
-      host: "127.0.0.1",
-      port: 0,
-      bodyLimitBytes: 1_048_576,
-      access: loopbackOnly(options.host),
-      ...options,
-    },
-  );
+  return new HttpServer({ clock, log }, { port: 0, ...defaults(services, options.host), ...options });
 }
 
 export const NO_LOOK: StoreSnapshot = {

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { backlogOf } from "../../../src/observe/store-snapshots.ts";
-import { storeSnapshots } from "../../../src/observe/store-snapshots.ts";
+import { backlogOf, storeSnapshots } from "../../../src/observe/store-snapshots.ts";
 import { BatonError } from "../../../src/core/errors.ts";
 import type { Schedule } from "../../../src/core/schedules/schedule.ts";
 import { memoryStore } from "../../support/memory-store.ts";
@@ -11,6 +10,7 @@ import { StoreWorld } from "../../support/store-world.ts";
 interface Looked {
   readonly world: StoreWorld;
   readonly looks: ReturnType<typeof storeSnapshots>;
+  readonly backlog: ReturnType<typeof backlogOf>;
   readonly counts: { list: number };
   /** What a count of the queues takes, and whether the store answers at all. */
   readonly store: { takesMs: number; away: boolean };
@@ -21,10 +21,7 @@ function looked(
   schedules: readonly Schedule[] = [],
 ): Promise<void> {
   return StoreWorld.with(
-    async ({ clock }) => {
-      const store = memoryStore({ clock });
-      return store;
-    },
+    async ({ clock }) => memoryStore({ clock }),
     async (world) => {
       const counts = { list: 0 };
       const state = { takesMs: 0, away: false };
@@ -45,7 +42,7 @@ function looked(
       const backlog = backlogOf(world, { queues, agents });
       const store = { jobs, samples, journal, problem: null };
       const looks = storeSnapshots(world, store, backlog, async () => schedules, 30_000);
-      await proof({ world, looks, counts, store: state });
+      await proof({ world, looks, backlog, counts, store: state });
     },
   );
 }
@@ -74,14 +71,20 @@ describe("a look at the store", () => {
       });
     }));
 
-  it("is one for all who ask within a second", () =>
-    looked(async ({ world, looks, counts }) => {
+  it("is one for all who ask within a second, and for those who only watch within five", () =>
+    looked(async ({ world, looks, backlog, counts }) => {
       await Promise.all(Array.from({ length: 10 }, () => looks.read()));
       await looks.read();
       assert.equal(counts.list, 1);
       await world.clock.advance(1_000);
       await looks.read();
       assert.equal(counts.list, 2);
+      await world.clock.advance(4_999);
+      await backlog.get(100);
+      assert.equal(counts.list, 2);
+      await world.clock.advance(1);
+      await backlog.get(100);
+      assert.equal(counts.list, 3);
     }));
 
   it("lets a store rest that takes long to count, and does not make anybody wait for it", () =>

@@ -50,30 +50,6 @@ describe("a batcher", () => {
     await waiting;
   });
 
-  test("puts what is added during a flush into the next one", async () => {
-    const batches: number[][] = [];
-    const doors: (() => void)[] = [];
-    const batcher = new Batcher<number, number>({
-      clock: systemClock,
-      flush: async (items) => {
-        batches.push([...items]);
-        await new Promise<void>((resolve) => doors.push(resolve));
-        return items;
-      },
-    });
-    const first = batcher.add(1);
-    await turn();
-    const rest = [2, 3, 4].map((item) => batcher.add(item));
-    await turn();
-    assert.deepEqual(batches, [[1]]);
-    doors.shift()!();
-    assert.equal(await first, 1);
-    await turn();
-    assert.deepEqual(batches, [[1], [2, 3, 4]]);
-    doors.shift()!();
-    assert.deepEqual(await Promise.all(rest), [2, 3, 4]);
-  });
-
   test("a flush that fails fails its own items only", async () => {
     let flushes = 0;
     const batcher = new Batcher<number, number>({

@@ -86,15 +86,6 @@ describe("a lifecycle", () => {
     await service.stop();
   });
 
-  test("is stopped at the end of its block", async () => {
-    const service = new Noted();
-    {
-      await using used = service;
-      await used.start();
-    }
-    assert.equal(service.steps.at(-1), "stopped");
-  });
-
   lifecycleStress("the plainest service", async () => ({
     service: new Noted(),
     works: async (service) => assert.ok(service.running),

@@ -21,6 +21,18 @@ function node(name: string, over: Partial<Node> = {}): Node {
   return { name: name as NodeName, ...well, ...over };
 }
 
+const DEAD = node("b", { status: "dead", alive: false });
+const UNREACHED = { reach: [{ node: "b", ok: false, latencyMs: null, reason: "refused" }] };
+
+/** A node alone, or beside others, with this load. */
+function loaded(load: Partial<Node["load"]>, ...others: Node[]): Pick<Facts, "nodes"> {
+  return { nodes: [node("a", { load: { ...LOAD, ...load } }), ...others] };
+}
+
+function waiting(ageMs: number, paused = false): Pick<Facts, "waiting"> {
+  return { waiting: [{ queue: "q", since: NOW - ageMs, paused }] };
+}
+
 const WELL: Facts = {
   now: NOW,
   formed: true,
@@ -48,38 +60,18 @@ describe("alerts", () => {
   const cases: readonly [string, Partial<Facts>, string[]][] = [
     ["nobody leads", { leader: null }, ["no_leader critical"]],
     ["a cluster that gathers has no leader yet", { leader: null, formed: false }, []],
-    [
-      "a dead node",
-      { nodes: [node("a"), node("b", { status: "dead", alive: false })] },
-      ["node_dead warning"],
-    ],
-    [
-      "a node that lags",
-      { nodes: [node("a", { load: { ...LOAD, loopLagMs: 300 } })] },
-      ["node_lagging warning"],
-    ],
-    [
-      "one that stands still",
-      { nodes: [node("a", { load: { ...LOAD, loopLagMs: 5_000 } })] },
-      ["node_lagging critical"],
-    ],
+    ["a dead node", { nodes: [node("a"), DEAD] }, ["node_dead warning"]],
+    ["a node that lags", loaded({ loopLagMs: 300 }), ["node_lagging warning"]],
+    ["one that stands still", loaded({ loopLagMs: 5_000 }), ["node_lagging critical"]],
     ["two versions", { nodes: [node("a"), node("b", { version: "2.0.0" })] }, ["version_mix warning"]],
     [
       "a version of the dead",
       { nodes: [node("a"), node("b", { version: "2", alive: false, status: "draining" })] },
       [],
     ],
-    [
-      "an old backlog",
-      { waiting: [{ queue: "q", since: NOW - 600_000, paused: false }] },
-      ["backlog_old warning"],
-    ],
-    [
-      "a very old one",
-      { waiting: [{ queue: "q", since: NOW - 7_200_000, paused: false }] },
-      ["backlog_old critical"],
-    ],
-    ["an old one that is paused", { waiting: [{ queue: "q", since: NOW - 7_200_000, paused: true }] }, []],
+    ["an old backlog", waiting(600_000), ["backlog_old warning"]],
+    ["a very old one", waiting(7_200_000), ["backlog_old critical"]],
+    ["an old one that is paused", waiting(7_200_000, true), []],
     ["failures", { rates: { finished: 10, failed: 3 } }, ["failures_rising warning"]],
     ["mostly failures", { rates: { finished: 10, failed: 9 } }, ["failures_rising critical"]],
     ["a failure now and then", { rates: { finished: 0.1, failed: 0.1 } }, []],
@@ -90,44 +82,21 @@ describe("alerts", () => {
     ["a transaction that is open for a while", { oldestSnapshot: open(59_000) }, []],
     ["one that is open for long", { oldestSnapshot: open(60_000) }, ["old_snapshot warning"]],
     ["one that is open for very long", { oldestSnapshot: open(900_000) }, ["old_snapshot critical"]],
-    ["no worker", { nodes: [node("a", { load: { ...LOAD, slots: 0 } })] }, ["no_worker critical"]],
-    ["no worker but agents", { nodes: [node("a", { load: { ...LOAD, slots: 0 } })], agents: 1 }, []],
+    ["no worker", loaded({ slots: 0 }), ["no_worker critical"]],
+    ["no worker but agents", { ...loaded({ slots: 0 }), agents: 1 }, []],
     [
       "no worker for this queue",
-      { nodes: [node("a", { load: { ...LOAD, serves: { queues: ["other"], except: [] } } })] },
+      loaded({ serves: { queues: ["other"], except: [] } }),
       ["no_worker critical"],
     ],
     ["only drained workers", { nodes: [node("a", { status: "draining" })] }, ["no_worker critical"]],
-    [
-      "a node that others cannot reach",
-      {
-        nodes: [
-          node("a", {
-            load: { ...LOAD, reach: [{ node: "b", ok: false, latencyMs: null, reason: "refused" }] },
-          }),
-          node("b"),
-        ],
-      },
-      ["node_unreachable warning"],
-    ],
-    [
-      "a dead one that others cannot reach",
-      {
-        nodes: [
-          node("a", {
-            load: { ...LOAD, reach: [{ node: "b", ok: false, latencyMs: null, reason: "refused" }] },
-          }),
-          node("b", { alive: false, status: "dead" }),
-        ],
-      },
-      ["node_dead warning"],
-    ],
+    ["a node that others cannot reach", loaded(UNREACHED, node("b")), ["node_unreachable warning"]],
+    ["a dead one that others cannot reach", loaded(UNREACHED, DEAD), ["node_dead warning"]],
   ];
   for (const [what, facts, expected] of cases) it(what, () => assert.deepEqual(codes(facts), expected));
 
   it("say of a dead node what becomes of its jobs", () => {
-    const nodes = [node("a"), node("b", { status: "dead", alive: false })];
-    const told = (shared: boolean) => alertsOf({ ...WELL, shared, nodes })[0]!.message;
+    const told = (shared: boolean) => alertsOf({ ...WELL, shared, nodes: [node("a"), DEAD] })[0]!.message;
     assert.match(told(true), /others have taken over/);
     assert.match(told(false), /wait until it is back/);
   });
@@ -139,7 +108,7 @@ describe("alerts", () => {
   });
 
   it("of many nodes are a few, and tell how many more", () => {
-    const nodes = Array.from({ length: 50 }, (_, n) => node(`n${n}`, { status: "dead", alive: false }));
+    const nodes = Array.from({ length: 50 }, (_, n) => ({ ...DEAD, name: `n${n}` as NodeName }));
     const alerts = alertsOf({ ...WELL, waiting: [], nodes });
     assert.equal(alerts.length, 5);
     assert.ok(alerts.some(({ message }) => message.endsWith("and 45 more of the kind")));

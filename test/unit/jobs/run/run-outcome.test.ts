@@ -2,11 +2,13 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as fc from "../../../support/fast-check.ts";
 import { type AbortReason, DEFAULT_BUDGETS } from "../../../../src/core/jobs/job.ts";
-import { DEFAULT_RETRY } from "../../../../src/core/jobs/retry.ts";
+import { DEFAULT_RETRY, retryDelayMs } from "../../../../src/core/jobs/retry.ts";
 import { JobAborted } from "../../../../src/jobs/run/job-run.ts";
 import { type Ending, outcomeOf, toJobError } from "../../../../src/jobs/run/run-outcome.ts";
 import { claimedJob } from "../../../support/job-builders.ts";
 
+/** What the jitter of retries draws. */
+const CHANCE = 0.1;
 const REASONS = ["cancel", "timeout", "drain", "lease_lost"] as const satisfies readonly AbortReason[];
 
 const claimed = fc.record({
@@ -25,7 +27,7 @@ const aborts = fc.option(fc.constantFrom(...REASONS));
 
 function decide(spent: object, ending: Ending, why: AbortReason | null) {
   const job = claimedJob({ timeoutMs: 100, ...spent });
-  const rules = { budgets: DEFAULT_BUDGETS, retry: DEFAULT_RETRY, chance: () => 0.5 };
+  const rules = { budgets: DEFAULT_BUDGETS, retry: DEFAULT_RETRY, chance: () => CHANCE };
   return outcomeOf(job, ending, why && { why, message: null }, undefined, rules);
 }
 
@@ -68,7 +70,7 @@ describe("what becomes of a job, whatever its handler did", () => {
           if (outcome?.kind === "failed") assert.equal(outcome.spends, "interruption");
         } else if (outcome?.kind === "retry") {
           assert.ok(spent.failures + 1 < spent.maxAttempts);
-          assert.ok(outcome.delayMs >= 0);
+          assert.equal(outcome.delayMs, retryDelayMs(spent.failures + 1, CHANCE, DEFAULT_RETRY));
         } else if (outcome?.kind === "failed") assert.equal(outcome.spends, "failure");
       }),
     );
@@ -86,5 +88,27 @@ describe("an error as it is stored", () => {
     });
     assert.equal(toJobError(new TypeError()).message, "TypeError");
     assert.equal(toJobError(Object.assign(new Error("numbered"), { code: 42 })).code, "ERROR");
+  });
+
+  it("has a message to read of whatever was thrown, however strange", () => {
+    const trap = (): never => {
+      throw new Error("a trap");
+    };
+    const strange: Record<string, unknown> = {
+      bare: Object.create(null),
+      symbol: Symbol("odd"),
+      bigMessage: Object.assign(new Error("x"), { message: 10n }),
+      noStack: Object.assign(new Error("x"), { stack: ["not", "text"] }),
+      getter: Object.defineProperty(new Error("x"), "message", { get: trap }),
+      huge: new Error("x".repeat(5_000_000)),
+      trap: new Proxy({}, { get: trap, has: trap }),
+      stubborn: Object.defineProperty(new Error("x"), "retryable", { get: trap }),
+    };
+    const spent = { failures: 0, interruptions: 0, crashes: 0, maxAttempts: 1 };
+    for (const [name, error] of Object.entries(strange)) {
+      const outcome = decide(spent, { ended: "threw", error }, null);
+      assert.ok(outcome?.kind === "failed" && typeof outcome.error.message === "string", name);
+      assert.ok(JSON.stringify(outcome.error).length < 100_000, name);
+    }
   });
 });

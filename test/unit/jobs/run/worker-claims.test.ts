@@ -95,28 +95,6 @@ describe("claiming ahead", () => {
   });
 });
 
-describe("jobs that were claimed ahead and turn out slow", () => {
-  it("go back to their place in line untouched, so that an urgent one does not wait behind them", async (t) => {
-    const { held, world } = await heldWorld(t, "held", "polite", {
-      tasks: QUICK,
-      settings: { concurrency: 2, prefetchMax: 50 },
-    });
-    await allFinished(world, await world.submitMany(300, "quick"));
-    const ids = await world.submitMany(40, "held");
-    await world.rest();
-    const claimed = (await world.statuses(ids)).filter((status) => status === "processing").length;
-    assert.ok(claimed > 10, `${claimed} claimed ahead`);
-    await world.advance(1_500);
-    const kept = (await world.statuses(ids)).filter((status) => status === "processing").length;
-    assert.equal(kept, 2, "only what runs is still claimed");
-    const urgent = await world.submit("held", { priority: 50 });
-    held.finish(0);
-    await world.until(urgent, "processing");
-    const waiting = await world.store.jobs.get(ids.at(-1)!);
-    assert.deepEqual([waiting!.attempts, waiting!.interruptions, waiting!.crashes], [0, 0, 0]);
-  });
-});
-
 describe("a queue", () => {
   it("that is paused keeps its jobs, says so, and goes on when it is resumed", async (t) => {
     const world = await WorkerWorld.open(t, { tasks: [["work", () => {}]] });

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { LOG_MESSAGE_LENGTH_MAX } from "../../../../src/jobs/run/job-run.ts";
 import type { Handler, TaskContext } from "../../../../src/jobs/tasks/task.ts";
-import { LOG_LINES_MAX } from "../../../../src/store/store.ts";
 import { heldWorld, ran } from "../../../support/node-worker.ts";
 import { columns } from "../../../support/columns.ts";
 
@@ -38,21 +37,6 @@ describe("logs and progress", () => {
     assert.deepEqual([line?.level, line?.message, line?.seq], ["warn", "careful", 1]);
   });
 
-  it("of a failed run are kept, and progress starts anew with the next", async (t) => {
-    let runs = 0;
-    const twice: Handler = (_payload, { log, progress }) => {
-      log(`run ${++runs}`);
-      if (runs > 1) return;
-      progress(80);
-      throw new Error("once");
-    };
-    const { world, id, job } = await ran(t, twice, "scheduled");
-    assert.equal(job.progress, 80);
-    await world.advance(1_000);
-    assert.equal((await world.until(id, "completed")).progress, null);
-    assert.deepEqual(await world.logs(id), ["run 1", "run 2"]);
-  });
-
   it("are cut when a line is longer than anybody reads", async (t) => {
     const { world, id, job } = await ran(
       t,
@@ -61,15 +45,6 @@ describe("logs and progress", () => {
     const [line] = await world.logs(id);
     assert.ok(line!.endsWith("… (cut)") && line!.length <= LOG_MESSAGE_LENGTH_MAX + 10);
     assert.ok(job.progressMessage!.length <= LOG_MESSAGE_LENGTH_MAX + 10);
-  });
-
-  it("are counted, and those over the limit dropped with a word on it", async (t) => {
-    const { world, id } = await ran(t, (_payload, { log }) => {
-      for (let line = 0; line < LOG_LINES_MAX + 500; line++) log("again");
-    });
-    const lines = await world.logs(id);
-    assert.equal(lines.length, LOG_LINES_MAX);
-    assert.match(lines.at(-1)!, /limit of 10000 log lines/);
   });
 
   it("take whatever plain JavaScript passes, and a bad number is the handler's error", async (t) => {

@@ -102,41 +102,13 @@ describe("a leader with schedules", () => {
     assert.deepEqual(await world.history(), ["60 fire", "120 skip overlap", "180 skip overlap", "240 fire"]);
   });
 
-  for (const [policy, expected] of [
-    ["skip", [660]],
-    ["run_once", [600, 660]],
-    ["run_all", [420, 480, 540, 600, 660]],
-  ] as const) {
-    inWorld(`makes up for ten minutes without a leader as ${policy} says`, async (world) => {
-      await world.put({ missed: policy, missedMax: 4 });
-      await world.clock.advance(10 * minuteMs + 30 * secondMs);
-      await world.lead();
-      await world.clock.advance(30 * secondMs);
-      assert.deepEqual(await world.fired(), expected);
-      const history = await world.history();
-      assert.equal(history.length, 11, "every occurrence is accounted for");
-      assert.equal(history.filter((line) => line.endsWith("over_cap")).length, policy === "run_all" ? 6 : 0);
-    });
-  }
-
-  inWorld(
-    "is quick about a second-by-second schedule after a month without a leader, and says what it passed over",
-    async (world) => {
-      await world.put({ cron: "* * * * * *", zone: "Europe/Berlin" });
-      const monthMs = 30 * 24 * 60 * minuteMs;
-      world.clock.setWall(START + monthMs);
-      const startedAt = performance.now();
-      await world.lead();
-      assert.ok(performance.now() - startedAt < 500);
-      // The last five seconds are not missed yet.
-      const month = monthMs / secondMs;
-      assert.deepEqual(await world.fired(), [month - 4, month - 3, month - 2, month - 1, month]);
-      const [passed] = world.log.matching(/passed over/);
-      assert.equal(passed!["schedule"], "tick");
-      assert.equal((passed!["from"] as number) - START, 2 * secondMs);
-      assert.equal(await world.nextAt(), month + 1);
-    },
-  );
+  inWorld("says which occurrences it passes over after a month without a leader", async (world) => {
+    await world.put({ cron: "* * * * * *", zone: "Europe/Berlin" });
+    world.clock.setWall(START + 30 * 24 * 60 * minuteMs);
+    await world.lead();
+    const [passed] = world.log.matching(/passed over/);
+    assert.deepEqual([passed!["schedule"], passed!["from"]], ["tick", START + 2 * secondMs]);
+  });
 
   inWorld("serves hundreds of schedules without reading them all for each", async (world) => {
     for (let i = 0; i < 300; i++) await world.put({ name: `tick-${i}`, everyMs: (1 + (i % 60)) * secondMs });
@@ -206,18 +178,6 @@ describe("a leader whose store fails", () => {
     assert.deepEqual(await world.fired(), [10, 20, 30, 40, 50]);
   });
 
-  inWorld("makes no second job when a fire arrived and its answer was lost", async (world) => {
-    await world.put();
-    await world.lead();
-    world.fire = async (...call) => {
-      await world.store.fire(...call);
-      world.fire = (...again) => world.store.fire(...again);
-      return storeDown();
-    };
-    await world.clock.advance(3 * minuteMs);
-    assert.deepEqual(await world.fired(), [60, 120, 180]);
-  });
-
   inWorld("keeps the others on time while one schedule cannot be fired", async (world) => {
     await world.put({ name: "bad", everyMs: secondMs });
     await world.put({ name: "good", everyMs: secondMs });
@@ -243,26 +203,6 @@ describe("two leaders", () => {
     assert.equal(world.subscriptions, 1, "the old one listens no more");
   });
 
-  inWorld("make one job also when leadership passes in the middle of a fire", async (world) => {
-    await world.put();
-    await world.lead();
-    // The old leader's fire hangs on its way until the new leader has fired.
-    let letGo = (): void => {};
-    const held = new Promise<void>((resolve) => (letGo = resolve));
-    world.fire = async (...call) => {
-      world.fire = (...again) => world.store.fire(...again);
-      await held;
-      return world.store.fire(...call);
-    };
-    await world.clock.advance(minuteMs);
-    assert.deepEqual(await world.fired(), []);
-    await world.lead();
-    assert.deepEqual(await world.fired(), [60]);
-    letGo();
-    await world.clock.advance(2 * minuteMs);
-    assert.deepEqual(await world.fired(), [60, 120, 180]);
-  });
-
   inWorld(
     "do not pass on what they know: the second one finds the schedule as it is stored",
     async (world) => {
@@ -286,30 +226,9 @@ describe("a wall clock that jumps", () => {
     await world.clock.advance(5 * secondMs);
     assert.deepEqual(await world.fired(), [600]);
   });
-
-  inWorld("back fires nothing again", async (world) => {
-    await world.put();
-    await world.lead();
-    await world.clock.advance(5 * minuteMs);
-    world.clock.setWall(START + 2 * minuteMs);
-    await world.clock.advance(4 * minuteMs);
-    assert.deepEqual(await world.fired(), [60, 120, 180, 240, 300, 360]);
-  });
 });
 
 describe("a schedule replaced while it is due", () => {
-  inWorld("with another timing fires by the new one", async (world) => {
-    await world.put();
-    await world.lead();
-    world.fire = async (...call) => {
-      world.fire = (...again) => world.store.fire(...again);
-      await world.put({ everyMs: 45 * secondMs });
-      return world.store.fire(...call);
-    };
-    await world.clock.advance(3 * minuteMs);
-    assert.deepEqual(await world.fired(), [90, 135, 180]);
-  });
-
   inWorld(
     "without the leader's knowledge fires nothing of the old timing, and the leader learns of it there and then",
     async (world) => {
@@ -338,14 +257,6 @@ describe("a schedule replaced while it is due", () => {
       assert.deepEqual(column(await world.jobs(), "payload"), ["null", '"new"']);
     },
   );
-
-  inWorld("while nobody leads is still made up for", async (world) => {
-    await world.put();
-    await world.clock.advance(90 * secondMs);
-    await world.put({ payload: "new" });
-    await world.lead();
-    assert.deepEqual(await world.fired(), [60]);
-  });
 });
 
 describe("whatever happens to leaders, clock and store", () => {

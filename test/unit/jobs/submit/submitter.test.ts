@@ -115,17 +115,6 @@ describe("submitting", () => {
     assert.deepEqual(pick(await one({ task: "mail", ...own })), ["slow", -1, 1, 5]);
   });
 
-  it("answers the same job for the same idempotency key", async () => {
-    const { submitter } = await world();
-    const request = { task: "work", idempotencyKey: "order-1" };
-    const [first] = await submitter.submit([request]);
-    const [again] = await submitter.submit([request]);
-    assert.deepEqual([first!.existed, again!.existed], [false, true]);
-    assert.equal(again!.id, first!.id);
-    const both = await Promise.all([submitter.submit([request]), submitter.submit([request])]);
-    assert.ok(both.every(([answer]) => answer!.id === first!.id));
-  });
-
   it("tells everybody in a commit that failed, and takes the next", async () => {
     const { submitter, faults } = await world();
     faults.fail("submit");

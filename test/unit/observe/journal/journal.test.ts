@@ -97,22 +97,6 @@ describe("the journal", () => {
 describe("refused writes", () => {
   const refusal: Refusal = { write: "run.result", carried: 1, current: null, job: "node-a-1" as JobId };
 
-  it("are told with the number that counts", async () => {
-    const { clock, journal } = await open();
-    const refused = refusedWrites({ clock }, journal, async () => 2);
-    refused.add(refusal);
-    await clock.advance(100);
-    const [entry] = await journal.list({ limit: 1 });
-    assert.deepEqual(entry!.detail, {
-      write: "run.result",
-      what: "the result of an earlier run",
-      carried_epoch: 1,
-      current_epoch: 2,
-      job_id: "node-a-1",
-      count: 1,
-    });
-  });
-
   it("of a storm are a few a second, and every one is counted", async () => {
     const { clock, journal } = await open();
     const refused = refusedWrites({ clock }, journal, async () => 2);

@@ -81,17 +81,6 @@ describe("instruments", () => {
     known = 3;
     assert.equal(new Scrape(await instruments.text()).value("baton_schedules"), 3);
   });
-
-  it("of two nodes in one process know nothing of each other", async () => {
-    const [a, b] = [new Instruments(), new Instruments()];
-    for (const [which, value] of [
-      [a, 1],
-      [b, 2],
-    ] as const)
-      which.register({ baton_schedules: () => value });
-    assert.equal(new Scrape(await a.text()).value("baton_schedules"), 1);
-    assert.equal(new Scrape(await b.text()).value("baton_schedules"), 2);
-  });
 });
 
 describe("kinds", () => {

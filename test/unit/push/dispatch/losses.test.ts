@@ -44,25 +44,6 @@ describe("a dispatch that goes astray", () => {
     runs.assertOnce([...ids, ...later]);
   });
 
-  it("comes too late when its job was cancelled", async (t) => {
-    const { world, runs, leader } = await dispatching(t);
-    const kept: [string, readonly Message[]][] = [];
-    leader.channels.fate = (queue, messages) => {
-      if (!isDispatch(queue)) return "pass";
-      kept.push([queue, messages]);
-      return "drop";
-    };
-    await world.node("worker", { tasks: { work: runs.quick } });
-    const [cancelled, other] = await world.submit(2);
-    await world.eventually("it is dispatched", () => kept.length > 0);
-    leader.channels.fate = () => "pass";
-    assert.deepEqual(await world.store.jobs.cancel(cancelled!, "not needed"), { outcome: "cancelled" });
-    for (const [queue, messages] of kept) await leader.channels.send(queue, messages);
-    await world.until([other!], "completed");
-    assert.equal((await world.job(cancelled!)).status, "cancelled");
-    assert.deepEqual(runs.order, [other]);
-  });
-
   it("goes on to those who know the task when it came to one who does not", async (t) => {
     const { world, runs, leader } = await dispatching(t, { timeoutMs: 60_000 }); // so long that only being sent on helps
     await world.node("knows", { tasks: { work: runs.quick, rare: runs.quick } });

@@ -2,16 +2,17 @@
 
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
-import type { Channels, Message, Subscription } from "../../../../src/channels/channels.ts";
-import type { Assignment, Receipt, StatusReport } from "../../../../src/channels/messages.ts";
+import type { Channels, Message } from "../../../../src/channels/channels.ts";
+import type { Receipt } from "../../../../src/channels/messages.ts";
 import { MemoryChannels } from "../../../../src/channels/memory/channels.ts";
-import { queues, topics } from "../../../../src/channels/channel-names.ts";
+import { topics } from "../../../../src/channels/channel-names.ts";
 import type { JobId, LeaseId, NodeName } from "../../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS, type Job } from "../../../../src/core/jobs/job.ts";
 import type { NodeIdentity } from "../../../../src/core/node.ts";
 import { DEFAULT_RETRY } from "../../../../src/core/jobs/retry.ts";
 import { Dispatcher } from "../../../../src/push/dispatch/dispatcher.ts";
 import { DispatchInbox } from "../../../../src/push/dispatch/dispatch-inbox.ts";
+import { Owner } from "../../../../src/push/ownership/owner.ts";
 import { StatusSink } from "../../../../src/push/dispatch/status-sink.ts";
 import type { Handler } from "../../../../src/jobs/tasks/task.ts";
 import { TaskRegistry } from "../../../../src/jobs/tasks/task-registry.ts";
@@ -23,12 +24,11 @@ import type { Platform } from "../../../../src/platform/platform.ts";
 import { fakePlatform } from "../../../support/fake-platform.ts";
 import { claimRequest, newJob } from "../../../support/job-builders.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
-import { memoryStore, type MemoryStore } from "../../../support/memory-store.ts";
-import type { OwnershipStore } from "../../../../src/store/ownership.ts";
-import type { NewJob, Store } from "../../../../src/store/store.ts";
+import { memoryStore } from "../../../support/memory-store.ts";
+import type { NewJob } from "../../../../src/store/store.ts";
 import { atEnd } from "../../../support/node-cleanup.ts";
+import { SETTINGS as OWNER } from "../ownership/owner-node.ts";
 import { recordingLog } from "../../../support/node-log.ts";
-import { eventually } from "../../../support/wait.ts";
 
 export const TIMEOUT_MS = 300;
 export const RECEIPT_MS = 300;
@@ -76,30 +76,6 @@ export class FaultyChannels implements Channels {
   [Symbol.asyncDispose] = (): Promise<void> => this.inner.stop();
 }
 
-export interface Backend {
-  /** Moved by the world while it waits for something, unless the servers of the backend have real time. */
-  readonly clock: Clock;
-  readonly store: Store;
-  readonly channels: (node: string) => Promise<Channels>;
-  readonly close: () => Promise<void>;
-}
-
-export async function memoryBackend(): Promise<Backend> {
-  const clock = new ManualClock();
-  const store = memoryStore({ clock });
-  const channels = new MemoryChannels({ clock });
-  await channels.start();
-  return {
-    clock,
-    store,
-    channels: () => Promise.resolve(channels),
-    close: async () => {
-      await channels.stop();
-      await store.close();
-    },
-  };
-}
-
 export interface NodeOptions {
   readonly tasks: Readonly<Record<string, Handler>>;
   readonly settings?: Partial<WorkerSettings>;
@@ -115,42 +91,44 @@ export interface WorkerNode {
 }
 
 export class DispatchWorld {
-  readonly clock: Clock;
-  readonly store: Store;
+  /** Moved by the world while it waits for something. */
+  readonly clock = new ManualClock();
+  readonly store = memoryStore({ clock: this.clock });
   readonly log = recordingLog();
-  readonly #backend: Backend;
+  readonly #channels = new MemoryChannels({ clock: this.clock });
   readonly #t: TestContext;
   #incarnations = 0;
 
-  private constructor(t: TestContext, backend: Backend) {
+  private constructor(t: TestContext) {
     this.#t = t;
-    this.#backend = backend;
-    this.clock = backend.clock;
-    this.store = backend.store;
   }
 
-  static async open(t: TestContext, backend = memoryBackend): Promise<DispatchWorld> {
-    const opened = await backend();
-    atEnd(t, opened.close);
-    return new DispatchWorld(t, opened);
+  static async open(t: TestContext): Promise<DispatchWorld> {
+    const world = new DispatchWorld(t);
+    await world.#channels.start();
+    atEnd(t, async () => {
+      await world.#channels.stop();
+      await world.store.close();
+    });
+    return world;
   }
 
-  get ownership(): OwnershipStore {
-    return this.store.ownership!;
+  get ownership() {
+    return this.store.ownership;
   }
 
-  /** Jobs that are marked and not accepted, by queue, in a store in memory. */
+  /** Jobs that are marked and not accepted, by queue. */
   outstanding(): ReadonlyMap<string, number> {
-    return (this.store as MemoryStore).ownership.outstanding();
+    return this.ownership.outstanding();
   }
 
-  async channels(name: string): Promise<FaultyChannels> {
-    return new FaultyChannels(await this.#backend.channels(name));
+  channels(): FaultyChannels {
+    return new FaultyChannels(this.#channels);
   }
 
   async node(name: string, { tasks, settings, receiptMs = RECEIPT_MS }: NodeOptions): Promise<WorkerNode> {
     const { store } = this;
-    const channels = await this.channels(name);
+    const channels = this.channels();
     const platform = this.#platform(name);
     const { identity } = platform;
     const registry = new TaskRegistry(Object.entries(tasks).map(([task, run]) => ({ name: task, run })));
@@ -192,7 +170,7 @@ export class DispatchWorld {
   async lead(
     timeoutMs = TIMEOUT_MS,
   ): Promise<{ dispatcher: Dispatcher; channels: FaultyChannels; end(): Promise<void> }> {
-    const channels = await this.channels(LEADER);
+    const channels = this.channels();
     const term = await this.store.terms.grant("scheduler", this.#identity(LEADER));
     const dispatcher = new Dispatcher(this.#platform(LEADER), {
       ownership: this.ownership,
@@ -212,19 +190,34 @@ export class DispatchWorld {
     return { dispatcher, channels, end };
   }
 
-  /** The smallest thing that owns: takes every assignment and writes what is reported. */
-  async owner(name = "owner"): Promise<TestOwner> {
-    const owner = new TestOwner(this.ownership, await this.channels(name), this.#identity(name));
-    owner.start();
-    atEnd(this.#t, () => owner.stop());
-    return owner;
+  /** Takes every assignment and writes what is reported. Tells how many results it has confirmed, if it may. */
+  async owner(): Promise<{ written: number; confirms: boolean }> {
+    const told = { written: 0, confirms: true };
+    const channels = this.channels();
+    channels.publish = async (topic, messages) => {
+      if (topic.startsWith("job.receipt.")) {
+        if (!told.confirms) return;
+        for (const { body } of messages) told.written += (body as Receipt).settled.length;
+      }
+      await channels.inner.publish(topic, messages);
+    };
+    const owner = new Owner(this.#platform("owner"), {
+      ownership: this.ownership,
+      channels,
+      membership: { nodes: () => [] },
+      leadership: { held: () => null },
+      dispatcher: { channels: () => [] },
+      settings: OWNER,
+    });
+    await owner.start();
+    atEnd(this.#t, () => this.during(owner.stop()));
+    return told;
   }
 
   async submit(count: number, fields: Partial<NewJob> = {}): Promise<JobId[]> {
     const jobs = Array.from({ length: count }, () => newJob(fields));
     await this.store.jobs.submit(jobs, { node: LEADER, ownerEpoch: 1, leaderEpoch: 1 });
-    const channels = await this.channels(LEADER);
-    await channels.publish(topics.jobsReady, [{ key: "", body: null }]);
+    await this.#channels.publish(topics.jobsReady, [{ key: "", body: null }]);
     return jobs.map(({ id }) => id);
   }
 
@@ -253,8 +246,6 @@ export class DispatchWorld {
   /** Lets everybody work until it is so, and time pass only when they have nothing else to do. */
   async eventually(what: string, look: () => unknown): Promise<void> {
     const { clock } = this;
-    if (!(clock instanceof ManualClock))
-      return void (await eventually(what, async () => Boolean(await look())));
     for (const until = clock.monotonic() + 30_000; clock.monotonic() < until; await clock.advance(STEP_MS)) {
       for (let turn = 0; turn < 20; turn++) {
         if (await look()) return;
@@ -273,8 +264,8 @@ export class DispatchWorld {
     return ending;
   }
 
-  async pass(ms: number): Promise<void> {
-    await (this.clock instanceof ManualClock ? this.clock.advance(ms) : this.clock.sleep(ms));
+  pass(ms: number): Promise<void> {
+    return this.clock.advance(ms);
   }
 
   #platform(name: string): Platform {
@@ -286,63 +277,13 @@ export class DispatchWorld {
   }
 }
 
-export class TestOwner {
-  readonly #ownership: OwnershipStore;
-  readonly channels: FaultyChannels;
-  readonly #identity: NodeIdentity;
-  readonly #subscriptions: Subscription[] = [];
-  confirms = true;
-  written = 0;
-
-  constructor(ownership: OwnershipStore, channels: FaultyChannels, identity: NodeIdentity) {
-    this.#ownership = ownership;
-    this.channels = channels;
-    this.#identity = identity;
-  }
-
-  start(): void {
-    this.#subscriptions.push(
-      this.channels.consume(queues.assigned, async (batch) => {
-        const claims = batch.map(({ body }) => body as Assignment);
-        const epochs = await this.#ownership.own(claims, this.#identity);
-        epochs.forEach((ownerEpoch, i) => {
-          if (ownerEpoch !== null) this.#watch(claims[i]!.assignment, ownerEpoch);
-        });
-      }),
-    );
-  }
-
-  async stop(): Promise<void> {
-    await Promise.all(this.#subscriptions.map((subscription) => subscription.close()));
-  }
-
-  #watch(assignment: number, ownerEpoch: number): void {
-    const consume = async (batch: readonly Message[]): Promise<void> => {
-      const reports = batch.map(({ body }) => body as StatusReport);
-      const events = reports.map((report) => ({ ...report, assignment, ownerEpoch }));
-      const verdicts = await this.#ownership.record(events, this.#identity);
-      for (const [i, { worker, incarnation, number, settlements }] of reports.entries()) {
-        const verdict = verdicts[i];
-        if (!verdict) throw new Error("not the owner any more");
-        this.written += settlements.length;
-        const body: Receipt = { incarnation, number, ...verdict };
-        if (this.confirms) await this.channels.publish(topics.receipts(worker), [{ key: worker, body }]);
-      }
-    };
-    this.#subscriptions.push(this.channels.consume(queues.jobStatus(assignment), consume));
-  }
-}
-
 export class CountedRuns {
   readonly runs = new Map<string, number>();
   readonly order: string[] = [];
   readonly #clock: Clock;
-  readonly #also: CountedRuns | null;
 
-  /** What is counted here is counted there as well. */
-  constructor({ clock }: Pick<DispatchWorld, "clock">, also: CountedRuns | null = null) {
+  constructor({ clock }: Pick<DispatchWorld, "clock">) {
     this.#clock = clock;
-    this.#also = also;
   }
 
   readonly quick: Handler = (_payload, { job }) => {
@@ -368,7 +309,6 @@ export class CountedRuns {
   #count(id: string): void {
     this.runs.set(id, (this.runs.get(id) ?? 0) + 1);
     this.order.push(id);
-    if (this.#also) this.#also.#count(id);
   }
 }
 

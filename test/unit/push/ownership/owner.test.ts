@@ -37,26 +37,6 @@ describe("an owner", () => {
     assert.equal(a.jobs, 1);
   });
 
-  it("hears what was sent before it came", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const [assigned] = await world.assign(1);
-    await world.finish(assigned!.id, assigned!.runs);
-    await world.node("a");
-    assert.deepEqual(await world.statuses(assigned!.runs), ["completed"]);
-  });
-
-  it("forgets an assignment with its last job", async (t) => {
-    const { world, a } = await owners(t, "a");
-    const [assigned] = await world.assign(2, 2);
-    await world.finish(assigned!.id, [assigned!.runs[0]!]);
-    await world.rest();
-    assert.deepEqual([a.jobs, a.owner.assignments], [1, 1]);
-    await world.finish(assigned!.id, [assigned!.runs[1]!]);
-    await world.rest();
-    assert.deepEqual([a.jobs, a.owner.assignments], [0, 0]);
-    assert.deepEqual(await world.read([assigned!]), [null]);
-  });
-
   it("writes the events of many assignments together", async (t) => {
     const { world, a } = await owners(t, "a");
     const assigned = await world.assign(500, 5);

@@ -11,13 +11,12 @@ async function loaded(
   world: OwnershipWorld,
   jobs: Readonly<Record<string, number>>,
   settings: Partial<OwnerSettings>,
-  size = 1,
 ): Promise<OwnerNode[]> {
   for (const [name, count] of Object.entries(jobs)) {
     const node = await world.node(name, settings);
     // The others look away.
     for (const other of world.nodes) if (other !== node) other.deaf = true;
-    await world.assign(count, size);
+    await world.assign(count);
     await world.rest(200);
     assert.equal(node.jobs, count);
     for (const other of world.nodes) other.deaf = false;
@@ -38,26 +37,12 @@ describe("rebalancing", () => {
     assert.equal(a!.counts.offers, 40);
   });
 
-  it("moves no more than half of the difference with assignments of many jobs", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const [a, b] = await loaded(world, { a: 99, b: 18 }, ON, 9);
-    await world.advance(13_000);
-    assert.deepEqual([a!.jobs, b!.jobs], [63, 54]);
-  });
-
   it("does nothing when it is switched off", async (t) => {
     const world = await OwnershipWorld.open(t);
     const [a, b] = await loaded(world, { a: 100, b: 20 }, { rebalance: false });
     await world.advance(60_000);
     assert.deepEqual([a!.jobs, b!.jobs], [100, 20]);
     assert.equal(a!.counts.offers, 0);
-  });
-
-  it("does nothing below the ratio", async (t) => {
-    const world = await OwnershipWorld.open(t);
-    const [a, b] = await loaded(world, { a: 100, b: 51 }, ON);
-    await world.advance(60_000);
-    assert.deepEqual([a!.jobs, b!.jobs], [100, 51]);
   });
 
   it("gives a node that joins its share, a move at a time", async (t) => {
@@ -80,18 +65,12 @@ describe("rebalancing", () => {
         assert.ok(seconds[at]! - seconds[at - 1]! >= 10, seconds.join());
   });
 
-  for (const [b, c] of [
-    [90, 10],
-    [10, 90],
-  ] as const) {
-    it(`leaves what it gives to those who have less, of 100, ${b} and ${c}`, async (t) => {
-      const world = await OwnershipWorld.open(t);
-      const nodes = await loaded(world, { a: 100, b, c }, ON);
-      await world.advance(13_000);
-      const expected = [55, b === 10 ? 55 : 90, c === 10 ? 55 : 90];
-      assert.deepEqual(column(nodes, "jobs"), expected);
-    });
-  }
+  it("leaves what it gives to those who have less", async (t) => {
+    const world = await OwnershipWorld.open(t);
+    const nodes = await loaded(world, { a: 100, b: 90, c: 10 }, ON);
+    await world.advance(13_000);
+    assert.deepEqual(column(nodes, "jobs"), [55, 90, 55]);
+  });
 
   it("keeps what nobody takes", async (t) => {
     const world = await OwnershipWorld.open(t);

@@ -188,27 +188,6 @@ describe("a session of PostgreSQL", () => {
     await eventually("another connection", () => session.open);
   });
 
-  test("runs the statements of a transaction together, all or nothing", async () => {
-    const session = await open();
-    await server.query("CREATE TABLE session_test (n int PRIMARY KEY)");
-    const insert = write("session-test-insert", "INSERT INTO session_test VALUES ($1) RETURNING n");
-    const count = read("session-test-count", "SELECT count(*) AS n FROM session_test");
-    const both = session.transaction([
-      [insert, [1]],
-      [insert, [2]],
-    ]);
-    const beside = session.query(count);
-    assert.deepEqual(await both, [[{ n: 1 }], [{ n: 2 }]]);
-    assert.deepEqual(await beside, [{ n: 2 }]);
-    const failing = session.transaction([
-      [insert, [3]],
-      [insert, [1]],
-      [insert, [4]],
-    ]);
-    await assert.rejects(failing, /duplicate key/);
-    assert.deepEqual(await session.query(count), [{ n: 2 }]);
-  });
-
   test("hears notifications, also after its connection was replaced", async () => {
     const heard: string[] = [];
     const session = await open({
@@ -285,18 +264,6 @@ describe("a session of a server that cannot be reached", () => {
     await eventually("another connection", () => session.open);
     assert.deepEqual(await session.query(ANSWER), [{ answer: 42 }]);
   });
-
-  test("survives a server that appears and disappears", async () => {
-    const session = await open({ url: proxy.through(server.url("postgres")), connectMs: 100 });
-    for (let round = 0; round < 5; round++) {
-      if (round % 2 === 0) await proxy.refuse();
-      else proxy.reset();
-      await eventually("the loss", () => !session.open);
-      await proxy.forward();
-      await eventually("another connection", () => session.open);
-      assert.deepEqual(await session.query(ANSWER), [{ answer: 42 }]);
-    }
-  });
 });
 
 describe("the stop of a session", () => {
@@ -323,15 +290,6 @@ describe("the stop of a session", () => {
     assert.ok((await timed(session.stop())) < 1_000);
     await refused;
     await eventually("one connection left", async () => (await backends()) === 1);
-  });
-
-  test("ends the connection at the server, and a new start opens another", async () => {
-    const session = await open();
-    await session.stop();
-    await eventually("no connection", async () => (await backends()) === 0);
-    await assert.rejects(session.query(ANSWER), unavailable);
-    await session.start();
-    assert.deepEqual(await session.query(ANSWER), [{ answer: 42 }]);
   });
 
   test("leaves nothing behind after a hundred lives", async () => {

@@ -194,22 +194,6 @@ describe("a session of Redis", () => {
     }
   });
 
-  test("a restart of the server is survived, also one that takes a while", async () => {
-    const own = await RedisServer.start({ persistent: true });
-    try {
-      const session = await open({ url: own.url() });
-      await session.send(["SET", "kept", "yes"]);
-      await own.halt("kill");
-      await eventually("lost", () => !session.open);
-      await systemClock.sleep(300);
-      await own.relaunch();
-      await eventually("open again", () => session.open);
-      assert.equal(await session.send(["GET", "kept"]), "yes");
-    } finally {
-      await own.stop();
-    }
-  });
-
   test("a stop does not wait for a silent server, nor for one that is being connected to", async () => {
     const deaf = createServer(() => {});
     await new Promise<void>((resolve) => deaf.listen(0, "127.0.0.1", resolve));

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, rmSync, statSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { BatonError, hasCode } from "../../../../../src/core/errors.ts";
+import { hasCode } from "../../../../../src/core/errors.ts";
 import { systemClock } from "../../../../../src/platform/clock.ts";
 import { SqliteFile } from "../../../../../src/platform/drivers/sqlite/sqlite-file.ts";
 
@@ -52,21 +52,6 @@ describe("a SQLite file", () => {
     await file.write(insert(4));
     assert.equal(commits, 2);
     assert.deepEqual(rows(), [1, 2, 3, 4]);
-  });
-
-  it("lets the others of a group commit when one decides not to write", async () => {
-    const refused = (): never => {
-      throw new BatonError("STALE_EPOCH", "too late");
-    };
-    const [first, second, third] = await Promise.allSettled([
-      file.write(insert(1)),
-      file.write(refused),
-      file.write(insert(3)),
-    ]);
-    assert.equal(first.status, "fulfilled");
-    assert.ok(second.status === "rejected" && hasCode(second.reason, "STALE_EPOCH"));
-    assert.equal(third.status, "fulfilled");
-    assert.deepEqual(rows(), [1, 3]);
   });
 
   it("does not let one that fails half-way spoil the others of its group", async () => {

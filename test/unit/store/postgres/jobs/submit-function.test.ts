@@ -170,22 +170,6 @@ describe("a job submitted in SQL", () => {
     assert.equal(job!.runAt, rows[0]!.due.getTime());
   });
 
-  it("comes in bulk, answered and claimed in its order", async (t) => {
-    const { world, session } = await opened(t);
-    const jobs = Array.from({ length: 1_000 }, (_, n) => ({ task: `t${n % 3}`, payload: { n } }));
-    const answers = await submitMany(session, jobs);
-    assert.equal(new Set(answers.map(({ job_id }) => job_id)).size, 1_000);
-    const claimed = await world.claim("t0", "t1", "t2");
-    assert.deepEqual(
-      column(claimed, "id"),
-      answers.map(({ job_id }) => job_id),
-    );
-    assert.deepEqual(
-      claimed.map(({ payload }) => JSON.parse(payload) as unknown),
-      jobs.map(({ payload }) => payload),
-    );
-  });
-
   it("may be none at all, which is what jsonb_agg makes of no rows", async (t) => {
     const { world, session } = await opened(t);
     assert.deepEqual(await submitMany(session, []), []);
@@ -204,26 +188,6 @@ describe("a job submitted in SQL", () => {
 });
 
 describe("a transaction that submits", () => {
-  it("stores its jobs with its rows, or neither", async (t) => {
-    const { world, session } = await opened(t);
-    await session.query("CREATE TABLE orders (id int)");
-    for (const [end, kept] of [
-      ["ROLLBACK", 0],
-      ["COMMIT", 1],
-    ] as const) {
-      await session.query("BEGIN");
-      await session.query("INSERT INTO orders VALUES (1)");
-      const id = await submit(session, "mail", { order: 1 });
-      assert.equal(await world.store.jobs.get(id), null, "nobody sees it before the commit");
-      assert.deepEqual(await world.claim("mail"), []);
-      await session.query(end);
-      assert.equal((await world.store.jobs.get(id)) !== null, kept === 1);
-      const { rows } = await session.query("SELECT FROM orders");
-      assert.equal(rows.length, kept);
-    }
-    assert.deepEqual([await world.count("job"), await world.count("live")], [1, 1]);
-  });
-
   for (const level of ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"]) {
     it(`may be ${level}`, async (t) => {
       const { world, session } = await opened(t);
@@ -237,20 +201,6 @@ describe("a transaction that submits", () => {
       assert.deepEqual(column(await world.claim("mail"), "payload"), ["1"]);
     });
   }
-
-  it("that is older than the key it meets is told to try again, and then gets that job", async (t) => {
-    const world = await open(t);
-    const [ours, theirs] = [await world.session(), await world.session()];
-    await ours.query("BEGIN ISOLATION LEVEL REPEATABLE READ");
-    await ours.query("SELECT 1");
-    const id = await submit(theirs, "mail", 1, { idempotency_key: "k" });
-    await assert.rejects(submit(ours, "mail", 1, { idempotency_key: "k" }), { code: "40001" });
-    await ours.query("ROLLBACK");
-    await ours.query("BEGIN ISOLATION LEVEL REPEATABLE READ");
-    assert.equal(await submit(ours, "mail", 1, { idempotency_key: "k" }), id);
-    await ours.query("COMMIT");
-    assert.equal(await world.count(), 1);
-  });
 
   it("holds nobody up: others submit the same task meanwhile, by SQL or through a node", async (t) => {
     const world = await open(t);
