@@ -7,7 +7,7 @@ import type { Clock } from "../platform/clock.ts";
 import type { Platform } from "../platform/platform.ts";
 import type { Duty } from "../core/leadership/term.ts";
 
-interface StuckLoop {
+export interface StuckLoop {
   readonly duty: string;
   readonly busyMs: number;
 }

@@ -9,7 +9,7 @@ import type { Platform } from "../../platform/platform.ts";
 import { serviceOf } from "../../platform/service.ts";
 import type { JournalEntry, JournalKind, JournalQuery, JournalStore, NewEntry } from "../../store/journal.ts";
 
-interface Note {
+export interface Note {
   readonly kind: JournalKind;
   readonly actor?: string | null;
   readonly subject?: string | null;
