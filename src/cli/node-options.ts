@@ -51,7 +51,7 @@ export async function connect(
   return new BatonClient({
     urls,
     ...how,
-    token: options.token === null ? undefined : tokenFrom(terminal, { token: options.token }),
+    token: options.token === null ? null : tokenFrom(terminal, { token: options.token }),
     timeoutMs: options.timeout ?? CALL_TIMEOUT_MS,
     clock: terminal.clock,
   });

@@ -52,8 +52,8 @@ export interface BatonClientOptions {
   /** Some nodes, also as one text with commas; one that is up is enough. `BATON_URL`, or this machine, unless told otherwise. */
   readonly urls?: string | readonly string[];
   readonly url?: string;
-  /** Sent as `Authorization: Bearer`; `BATON_TOKEN` unless told otherwise. */
-  readonly token?: string;
+  /** Sent as `Authorization: Bearer`; `BATON_TOKEN` unless told otherwise. Null sends none. */
+  readonly token?: string | null;
   /** For each call, over all its tries, until the last byte of its answer. */
   readonly timeoutMs?: number;
   /** False: only the given nodes are used, also when they tell of others. */
@@ -112,7 +112,7 @@ export class BatonClient implements AsyncDisposable {
 
   constructor(options: BatonClientOptions = {}) {
     const { clock = systemClock, random = systemRandom, discover = true, retry = true } = options;
-    const token = options.token ?? (environment["BATON_TOKEN"] || undefined);
+    const { token = environment["BATON_TOKEN"] || null } = options;
     this.#clock = clock;
     this.#random = random;
     this.#retry = retry;
@@ -121,7 +121,7 @@ export class BatonClient implements AsyncDisposable {
       { clock, random },
       {
         urls: addressesOf(options.urls ?? options.url ?? (environment["BATON_URL"] || DEFAULT_URL)),
-        connect: options.connect ?? ((url) => new HttpConnection(url, clock, token)),
+        connect: options.connect ?? ((url) => new HttpConnection(url, clock, token ?? undefined)),
         discover: discover && retry,
         retry,
       },
