@@ -23,6 +23,7 @@ export class ClaimBuffer {
   #finishedInWindow = 0;
   #windowFrom = 0;
   #lastWindow = 0;
+  #finishedSinceLook = 0;
   #cancelLook: (() => void) | null = null;
 
   constructor(
@@ -55,6 +56,7 @@ export class ClaimBuffer {
 
   noteFinished(): void {
     this.#finishedInWindow++;
+    this.#finishedSinceLook++;
   }
 
   add(jobs: readonly ClaimedJob[]): void {
@@ -95,21 +97,26 @@ export class ClaimBuffer {
     return false;
   }
 
-  /** Also at few: the slots may be busy for hours with what came before them. */
+  /**
+   * Also at few: the slots may be busy for hours with what came before them. Keeps as many as have ended since the last look: after a
+   * pause of the process the rate of a short while would be none, and all would go back.
+   */
   #lookLater(): void {
     if (this.#cancelLook || this.size === 0) return;
+    this.#finishedSinceLook = 0;
     this.#cancelLook = this.#clock.after(LOOK_MS, () => {
       this.#cancelLook = null;
-      for (const job of this.#jobs.splice(this.#next + this.pace)) this.#giveBack(job);
+      for (const job of this.#jobs.splice(this.#next + this.#finishedSinceLook)) this.#giveBack(job);
       this.#lookLater();
     });
   }
 
-  /** How many jobs have ended lately. */
+  /** How many jobs end in a window, of late. */
   get pace(): number {
     const now = this.#clock.monotonic();
-    if (now - this.#windowFrom >= RATE_WINDOW_MS) {
-      this.#lastWindow = now - this.#windowFrom < 2 * RATE_WINDOW_MS ? this.#finishedInWindow : 0;
+    const tookMs = now - this.#windowFrom;
+    if (tookMs >= RATE_WINDOW_MS) {
+      this.#lastWindow = Math.round((this.#finishedInWindow * RATE_WINDOW_MS) / tookMs);
       this.#finishedInWindow = 0;
       this.#windowFrom = now;
     }

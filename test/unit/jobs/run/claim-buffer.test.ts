@@ -31,13 +31,20 @@ describe("jobs that were claimed ahead", () => {
     assert.deepEqual(half, [false, false, false, true, false, false]);
   });
 
-  it("stay as long as so many end in a short while", async () => {
+  it("are as many as end in 100 ms, also after a pause of the process", async () => {
+    const { clock, buffer } = bufferOf(10);
+    assert.equal(buffer.pace, 0);
+    await clock.advance(100);
+    for (let n = 0; n < 40; n++) buffer.noteFinished();
+    await clock.advance(300);
+    assert.equal(buffer.pace, 10);
+  });
+
+  it("stay as long as so many end between two looks", async () => {
     const { clock, buffer, back } = bufferOf(10);
     buffer.add(jobs("a", "b", "c", "d"));
-    await clock.advance(450);
-    buffer.wanted(10); // asked all the time, which is how it knows what is lately
     for (let n = 0; n < 2; n++) buffer.noteFinished();
-    await clock.advance(50);
+    await clock.advance(500);
     assert.deepEqual(back, ["c", "d"]);
     await clock.advance(500);
     assert.deepEqual(back, ["c", "d", "a", "b"], "they are looked at again");
