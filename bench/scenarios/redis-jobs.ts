@@ -23,32 +23,36 @@ export const redisJobs: Scenario = {
   async run(bench) {
     const server = await RedisServer.start();
     try {
-      const alone = await cost(bench, null);
-      const redis = await cost(bench, server);
-      return [
-        absolute("Redis commands for each job, busy", "1/job", redis.commands, COMMANDS_MAX),
-        absolute("  called by scripts, in addition", "1/job", redis.calls, null),
-        {
-          ...absolute(
-            "transactions for each job with Redis, busy",
-            "1/job",
-            redis.transactions,
-            TRANSACTIONS_MAX,
-          ),
-          floor: alone.transactions,
-          beside: "without Redis",
-          ratio: redis.transactions / alone.transactions,
-        },
-      ] satisfies Row[];
+      const alone = await cost(bench, {});
+      const redis = { "redis.url": server.url() };
+      const pulled = await cost(bench, redis, server);
+      const pushed = await cost(bench, { ...redis, "dispatch.mode": "push" }, server);
+      return [...rows("busy", pulled, alone), ...rows("busy, pushed", pushed, alone)];
     } finally {
       await server.stop();
     }
   },
 };
 
-async function cost(bench: Bench, redis: RedisServer | null): Promise<Cost> {
-  const place = await bench.engine.place(redis ? "redis-jobs" : "no-redis-jobs");
-  const settings = redis ? { "redis.url": redis.url() } : {};
+function rows(how: string, { commands, calls, transactions }: Cost, alone: Cost): Row[] {
+  return [
+    absolute(`Redis commands for each job, ${how}`, "1/job", commands, COMMANDS_MAX),
+    absolute("  called by scripts, in addition", "1/job", calls, null),
+    {
+      ...absolute(`transactions for each job with Redis, ${how}`, "1/job", transactions, TRANSACTIONS_MAX),
+      floor: alone.transactions,
+      beside: "without Redis",
+      ratio: transactions / alone.transactions,
+    },
+  ];
+}
+
+async function cost(
+  bench: Bench,
+  settings: Readonly<Record<string, string>>,
+  redis: RedisServer | null = null,
+): Promise<Cost> {
+  const place = await bench.engine.place("redis-jobs");
   const from = await openOurs(place, { name: "from", works: false, onReset: "keep", settings });
   const to = await openOurs(place, { name: "to", onReset: "keep", settings });
   return withSides({ from, to }, async () => {
@@ -65,7 +69,7 @@ async function cost(bench: Bench, redis: RedisServer | null): Promise<Cost> {
         await to.call("finish");
         [sent, called] = [(commands?.sent ?? 0) - sent, (commands?.called ?? 0) - called];
       });
-      bench.say(`${jobs} jobs ${redis ? "with" : "without"} Redis: ${transactions.toFixed(0)} transactions`);
+      bench.say(`${jobs} jobs: ${transactions.toFixed(0)} transactions`);
       return { transactions: transactions / jobs, commands: sent / jobs, calls: called / jobs };
     } finally {
       commands?.close();
