@@ -38,7 +38,8 @@ describe("a payload that JSON would change", () => {
   it("is not one of JSON's own values, nor an object of a class that JSON writes out", () => {
     fc.assert(fc.property(fc.jsonValue(), (value) => assert.equal(notPlain(value), null)));
     const bare: unknown = Object.assign(Object.create(null), { a: 1 });
-    for (const value of [new Point(), new Money(), bare, Buffer.from("a")]) assert.equal(notPlain(value), null);
+    for (const value of [new Point(), new Money(), bare, Buffer.from("a")])
+      assert.equal(notPlain(value), null);
   });
 
   it("is looked for once in each part of a value that goes in circles", () => {
