@@ -11,11 +11,15 @@ import {
   type Reconciled,
 } from "../../core/schedules/declared-schedules.ts";
 import type { Schedule } from "../../core/schedules/schedule.ts";
+import { atOnce } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { ScheduleStore } from "../../store/store.ts";
 import { compileTiming } from "./cron.ts";
 import type { RunningVersions } from "./running-versions.ts";
 import { digestOf } from "./schedule-origin.ts";
+
+/** Under way at once: a store commits them together, and they are no burst for it. */
+const WRITES_MAX = 16;
 
 export interface DeclarationWriterOptions {
   readonly schedules: Pick<ScheduleStore, "get" | "list" | "revise">;
@@ -47,15 +51,15 @@ export class DeclarationWriter {
   async take(version: string, declared: readonly DeclaredSchedule[]): Promise<void> {
     const { schedules, versions, onChanged } = this.#o;
     versions.look();
-    for (const one of declared) {
+    await atOnce(WRITES_MAX, declared.values(), async (one) => {
       const { name } = one.definition;
       const stored = await schedules.get(name);
       const plan = this.#plan(stored, one, version);
-      if (!plan.definition) continue;
+      if (!plan.definition) return;
       const state = this.#stateOf(stored, plan);
       // Null: somebody was faster, and the next check looks again.
       if (await schedules.revise(stored, plan.definition, state)) await onChanged(name);
-    }
+    });
   }
 
   /** Pauses declared schedules that no running node declares any more. */

@@ -40,8 +40,8 @@ function inObject(value: object, visited: Set<object> | undefined): NotPlain | n
   if (typeof (value as { toJSON?: unknown }).toJSON === "function") return null;
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) {
-    const kind = Object.prototype.toString.call(value).slice("[object ".length, -1);
-    if (kind !== "Object") return { path: "", why: `is a ${kind}, which JSON does not have` };
+    if (Object.prototype.toString.call(value) !== "[object Object]")
+      return { path: "", why: `is a ${value.constructor.name}, which JSON does not have` };
   }
   for (const key of Object.keys(value)) {
     const found = notPlain((value as Record<string, unknown>)[key], visited);

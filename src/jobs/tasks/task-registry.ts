@@ -1,3 +1,5 @@
+/** The tasks that a node or an agent can run, by name. */
+
 import { fileURLToPath } from "node:url";
 import { payloadSchema } from "./payload-schema.ts";
 import { badTask, checkTask, type Task, type TaskSchedule } from "./task.ts";

@@ -11,6 +11,7 @@ import { scheduleService } from "../../../../src/jobs/schedules/schedule-service
 import { TaskRegistry } from "../../../../src/jobs/tasks/task-registry.ts";
 import { fakePlatform } from "../../../support/fake-platform.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
+import { nodeInfo } from "../../../support/job-builders.ts";
 import { memoryStore } from "../../../support/memory-store.ts";
 import { recordingLog } from "../../../support/node-log.ts";
 import { seededRandom } from "../../../support/seeded-random.ts";
@@ -39,7 +40,6 @@ class Cluster {
   /** In the middle of a write of a node. */
   beforeRevise: () => Promise<void> = async () => {};
   #leader = "";
-  #incarnations = 0;
 
   static async with(body: (cluster: Cluster) => Promise<void>): Promise<void> {
     const cluster = new Cluster();
@@ -59,22 +59,11 @@ class Cluster {
       return { task: "work", ...timing, ...one };
     });
     const declared = await declarations(registry, given, { maxAttempts: 5, timeoutMs: null });
-    const info: NodeInfo = {
-      name: name as NodeName,
-      incarnation: `${++this.#incarnations}`,
-      url: null,
-      hostname: name,
-      address: null,
-      httpPort: null,
-      roles: ["worker", "scheduler"],
+    const info = nodeInfo(name as NodeName, {
       capabilities: tasks,
-      version: "1",
-      status: "active",
-      startedAt: this.clock.now(),
-      lastSeenAt: this.clock.now(),
       alive: true,
       load: { ...NO_LOAD, ...(declared.version !== null && { declares: declared.version }) },
-    };
+    });
     this.#leader ||= name;
     const nodes = (): readonly NodeInfo[] => [...this.#nodes.values()].map((node) => node.info);
     const schedules = {
