@@ -21,6 +21,7 @@ import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { Author, Claimed, ClaimedJob } from "../../store/store.ts";
 import { ClaimBuffer } from "./claim-buffer.ts";
+import { ConsoleCapture } from "./console-capture.ts";
 import { invoke, isThenable, JobRun } from "./job-run.ts";
 import { outcomeOf, type Ending, type OutcomeRules } from "./run-outcome.ts";
 import { ResultWriter } from "./result-writer.ts";
@@ -63,6 +64,7 @@ export class Worker extends Lifecycle {
   readonly #idle: IdleWait;
   readonly #watch: WorkerMonitor;
   readonly #running: RunningRuns;
+  readonly #captured = new ConsoleCapture();
 
   #claiming: Promise<void> | null = null;
   #claimAgain = false;
@@ -123,6 +125,7 @@ export class Worker extends Lifecycle {
 
   protected onStart(): void {
     this.#draining = false;
+    this.#captured.open();
     this.#watch.begin();
     this.#results.open();
     const { channels } = this.#o;
@@ -141,6 +144,7 @@ export class Worker extends Lifecycle {
   /** Stops at once: what runs is interrupted and goes back to the queue. A drain first makes it gentle. */
   protected async onStop(): Promise<void> {
     await this.drain({ timeoutMs: 0, cleanupMs: 0 });
+    this.#captured.close();
     this.#cancelPoll?.();
     this.#lease.stop();
     this.#running.stop();
@@ -277,6 +281,7 @@ export class Worker extends Lifecycle {
   /** Runs one job after the other until none is left. One promise for all of them: a short job would cost less than its own. */
   async #occupy(): Promise<void> {
     const { clock, tasks, threads } = this.#o;
+    const places = { threads, captured: this.#captured };
     this.#occupied++;
     let now = clock.monotonic();
     for (let job = this.#buffer.take(); job; job = this.#buffer.take()) {
@@ -285,7 +290,7 @@ export class Worker extends Lifecycle {
       let ending: Ending;
       try {
         const payload = readPayload(task, job.payload);
-        const result = invoke(task, payload instanceof Promise ? await payload : payload, run, threads);
+        const result = invoke(task, payload instanceof Promise ? await payload : payload, run, places);
         ending = { ended: "returned", result: isThenable(result) ? await result : result };
       } catch (error) {
         ending = { ended: "threw", error };
@@ -316,6 +321,7 @@ export class Worker extends Lifecycle {
     const { claimed } = run;
     const active = this.#running.size;
     this.#running.delete(run);
+    run.over = true;
     const outcome = outcomeOf(claimed, ending, run.aborted, task.retry, this.#o.rules);
     this.#watch.ended(run, outcome, active, now);
     if (outcome) this.#results.settle(claimed, outcome, run.span?.trace);

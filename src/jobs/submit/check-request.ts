@@ -2,6 +2,7 @@
 
 import { BatonError, reasonOf } from "../../core/errors.ts";
 import { mistakeIn } from "../../core/jobs/job-fields.ts";
+import { notPlain, type NotPlain } from "./plain-json.ts";
 import type { Checked } from "../tasks/task.ts";
 
 export function checkFields(fields: object, at = ""): void {
@@ -11,13 +12,20 @@ export function checkFields(fields: object, at = ""): void {
 
 export function payloadText(payload: unknown, at = ""): string {
   if (payload === undefined) return "null";
+  let text: string;
   try {
-    const text = JSON.stringify(payload);
-    if (text !== undefined) return text;
+    text = JSON.stringify(payload);
   } catch (error) {
-    throw bad("payload", `must be plain JSON: ${reasonOf(error)}`, at);
+    const found = notPlain(payload, new Set());
+    throw found ? lossy(found, at) : bad("payload", `must be plain JSON: ${reasonOf(error)}`, at);
   }
-  throw bad("payload", `must be plain JSON, not a ${typeof payload}`, at);
+  const found = notPlain(payload);
+  if (found) throw lossy(found, at);
+  return text;
+}
+
+function lossy({ path, why }: NotPlain, at: string): BatonError {
+  return bad(`payload${path}`, `must be plain JSON: it ${why}`, at);
 }
 
 /** Throws unless the schema of the task has accepted the payload. */

@@ -1,11 +1,13 @@
 /** The definition of a task, as users write it: a name, a schema and a handler. */
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { BatonError } from "../../core/errors.ts";
+import { BatonError, reasonOf } from "../../core/errors.ts";
 import { THING_NAME } from "../../core/ids.ts";
 import type { Job } from "../../core/jobs/job.ts";
+import { parseDuration } from "../../config/values/units.ts";
 import { DELAY_MS_MAX, mistakeIn } from "../../core/jobs/job-fields.ts";
 import { DEFAULT_RETRY, type RetryPolicy } from "../../core/jobs/retry.ts";
+import type { MissedPolicy, OverlapPolicy } from "../../core/schedules/schedule.ts";
 import type { LogLevel } from "../../store/store.ts";
 
 export interface TaskJob extends Pick<
@@ -54,6 +56,26 @@ export interface TaskOptions {
   readonly timeoutMs?: number;
   readonly queue?: string;
   readonly priority?: number;
+  readonly schedules?: readonly TaskSchedule[];
+}
+
+/** A schedule that stands beside its task in the code. Nodes store it when they start (docs/schedules.md). */
+export interface TaskSchedule {
+  readonly name: string;
+  /** Exactly one of `cron` and `every` (`"15m"`, or milliseconds). */
+  readonly cron?: string;
+  readonly every?: string | number;
+  /** With `cron`: an IANA name, as Europe/Berlin. */
+  readonly zone?: string;
+  readonly payload?: unknown;
+  readonly queue?: string;
+  readonly priority?: number;
+  readonly maxAttempts?: number;
+  /** `"30s"`, or milliseconds. */
+  readonly timeout?: string | number;
+  readonly missed?: MissedPolicy;
+  readonly missedMax?: number;
+  readonly overlap?: OverlapPolicy;
 }
 
 /** `Input` is what a caller submits, `Payload` what the schema makes of it. */
@@ -86,6 +108,38 @@ export class PermanentError extends Error {
   override readonly name = "PermanentError";
 }
 
+/**
+ * Throw it to say when to try again, for instance what a server asked for. It counts as a failure, and replaces the delay of the retry
+ * policy once. Worth nothing when the attempts are spent.
+ */
+export class RetryAfter extends Error {
+  readonly code = "RETRY_AFTER";
+  override readonly name = "RetryAfter";
+  readonly retryAfterMs: number;
+
+  /** `"30s"`, `"5m"`, or milliseconds. */
+  constructor(delay: string | number, message?: string, options?: ErrorOptions) {
+    super(message ?? `asked to run again after ${typeof delay === "number" ? `${delay}ms` : delay}`, options);
+    this.retryAfterMs = delayOf(delay);
+  }
+}
+
+function delayOf(delay: unknown): number {
+  let ms = delay;
+  try {
+    if (typeof delay === "string") ms = parseDuration(delay);
+  } catch (error) {
+    throw badDelay(reasonOf(error));
+  }
+  if (typeof ms === "number" && ms >= 0 && ms <= DELAY_MS_MAX) return Math.round(ms);
+  throw badDelay(`must be a duration such as "30s", or milliseconds from 0 to ${DELAY_MS_MAX} (a year)`);
+}
+
+/** It takes the place of what the handler wanted to throw, so the job is retried as after any error. */
+function badDelay(why: string): Error {
+  return fault("BAD_RETRY_AFTER", `the delay of RetryAfter ${why}`, true);
+}
+
 /** A failure of ours in a run. Unless it is `retryable`, another attempt would end the same way. */
 export function fault(code: string, message: string, retryable = false): Error {
   return Object.assign(new Error(message), { code, retryable });
@@ -111,7 +165,7 @@ type Options = Readonly<Record<string, unknown>>;
 
 /** Options may come from plain JavaScript: one bad value would be in every job. */
 function checkTaskOptions(task: string, options: Options): void {
-  const { isolation, module, queue, priority, maxAttempts, timeoutMs, schema, retry } = options;
+  const { isolation, module, queue, priority, maxAttempts, timeoutMs, schema, retry, schedules } = options;
   const must = (field: string, rule: string, value: unknown): never => {
     const shown = typeof value === "function" ? "a function" : JSON.stringify(value);
     throw badTask(`task ${task}: ${field} must be ${rule}, not ${shown}`, field);
@@ -125,6 +179,8 @@ function checkTaskOptions(task: string, options: Options): void {
   if (schema !== undefined && !isStandardSchema(schema))
     must("schema", "a Standard Schema (zod, valibot, arktype, …)", schema);
   if (retry !== undefined) checkRetry(retry, must);
+  if (schedules !== undefined && !Array.isArray(schedules))
+    must("schedules", "a list of schedules", schedules);
 }
 
 function isStandardSchema(schema: unknown): boolean {

@@ -146,7 +146,7 @@ describe("submitting", () => {
       [{ task: "a", idempotencyKey: "a\0" }, "idempotency_key", /without control characters/],
       [{ task: "a", payload: 1n }, "payload", /must be plain JSON: .*BigInt/],
       [{ task: "a", payload: circular }, "payload", /must be plain JSON: .*circular/],
-      [{ task: "a", payload: () => {} }, "payload", /must be plain JSON, not a function/],
+      [{ task: "a", payload: () => {} }, "payload", /must be plain JSON: it is a function/],
     ];
     for (const [request, field, message] of cases) {
       const refused = { details: { field }, message };
