@@ -41,8 +41,8 @@ export async function loadTaskModule(file: string): Promise<Task> {
   }
   const exported = loaded.default;
   if (typeof exported === "function") {
-    const { schema, isolation, retry, maxAttempts, timeoutMs, queue, priority } = loaded;
-    const options = { schema, isolation, retry, maxAttempts, timeoutMs, queue, priority };
+    const { schema, isolation, retry, timeout, queue, priority } = loaded;
+    const options = { schema, isolation, retry, timeout, queue, priority };
     const task: Task = { ...options, name, module, run: exported as Handler };
     checkTask(task);
     return task;

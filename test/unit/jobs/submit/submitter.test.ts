@@ -99,8 +99,8 @@ describe("submitting", () => {
       run: () => {},
       queue: "mail",
       priority: 5,
-      maxAttempts: 9,
-      timeoutMs: 1_000,
+      retry: { attempts: 9 },
+      timeout: "1s",
     };
     const { one } = await world([mail]);
     const pick = ({ queue, priority, maxAttempts, timeoutMs }: NewJob) => [
