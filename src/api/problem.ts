@@ -13,6 +13,10 @@ export const ProblemBody = z.looseObject({
   error: z.string().describe("a stable code"),
   message: z.string(),
   field: z.string().optional(),
+  issues: z
+    .array(z.object({ field: z.string(), message: z.string() }))
+    .optional()
+    .describe("all mistakes, where there are several"),
 });
 export type ProblemBody = z.output<typeof ProblemBody>;
 

@@ -48,7 +48,7 @@ export function asFailure(error: unknown): CliFailure {
     const title = mistakes.length === 1 ? [] : [`${mistakes.length} mistakes in the configuration`];
     return new CliFailure(EXIT.config, [...title, ...mistakes].join("\n"));
   }
-  if (hasCode(error, "BAD_TASK")) return new CliFailure(EXIT.config, error.message);
+  if (hasCode(error, "BAD_TASK")) return new CliFailure(EXIT.config, listed(error));
   // An expected error: its message is enough.
   if (error instanceof BatonError && error.code !== "INTERNAL")
     return new CliFailure(EXIT.failure, error.message, HINTS[error.code]);
@@ -57,6 +57,12 @@ export function asFailure(error: unknown): CliFailure {
     EXIT.failure,
     error instanceof Error ? (error.stack ?? error.message) : String(error),
   );
+}
+
+/** One line for each mistake, where there are several. */
+function listed({ message, issues }: BatonError): string {
+  if (issues.length < 2) return message;
+  return [`${issues.length} mistakes`, ...issues.map((issue) => issue.message)].join("\n");
 }
 
 const HINTS: Partial<Record<ErrorCode, string>> = {
@@ -90,7 +96,7 @@ function fromClient(error: CallError): CliFailure {
     const hint = "check whether it was done before you repeat it";
     return new CliFailure(late ? EXIT.timeout : EXIT.unreachable, error.message, hint);
   }
-  const message = `${error.message} (${error.code})`;
+  const message = `${listed(error)} (${error.code})`;
   if (error.code === "BAD_REPLY")
     return new CliFailure(EXIT.unreachable, message, "is --url or BATON_URL the address of a node?");
   if (error.status === 401) return new CliFailure(EXIT.refused, message, HOW_TO_GET_IN);

@@ -1,30 +1,26 @@
-/** Whether a value arrives as it was sent, when it is sent as JSON. */
+/** What JSON would lose or change of a value without a word: the handler would get something else than was submitted. */
 
 import type { Issue } from "./errors.ts";
 
-/**
- * The places where something is lost or changed on the way. A field that is undefined is not among them: it is left out,
- * and reads as undefined again.
- */
+/** One for each place, and none for what a class with `toJSON` says of itself. `at`: the name of the value. */
 export function jsonIssues(value: unknown, at: string, above: readonly unknown[] = []): Issue[] {
-  const odd = oddness(value);
+  const odd = above.includes(value) ? "a part of itself" : oddness(value);
   if (odd !== null) return [{ field: at, message: `${at} must be plain JSON, not ${odd}` }];
   if (typeof value !== "object" || value === null) return [];
-  if (above.includes(value)) {
-    return [{ field: at, message: `${at} must be plain JSON, and contains itself` }];
-  }
   const path = [...above, value];
   if (Array.isArray(value)) return value.flatMap((item, index) => jsonIssues(item, `${at}[${index}]`, path));
-  if ("toJSON" in value) return [];
-  return Object.entries(value).flatMap(([name, field]) =>
-    field === undefined ? [] : jsonIssues(field, `${at}.${name}`, path),
-  );
+  if (hasOwnForm(value)) return [];
+  return Object.entries(value).flatMap(([name, field]) => jsonIssues(field, `${at}.${name}`, path));
+}
+
+function hasOwnForm(value: object): boolean {
+  return typeof (value as { toJSON?: unknown }).toJSON === "function";
 }
 
 function oddness(value: unknown): string | null {
   switch (typeof value) {
     case "undefined":
-      return "undefined; write null";
+      return "undefined; leave it out, or write null";
     case "bigint":
       return "a BigInt; write it as a text";
     case "function":
@@ -33,11 +29,15 @@ function oddness(value: unknown): string | null {
     case "number":
       return Number.isFinite(value) ? null : `${value}; write null`;
     case "object":
-      if (value instanceof Date) return "a Date; write its toISOString()";
-      if (value instanceof Map || value instanceof Set) return "a Map or Set; write a list or an object";
-      return null;
+      return value === null || Array.isArray(value) ? null : oddObject(value);
     case "string":
     case "boolean":
       return null;
   }
+}
+
+function oddObject(value: object): string | null {
+  if (value instanceof Date) return "a Date; write its toISOString()";
+  const kind = Object.prototype.toString.call(value).slice("[object ".length, -1);
+  return kind === "Object" || hasOwnForm(value) ? null : `a ${kind}; write a list or an object`;
 }

@@ -245,9 +245,10 @@ describe("mistakes", () => {
           "payload.a must be plain JSON, not a BigInt; write it as a text",
           "payload.b[0] must be plain JSON, not a Date; write its toISOString()",
           "payload.b[1] must be plain JSON, not NaN; write null",
-          "payload.c[0][0] must be plain JSON, and contains itself",
+          "payload.c[0][0] must be plain JSON, not a part of itself",
+          "payload.d must be plain JSON, not undefined; leave it out, or write null",
           "payload.e must be plain JSON, not a function",
-          "payload.f must be plain JSON, not a Map or Set; write a list or an object",
+          "payload.f must be plain JSON, not a Map; write a list or an object",
         ],
       );
     }

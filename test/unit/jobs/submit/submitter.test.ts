@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { z } from "zod";
+import { hasCode } from "../../../../src/core/errors.ts";
+import { column } from "../../../support/columns.ts";
 import { type SubmitRequest, Submitter } from "../../../../src/jobs/submit/submitter.ts";
 import { type NodeName, parseJobId } from "../../../../src/core/ids.ts";
 import { TaskRegistry } from "../../../../src/jobs/tasks/task-registry.ts";
@@ -79,6 +82,32 @@ describe("submitting", () => {
     const payloads = new Map(batches.flat().map((job) => [job.id, job.payload]));
     ids.forEach((id, n) => assert.equal(payloads.get(id), String(n)));
     assert.ok(ids.every((id) => parseJobId(id)?.birthplace === "node-a"));
+  });
+
+  it("refuses with all that is wrong, also in the jobs behind and in what schemas say", async () => {
+    const schema = z.object({ to: z.string(), copies: z.int() });
+    const { submitter, batches } = await world([{ name: "mail", schema, run: () => {} } as Task]);
+    const wrong: SubmitRequest[] = [
+      { task: "mail", priority: 1_000, maxAttempts: 0, payload: { to: 1, copies: 0.5 } },
+      { task: "ok" },
+      { task: "-", runAt: 0, delayMs: 1 },
+      { task: "mail", payload: { to: "ada" } },
+    ];
+    await assert.rejects(submitter.submit(wrong), (error: unknown) => {
+      assert.ok(hasCode(error, "BAD_REQUEST"));
+      assert.deepEqual(column(error.issues, "field"), [
+        "[0].priority",
+        "[0].max_attempts",
+        "[0].payload.to",
+        "[0].payload.copies",
+        "[2].task",
+        "[2].run_at",
+        "[3].payload.copies",
+      ]);
+      assert.match(error.message, /^\[0\]\.priority must be .*; \[3\]\.payload\.copies: /);
+      return true;
+    });
+    assert.equal(batches.length, 0);
   });
 
   it("stores an array all or none, and an empty one not at all", async () => {
