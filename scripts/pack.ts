@@ -20,10 +20,10 @@ import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
-const CLIENT = "./src/client/baton-client.ts";
-const COMMONJS_CLIENT = "./dist/commonjs/client/baton-client.js";
+const CLIENT = "./src/client/create-client.ts";
+const COMMONJS_CLIENT = "./dist/commonjs/client/create-client.js";
 /** The same name as the JavaScript beside it, so that both are found by one condition. */
-const COMMONJS_TYPES = "./dist/commonjs/client/baton-client.d.ts";
+const COMMONJS_TYPES = "./dist/commonjs/client/create-client.d.ts";
 /** Started by their paths, and imported by nobody. */
 const STARTED = ["./src/cli/main.ts", "./src/jobs/run/thread-main.ts", "./src/agent/controller-link-main.ts"];
 const SHIPPED = ["bin", "dashboard/dist", "docs", "README.md", "CHANGELOG.md", "LICENSE"];
@@ -168,13 +168,16 @@ function makeCommonJs(out: string): void {
   const directory = join(out, "dist", "commonjs");
   compile("tsconfig.pack-commonjs.json", directory);
   writeFileSync(join(directory, "package.json"), '{ "type": "commonjs" }\n');
-  const from = '"../../client/baton-client.js" with { "resolution-mode": "import" }';
-  const classes = ["BatonClient", "BatonClientError"].map(
+  const from = '"../../client/create-client.js" with { "resolution-mode": "import" }';
+  const functions = ["createClient", "hasCode"].map(
+    (name) => `export declare const ${name}: typeof Client.${name};\n`,
+  );
+  const classes = ["BatonError", "JobFailed"].map(
     (name) => `export declare const ${name}: typeof Client.${name};\nexport type ${name} = Client.${name};\n`,
   );
   writeFileSync(
     join(out, COMMONJS_TYPES),
-    `import type * as Client from ${from};\nexport type * from ${from};\n${classes.join("")}`,
+    `import type * as Client from ${from};\nexport type * from ${from};\n${[...functions, ...classes].join("")}`,
   );
 }
 

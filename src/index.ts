@@ -2,7 +2,7 @@
  * The public API of the package: exports of this file are stable, everything else may change.
  *
  * It supports three uses of Baton: writing tasks (`defineTask`), running a node inside another program (`createNode`),
- * and calling nodes that run elsewhere (`BatonClient`, which `batonjs/client` exports without the server).
+ * and calling nodes that run elsewhere (`createClient`, which `batonjs/client` exports without the server).
  */
 
 // Tasks
@@ -18,7 +18,7 @@ export type {
   TaskOptions,
 } from "./jobs/tasks/task.ts";
 export { JobAborted } from "./jobs/run/job-run.ts";
-export { JobFailed, JobHandle } from "./jobs/submit/job-handle.ts";
+export { JobHandle } from "./jobs/submit/job-handle.ts";
 
 // A node in this process
 export { createNode } from "./node/create-node.ts";
@@ -59,10 +59,10 @@ export type { JobId, NodeName } from "./core/ids.ts";
 export type { MissedPolicy, OverlapPolicy, Schedule, SkipReason, Timing } from "./core/schedules/schedule.ts";
 export type { RetryPolicy } from "./core/jobs/retry.ts";
 
-// A node elsewhere
-export { BatonClient, BatonClientError } from "./client/baton-client.ts";
-export type { BatonClientOptions, Finished, FollowEvent, JobBody } from "./client/baton-client.ts";
+// A cluster elsewhere
+export { createClient } from "./client/create-client.ts";
+export type { Client, ClientOptions } from "./client/create-client.ts";
 
 // Errors: test the code, never the text
-export { BatonError, hasCode } from "./core/errors.ts";
-export type { ErrorCode, ErrorDetails } from "./core/errors.ts";
+export { BatonError, hasCode, JobFailed } from "./core/errors.ts";
+export type { ErrorCode, ErrorDetails, Issue } from "./core/errors.ts";

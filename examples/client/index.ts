@@ -1,6 +1,7 @@
 /**
  * A client that outlives the nodes that it talks to: it submits a job, follows its log, and gets its result, whichever node dies
- * meanwhile. Nodes that share a database, with the tasks of examples/patterns:
+ * meanwhile. It is told the types of the tasks, so the compiler checks names, payloads and results. Nodes that share a database,
+ * with the tasks of examples/patterns:
  *
  *     npx baton start --store postgres://… --tasks examples/patterns/tasks --port 8420
  *     npx baton start --store postgres://… --tasks examples/patterns/tasks --port 8421
@@ -9,17 +10,23 @@
  * The first line says which node to kill.
  */
 
-import { BatonClient } from "batonjs/client";
+import { createClient } from "batonjs/client";
+import type slowCount from "../patterns/tasks/slow-count.ts";
 
-// Addresses from BATON_URL; of nodes that are not listed there it learns by itself.
-await using client = new BatonClient({ timeoutMs: 30_000 });
-
-const { job_id } = await client.submit({ task: "slow-count", payload: { to: 30, everyMs: 100 } });
-console.error(`${job_id} was submitted at ${client.node}`);
-
-for await (const event of client.logs(job_id, { follow: true })) {
-  if (event.event === "log") console.log(`${event.line.seq} ${event.line.message}`);
+/** Types only: nothing of the tasks is loaded here. */
+interface Tasks {
+  readonly "slow-count": typeof slowCount;
 }
 
-const { job, result } = await client.wait(job_id, { timeoutMs: 30_000 });
-console.log(`${job.status} ${String(result)}`);
+// Addresses from BATON_URL; of nodes that are not listed there it learns by itself.
+await using baton = createClient<Tasks>({ timeout: "30s" });
+
+const { id } = await baton.submit("slow-count", { to: 30, everyMs: 100 });
+console.error(`${id} was submitted at ${baton.node}`);
+
+for await (const event of baton.events(id)) {
+  if (event.type === "log") console.log(`${event.line.seq} ${event.line.message}`);
+}
+
+const counted = await baton.wait(id, { timeout: "30s" });
+console.log(`completed ${counted}`);

@@ -10,7 +10,7 @@ import { z } from "zod";
 const invoice = defineTask({
   name: "invoice",
   schema: z.object({ customer: z.string(), cents: z.array(z.int()) }),
-  maxAttempts: 5,
+  retry: { attempts: 5 },
   run({ customer, cents }, { log, job }) {
     if (cents.length === 0) throw new PermanentError(`${customer} has bought nothing`);
     log(`job ${job.id} for ${customer}`);
@@ -36,6 +36,6 @@ for (const order of orders) {
     console.log(`${customer} pays ${total / 100}`);
   } catch (error) {
     if (!(error instanceof JobFailed)) throw error;
-    console.log(`${error.status}: ${error.error?.message}`);
+    console.log(`${error.jobStatus}: ${error.error?.message}`);
   }
 }

@@ -6,8 +6,8 @@
  *     npx node examples/langid/submit.ts "Guten Tag" "Buenos días"
  */
 
-import { BatonClient } from "batonjs/client";
-import type { Identified } from "./tasks/identify-language.ts";
+import { createClient, JobFailed } from "batonjs/client";
+import type identifyLanguage from "./tasks/identify-language.ts";
 
 const SAMPLES = [
   "The early bird catches the worm.",
@@ -21,22 +21,26 @@ const SAMPLES = [
 const given = process.argv.slice(2);
 const texts = given.length > 0 ? given : SAMPLES;
 
-await using client = new BatonClient({ url: process.env["BATON_URL"] ?? "http://127.0.0.1:8420" });
+// It is told the type of the task and loads nothing of it. The address is that of BATON_URL, or of this machine.
+await using baton = createClient<[typeof identifyLanguage]>();
 
 // All of them are taken, or none: there is no half of a batch to clean up after.
-const jobs = await client.submitMany(
-  texts.map((text) => ({ task: "identify-language", payload: { text, top: 2 }, queue: "langid" })),
+const jobs = await baton.submitMany(
+  texts.map((text) => ["identify-language", { text, top: 2 }, { queue: "langid" }] as const),
 );
 
-const finished = await Promise.all(jobs.map(({ job_id }) => client.wait(job_id, { timeoutMs: 30_000 })));
+const finished = await Promise.allSettled(jobs.map(({ id }) => baton.wait(id, { timeout: "30s" })));
 
-for (const [index, { job, result }] of finished.entries()) {
+for (const [index, outcome] of finished.entries()) {
   const text = texts[index];
-  if (job.status !== "completed") {
-    console.log(`${job.status}  ${text}  (${job.error?.message ?? "no reason given"})`);
+  if (outcome.status === "rejected") {
+    if (!(outcome.reason instanceof JobFailed)) throw outcome.reason;
+    console.log(
+      `${outcome.reason.jobStatus}  ${text}  (${outcome.reason.error?.message ?? "no reason given"})`,
+    );
     continue;
   }
-  const { language, reliable, scores } = result as Identified;
+  const { language, reliable, scores } = outcome.value;
   const score = language === null ? 0 : (scores[language] ?? 0);
   console.log(`${language ?? "??"} ${score.toFixed(2)}${reliable ? " " : "?"}  ${text}`);
 }

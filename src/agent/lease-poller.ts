@@ -4,7 +4,7 @@
  */
 
 import { reasonOf } from "../core/errors.ts";
-import { BatonClientError } from "../client/client-error.ts";
+import { CallError } from "../client/client-error.ts";
 import type { LeaseBody, LeasedTaskBody, LeaseRequest } from "../client/controller-calls.ts";
 import type { JobId, LeaseId } from "../core/ids.ts";
 import { traceOf } from "../core/trace.ts";
@@ -116,7 +116,7 @@ export function leasePoller({ platform, leader }: LinkContext, options: LeasePol
       }
       warn({ status, ...(json as object) }, `${url} gives no leases`);
     } catch (error) {
-      if (signal.aborted || !(error instanceof BatonClientError) || error.maybeDone)
+      if (signal.aborted || !(error instanceof CallError) || error.maybeDone)
         unanswered = [...unanswered, ...asked].slice(-UNANSWERED_MAX);
       if (signal.aborted) return 0;
       warn({}, reasonOf(error));

@@ -13,6 +13,10 @@ export const ProblemBody = z.looseObject({
   error: z.string().describe("a stable code"),
   message: z.string(),
   field: z.string().optional(),
+  issues: z
+    .array(z.object({ field: z.string(), message: z.string() }))
+    .optional()
+    .describe("all mistakes, where there are several"),
 });
 export type ProblemBody = z.output<typeof ProblemBody>;
 
@@ -32,6 +36,14 @@ const INTERNAL_CODES: ReadonlySet<ErrorCode> = new Set([
   "BAD_TASK",
   "DATA_IN_USE",
   "DATA_UNUSABLE",
+  "JOB_FAILED",
+  "BAD_URL",
+  "BAD_REPLY",
+  "UNREACHABLE",
+  "TIMEOUT",
+  "OUTCOME_UNKNOWN",
+  "ABORTED",
+  "CLOSED",
 ]);
 
 /** Under the name that callers of a cluster without shared store have always tested for. */
@@ -39,7 +51,7 @@ const PUBLIC_NAMES: Partial<Record<ErrorCode, string>> = { OWNER_UNREACHABLE: "o
 
 export function problemOf(error: unknown, requestId: string): Problem {
   const known = error instanceof BatonError ? error : fromHttpLayer(error);
-  if (known && !INTERNAL_CODES.has(known.code)) return refusalOf(known);
+  if (known && Object.hasOwn(ERRORS, known.code) && !INTERNAL_CODES.has(known.code)) return refusalOf(known);
   return {
     status: 500,
     body: {

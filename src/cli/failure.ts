@@ -1,6 +1,6 @@
 /** Exit codes of commands, and their error messages. */
 
-import { BatonClientError } from "../client/client-error.ts";
+import { CallError } from "../client/client-error.ts";
 import { BatonError, type ErrorCode, hasCode } from "../core/errors.ts";
 import { say, styled, type Terminal } from "./terminal/terminal.ts";
 
@@ -42,13 +42,13 @@ export function report(terminal: Terminal, error: unknown): ExitCode {
 
 export function asFailure(error: unknown): CliFailure {
   if (error instanceof CliFailure) return error;
-  if (error instanceof BatonClientError) return fromClient(error);
+  if (error instanceof CallError) return fromClient(error);
   if (hasCode(error, "BAD_CONFIG")) {
     const mistakes = mistakesOf(error);
     const title = mistakes.length === 1 ? [] : [`${mistakes.length} mistakes in the configuration`];
     return new CliFailure(EXIT.config, [...title, ...mistakes].join("\n"));
   }
-  if (hasCode(error, "BAD_TASK")) return new CliFailure(EXIT.config, error.message);
+  if (hasCode(error, "BAD_TASK")) return new CliFailure(EXIT.config, listed(error));
   // An expected error: its message is enough.
   if (error instanceof BatonError && error.code !== "INTERNAL")
     return new CliFailure(EXIT.failure, error.message, HINTS[error.code]);
@@ -57,6 +57,12 @@ export function asFailure(error: unknown): CliFailure {
     EXIT.failure,
     error instanceof Error ? (error.stack ?? error.message) : String(error),
   );
+}
+
+/** One line for each mistake, where there are several. */
+function listed({ message, issues }: BatonError): string {
+  if (issues.length < 2) return message;
+  return [`${issues.length} mistakes`, ...issues.map((issue) => issue.message)].join("\n");
 }
 
 const HINTS: Partial<Record<ErrorCode, string>> = {
@@ -78,7 +84,7 @@ function howToBeAllowed(body: unknown): string | null {
   return `an administrator can create a token for you: baton token create --name NAME --permission ${needs}`;
 }
 
-function fromClient(error: BatonClientError): CliFailure {
+function fromClient(error: CallError): CliFailure {
   if (error.code === "UNREACHABLE") {
     const hint = "start a node with `baton start`, or name another one with --url or BATON_URL";
     return new CliFailure(EXIT.unreachable, error.message, hint);
@@ -86,11 +92,11 @@ function fromClient(error: BatonClientError): CliFailure {
   if (error.code === "TIMEOUT")
     return new CliFailure(EXIT.timeout, error.message, "wait longer with --timeout");
   if (error.code === "OUTCOME_UNKNOWN") {
-    const late = (error.cause as Partial<BatonClientError> | undefined)?.code === "TIMEOUT";
+    const late = (error.cause as Partial<CallError> | undefined)?.code === "TIMEOUT";
     const hint = "check whether it was done before you repeat it";
     return new CliFailure(late ? EXIT.timeout : EXIT.unreachable, error.message, hint);
   }
-  const message = `${error.message} (${error.code})`;
+  const message = `${listed(error)} (${error.code})`;
   if (error.code === "BAD_REPLY")
     return new CliFailure(EXIT.unreachable, message, "is --url or BATON_URL the address of a node?");
   if (error.status === 401) return new CliFailure(EXIT.refused, message, HOW_TO_GET_IN);

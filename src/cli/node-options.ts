@@ -3,8 +3,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { DEFAULT_URL, isAddress, unique } from "../client/connection/node-list.ts";
 import type { BatonClient, BatonClientOptions } from "../client/baton-client.ts";
-import { parseDuration } from "../config/values/units.ts";
-import { Mistake } from "../config/mistake.ts";
+import { durationMs } from "../core/duration.ts";
 import { isJobId } from "../core/ids.ts";
 import { TOKEN_OPTION, tokenFrom } from "./admin/credential.ts";
 import { CliFailure, EXIT } from "./failure.ts";
@@ -71,9 +70,9 @@ export function nodeUrls(terminal: Terminal, options: Pick<NodeOptions, "url">):
 
 export function duration(text: string): number {
   try {
-    return parseDuration(text);
+    return durationMs(text);
   } catch (error) {
-    if (error instanceof Mistake) throw new InvalidArgumentError(`It ${error.message}.`);
+    if (error instanceof RangeError) throw new InvalidArgumentError(`It ${error.message}.`);
     throw error;
   }
 }
@@ -103,7 +102,7 @@ export function timeOrAge({ clock }: Terminal): (text: string) => string {
   return (text) => {
     if (text.includes("T")) return instant(text);
     try {
-      return new Date(clock.now() - parseDuration(text)).toISOString();
+      return new Date(clock.now() - durationMs(text)).toISOString();
     } catch {
       const message = "It must be a time such as 2026-01-31T09:00:00Z, or a duration such as 1h.";
       throw new InvalidArgumentError(message);

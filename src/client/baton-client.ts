@@ -14,12 +14,11 @@ import { accessCalls, clusterCalls } from "./cluster-calls.ts";
 import { ClusterConnection } from "./connection/cluster-connection.ts";
 import { type Connection, HttpConnection } from "./connection/connection.ts";
 import { controllerCalls } from "./controller-calls.ts";
-import { BatonClientError, refusalOf } from "./client-error.ts";
+import { CallError, refusalOf } from "./client-error.ts";
 import { eventStream, type ClusterEvent } from "./streams/cluster-events.ts";
 import { jobStream, type FollowEvent } from "./streams/follow-job.ts";
 import { resumed, type StreamOptions } from "./streams/resumable-stream.ts";
-export { BatonClientError } from "./client-error.ts";
-export type { ClientErrorCode } from "./client-error.ts";
+export { CallError } from "./client-error.ts";
 export type { ClusterEvent } from "./streams/cluster-events.ts";
 export type { FollowEvent } from "./streams/follow-job.ts";
 export type { LiveEvent } from "./cluster-calls.ts";
@@ -161,7 +160,7 @@ export class BatonClient implements AsyncDisposable {
     const parts = { params: { task }, query: { timeout_ms: timeoutMs }, body: payload ?? null };
     const answer = await this.request("POST /functions/{task}", parts, timeoutMs + ANSWER_SLACK_MS);
     if (!("status" in answer)) return answer;
-    throw new BatonClientError(
+    throw new CallError(
       "TIMEOUT",
       `${task} was not finished within ${timeoutMs} ms; job ${answer.job_id} goes on`,
       { status: 202, body: answer },
@@ -184,7 +183,7 @@ export class BatonClient implements AsyncDisposable {
     for await (const event of this.followLogs(id, follow)) ended ||= event.event === "end";
     if (!ended) {
       signal?.throwIfAborted();
-      throw new BatonClientError("TIMEOUT", `job ${id} was not finished within ${timeoutMs} ms; it goes on`);
+      throw new CallError("TIMEOUT", `job ${id} was not finished within ${timeoutMs} ms; it goes on`);
     }
     const leftMs = (): number => Math.min(this.#timeoutMs, Math.max(until - this.#clock.monotonic(), 1_000));
     const job = await this.request("GET /jobs/{id}", { params: { id } }, leftMs());

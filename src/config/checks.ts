@@ -7,7 +7,7 @@ import type { SettingPath, Settings } from "./settings.ts";
 import { type Address, isAddressRange, parseAddress, reaches } from "./values/address.ts";
 import { parseDiscovery, listenerOf, type NodeMap } from "./values/node-map.ts";
 import { isPostgresUrl } from "./values/secret-url.ts";
-import { formatDuration } from "./values/units.ts";
+import { durationText } from "../core/duration.ts";
 import type { Value } from "./setting-value.ts";
 
 /** A value that could not be read is missing, and has been reported already. */
@@ -83,13 +83,13 @@ function checkRelation(relation: Relation, values: Values, sources: Sources, rep
   const least = than.reduce((sum, path) => sum + ms(path), 0) * times;
   if (ms(longer) > least || (orEqual && ms(longer) === least)) return;
 
-  const written = (path: string): string => `${path} (${formatDuration(ms(path))})`;
+  const written = (path: string): string => `${path} (${durationText(ms(path))})`;
   const bound = `${times === 1 ? "" : `${times} × `}${than.map(written).join(" + ")}`;
   const culprit = paths.find((path) => isChosen(sources.get(path)!)) ?? longer;
   const must = `must be ${orEqual ? "at least" : "longer than"} ${bound}`;
   const mistake =
     culprit === longer ? `${must}: ${because}` : `is too long: ${written(longer)} ${must}, ${because}`;
-  report(culprit, `(${formatDuration(ms(culprit))}) ${mistake}`);
+  report(culprit, `(${durationText(ms(culprit))}) ${mistake}`);
 }
 
 function checkFabric(values: Values, report: Report): void {
@@ -200,7 +200,7 @@ function checkElection(values: Values, report: Report): void {
   if (!paths.every((path) => values.has(path))) return;
   const [leaseMs, renewMs, marginMs, timeoutMs] = paths.map((path) => values.get(path) as number);
   if (leaseMs! - renewMs! - marginMs! >= 4 * timeoutMs!) return;
-  const [lease, renew, margin, timeout] = [leaseMs!, renewMs!, marginMs!, timeoutMs!].map(formatDuration);
+  const [lease, renew, margin, timeout] = [leaseMs!, renewMs!, marginMs!, timeoutMs!].map(durationText);
   report(
     "peers.election_timeout",
     `(${timeout}) is too long: four of it must fit into leader.lease (${lease}) beside leader.renew (${renew}) and leader.margin (${margin}), otherwise nobody wins an election on a slow network`,

@@ -1,13 +1,14 @@
 /** Parses and prints the value of one setting, by its kind. */
 
 import { resolve } from "node:path";
-import { nearest } from "../core/errors.ts";
+import { durationMs, durationText } from "../core/duration.ts";
+import { nearest, reasonOf } from "../core/errors.ts";
 import { readAddress } from "./values/address.ts";
 import { Mistake } from "./mistake.ts";
 import { type NodeMap, nodesFromText, readNodes } from "./values/node-map.ts";
 import { MASK, maskedUrl, readServerUrl, readStore } from "./values/secret-url.ts";
 import type { Definition, Kind } from "./definitions/setting-definition.ts";
-import { formatDuration, formatSize, parseDuration, parseSize } from "./values/units.ts";
+import { formatSize, parseSize } from "./values/units.ts";
 
 export type Value = string | number | boolean | readonly string[] | NodeMap;
 
@@ -52,8 +53,8 @@ const KINDS: Readonly<Record<Kind, KindRules>> = {
     read: (found) => expect(found, typeof found === "boolean", "true or false"),
   },
   duration: {
-    read: (found) => parseDuration(readAmount(found, "a duration such as 30s")),
-    write: (value) => formatDuration(value as number),
+    read: readDuration,
+    write: (value) => durationText(value as number),
   },
   size: {
     read: (found) => parseSize(readAmount(found, "a size such as 1MiB")),
@@ -112,6 +113,14 @@ function expect(found: unknown, right: boolean, what: string): Value {
   throw new Mistake(`must be ${what}, not ${shown(found)}`);
 }
 
+function readDuration(found: unknown): number {
+  try {
+    return durationMs(found);
+  } catch (error) {
+    throw new Mistake(reasonOf(error));
+  }
+}
+
 function readAmount(found: unknown, what: string): string {
   return typeof found === "number" ? String(found) : readText(found, what);
 }
@@ -158,13 +167,15 @@ function readChoices(choices: readonly string[], found: readonly string[]): stri
 function checkRange(setting: Definition, value: Value): void {
   if (typeof value !== "number") return;
   const { min, max } = setting;
-  if (min !== undefined && value < limit(setting, min)) throw new Mistake(`must be at least ${min}`);
-  if (max !== undefined && value > limit(setting, max)) throw new Mistake(`must be at most ${max}`);
+  const written = setting.kind === "duration" ? `, and is ${durationText(value)}` : "";
+  if (min !== undefined && value < limit(setting, min))
+    throw new Mistake(`must be at least ${min}${written}`);
+  if (max !== undefined && value > limit(setting, max)) throw new Mistake(`must be at most ${max}${written}`);
 }
 
 function limit(setting: Definition, written: string | number): number {
   if (typeof written === "number") return written;
-  return setting.kind === "size" ? parseSize(written) : parseDuration(written);
+  return setting.kind === "size" ? parseSize(written) : durationMs(written);
 }
 
 function checkPattern(setting: Definition, value: unknown): void {

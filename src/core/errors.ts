@@ -45,19 +45,35 @@ export const ERRORS = {
   NO_LEADER: { status: 503, retryable: true },
   DEADLINE: { status: 504, retryable: true },
   LOOP: { status: 508, retryable: false },
-  // Not seen over HTTP: they end a start or a call of the library.
+  // Not seen over HTTP: they end a start or a call of the library or of a client. The status says what they are like.
   BAD_CONFIG: { status: 500, retryable: false },
   BAD_TASK: { status: 500, retryable: false },
   DATA_IN_USE: { status: 500, retryable: false },
   DATA_UNUSABLE: { status: 500, retryable: false },
   STOPPED: { status: 503, retryable: true },
+  JOB_FAILED: { status: 422, retryable: false },
+  BAD_URL: { status: 400, retryable: false },
+  BAD_REPLY: { status: 502, retryable: false },
+  UNREACHABLE: { status: 503, retryable: true },
+  TIMEOUT: { status: 504, retryable: true },
+  OUTCOME_UNKNOWN: { status: 504, retryable: false },
+  ABORTED: { status: 503, retryable: false },
+  CLOSED: { status: 503, retryable: false },
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorCode = keyof typeof ERRORS;
 
+/** One of the mistakes in a request. The message is a sentence that names the field. */
+export interface Issue {
+  readonly field: string;
+  readonly message: string;
+}
+
 export interface ErrorDetails {
-  /** The field at fault, as a path: `body.run_at`, `[3].task`. */
+  /** The first field at fault, as a path: `body.run_at`, `[3].task`. */
   readonly field?: string;
+  /** All mistakes, where there are several. */
+  readonly issues?: readonly Issue[];
   readonly [key: string]: unknown;
 }
 
@@ -72,13 +88,77 @@ export class BatonError extends Error {
     this.details = details;
   }
 
-  get status(): number {
-    return ERRORS[this.code].status;
+  get retryable(): boolean {
+    return ERRORS[this.code]?.retryable ?? false;
   }
 
-  get retryable(): boolean {
-    return ERRORS[this.code].retryable;
+  /** Everything that is wrong with the request: empty if the error is about something else. */
+  get issues(): readonly Issue[] {
+    const { field, issues } = this.details;
+    return issues ?? (field === undefined ? [] : [{ field, message: this.message }]);
   }
+
+  /** `unknown`: it may have been carried out although no answer says so. */
+  get outcome(): "unknown" | "none" {
+    return this.details["outcome"] === "unknown" ? "unknown" : "none";
+  }
+}
+
+/** A request may have thousands of mistakes, and an answer is to be read. */
+const ISSUES_MAX = 20;
+
+/** Of a request with at least one mistake. */
+export function invalid(code: ErrorCode, issues: readonly Issue[], more: ErrorDetails = {}): BatonError {
+  const [{ field, message }] = issues as readonly [Issue];
+  if (issues.length === 1) return new BatonError(code, message, { ...more, field });
+  const shown = issues.slice(0, ISSUES_MAX);
+  const rest = issues.length > shown.length ? [`and ${issues.length - shown.length} more`] : [];
+  const text = [...shown.map((issue) => issue.message), ...rest].join("; ");
+  return new BatonError(code, text, { ...more, field, issues: shown });
+}
+
+/** `noun`: what the name is one of. */
+export function unknownName(noun: string, name: string, known: readonly string[]): string {
+  const near = nearest(name, known);
+  const advice = near === null ? `known are ${known.join(", ")}` : `did you mean "${near}"?`;
+  return `"${name}" is not a known ${noun}; ${advice}`;
+}
+
+/** What waiting for a job rejects with when the job ended without a result. */
+export class JobFailed extends BatonError {
+  readonly job: string;
+  readonly jobStatus: string;
+  /** As it was stored: with the code that the task gave it. */
+  readonly error: JobFailure | null;
+
+  /** `jobStatus`: failed, cancelled or deleted. */
+  constructor(job: string, jobStatus: string, error: JobFailure | null) {
+    const why = error === null ? "" : `: ${error.message}`;
+    const ended = jobStatus === "failed" ? "failed" : `was ${jobStatus}`;
+    super(
+      "JOB_FAILED",
+      `job ${job} ${ended}${why}`,
+      { job, status: jobStatus },
+      error === null ? {} : { cause: causeOf(error) },
+    );
+    this.name = "JobFailed";
+    this.job = job;
+    this.jobStatus = jobStatus;
+    this.error = error;
+  }
+}
+
+interface JobFailure {
+  readonly code: string;
+  readonly message: string;
+  readonly stack?: string;
+}
+
+/** As it was thrown in the run, with the stack of there. */
+function causeOf({ code, message, stack }: JobFailure): Error {
+  const cause = Object.assign(new Error(message), { code });
+  if (stack !== undefined) cause.stack = stack;
+  return cause;
 }
 
 export function hasCode(error: unknown, code: ErrorCode): error is BatonError {

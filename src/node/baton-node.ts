@@ -42,7 +42,10 @@ export async function createNode(options: NodeOptions = {}): Promise<BatonNode> 
   const settings = options.settings ?? loadSettings().settings;
   const tasks = new TaskRegistry(options.tasks);
   for (const dir of settings.tasks) for (const task of await loadTaskFolder(dir)) tasks.add(task);
-  const declared = await declarations(tasks, options.schedules ?? [], settings.jobs);
+  const declared = await declarations(tasks, options.schedules ?? [], {
+    maxAttempts: settings.retry.attempts,
+    timeoutMs: settings.jobs.timeoutMs,
+  });
   return new BatonNode(settings, tasks, declared, options);
 }
 

@@ -107,7 +107,7 @@ export function platform(
     signal: new WorkSignal(),
     places,
     budgets: { interruptionsMax: settings.jobs.interruptionsMax, crashesMax: settings.jobs.crashesMax },
-    defaults: { maxAttempts: settings.jobs.maxAttempts, timeoutMs: settings.jobs.timeoutMs },
+    defaults: { maxAttempts: settings.retry.attempts, timeoutMs: settings.jobs.timeoutMs },
     traffic,
     tracing,
     spans,

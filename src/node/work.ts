@@ -48,8 +48,7 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
   const { store, channels, membership } = b;
   const { shared } = store.guarantees;
   const { scheduler: leadership } = e;
-  const retry = { ...settings.retry, delayMsMax: settings.retry.maxDelayMs };
-  const rules = { budgets, retry, chance: () => random.chance() };
+  const rules = { budgets, retry: settings.retry, chance: () => random.chance() };
   const author = authorOf(identity.name, () => leadership.current()?.epoch ?? 0);
 
   const followers = new Followers(p, channels);

@@ -1,6 +1,6 @@
 /** The requests of a supervisor to one life of its controller. Each has a deadline and is made once; without an answer it is null. */
 
-import { BatonClient, type BatonClientError } from "../client/baton-client.ts";
+import { BatonClient, type CallError } from "../client/baton-client.ts";
 import { answerOf } from "../client/client-error.ts";
 import type { AgentSnapshot, WaitingJob } from "../core/supervision.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -25,7 +25,7 @@ export class ControllerClient {
       await this.#client.request("GET /livez");
       return null;
     } catch (error) {
-      const { status, body } = error as BatonClientError;
+      const { status, body } = error as CallError;
       if (status === null || status === undefined) return { fatal: false, reason: "/livez does not answer" };
       const { reason } = (body ?? {}) as { reason?: unknown };
       return { fatal: status === 503, reason: `/livez says: ${String(reason ?? status)}` };

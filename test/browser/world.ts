@@ -15,7 +15,7 @@ export async function startNode(
   return NodeProcess.start(t, {
     data: await dataDirectory(t),
     args: ["--port", "0", "--name", "solo", "--tasks", BROWSER_TASKS, "--tasks", LANGID],
-    settings: { RETRY__FIRST_DELAY: "20ms", ...settings },
+    settings: { RETRY__DELAY: "20ms", ...settings },
   });
 }
 

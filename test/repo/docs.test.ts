@@ -205,7 +205,7 @@ describe("the documentation", () => {
     });
     const paths = {
       batonjs: [join(root, "src/index.ts")],
-      "batonjs/client": [join(root, "src/client/baton-client.ts")],
+      "batonjs/client": [join(root, "src/client/create-client.ts")],
       "batonjs/task": [join(root, "src/jobs/tasks/task.ts")],
     };
     const compilerOptions = { allowImportingTsExtensions: true, paths };

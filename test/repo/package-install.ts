@@ -89,9 +89,9 @@ function medianImportMs(name: string): number {
 }
 
 const USE_CLIENT = `
-  const baton = new BatonClient({ url: process.argv[2] });
-  const { job_id } = await baton.submit({ task: "add", payload: { a: 6, b: 7 } });
-  console.log((await baton.wait(job_id)).result);
+  const baton = createClient({ urls: process.argv[2] });
+  const { id } = await baton.submit("add", { a: 6, b: 7 }, { timeout: "30s" });
+  console.log(await baton.wait(id));
   await baton.close();`;
 const USE_NODE = `
   const task = defineTask({ name: "shout", run: (text) => text.toUpperCase() });
@@ -150,8 +150,8 @@ describe("the installed package", () => {
       ["batonjs/client", project],
       ["batonjs-client", clientProject],
     ] as const) {
-      writeFileSync(join(cwd, "client.mjs"), asModule("BatonClient", from, USE_CLIENT));
-      writeFileSync(join(cwd, "client.cjs"), asCommonJs("BatonClient", from, USE_CLIENT));
+      writeFileSync(join(cwd, "client.mjs"), asModule("createClient", from, USE_CLIENT));
+      writeFileSync(join(cwd, "client.cjs"), asCommonJs("createClient", from, USE_CLIENT));
       const bundle = ["--bundle", "--platform=node", "--log-level=warning"];
       for (const [format, file] of [
         ["esm", "bundle.mjs"],
@@ -179,14 +179,15 @@ describe("the installed package", () => {
       [clientProject, "batonjs-client"],
     ] as const) {
       run("npm", ["install", "--silent", "--no-save", "@types/node@24"], cwd);
-      const code = `import { BatonClient, BatonClientError } from "${client}";
-        export async function status(client: BatonClient): Promise<"queued" | "completed" | null> {
+      const code = `import { BatonError, type Client, createClient } from "${client}";
+        export const baton: Client = createClient({ timeout: "5s" });
+        export async function status(client: Client): Promise<"queued" | "completed" | null> {
           const { status } = await client.job("x");
           // @ts-expect-error: no status has this name
           if (status === "nosuch") return null;
           return status === "queued" || status === "completed" ? status : null;
         }
-        export const isKnown = (error: unknown): boolean => error instanceof BatonClientError;`;
+        export const isKnown = (error: unknown): boolean => error instanceof BatonError;`;
       const files = ["typed.mts", "typed.cts"];
       for (const file of files) writeFileSync(join(cwd, file), code);
       const compilerOptions = {

@@ -131,14 +131,14 @@ describe("the package", () => {
     writeFileSync(
       file,
       `import { createNode, defineTask, loadSettings, isFinal } from "batonjs";
-       import { BatonClient } from "batonjs/client";
+       import { createClient } from "batonjs/client";
        const shout = defineTask({ name: "shout", run: (text) => text.toUpperCase() });
        const { settings } = loadSettings({ environment: {}, flags: { store: "memory", "http.port": "0" } });
        await using node = await createNode({ settings, tasks: [shout] });
        await node.start();
-       await using client = new BatonClient({ url: node.url });
-       const { job_id } = await client.submit({ task: "shout", payload: "it works" });
-       console.log((await client.wait(job_id)).result, isFinal("completed"));`,
+       await using client = createClient({ urls: node.url });
+       const { id } = await client.submit("shout", "it works");
+       console.log(await client.wait(id), isFinal("completed"));`,
     );
     await using user = script(file, [], { cwd: directory });
     const { code, out, err } = await user.ended;
@@ -157,7 +157,7 @@ describe("the package", () => {
       join(directory, "typed.ts"),
       `import { createNode, defineTask } from "batonjs";
        import type { TaskContext } from "batonjs";
-       import { BatonClient } from "batonjs/client";
+       import { createClient } from "batonjs/client";
        import { z } from "zod";
        const double = defineTask({
          name: "double",
@@ -165,10 +165,15 @@ describe("the package", () => {
          run: ({ n }, { progress }: TaskContext) => { progress(50); return n * 2; },
        });
        const node = await createNode({ tasks: [double] });
-       const status: string = (await new BatonClient({ url: node.url }).job("x")).status;
+       const client = createClient<{ double: typeof double }>({ urls: node.url! });
+       const twice: number = await client.call("double", { n: 21 });
+       // @ts-expect-error: there is no such task
+       await client.call("triple", { n: 21 });
+       const { status, createdAt } = await client.job("x");
+       const at: Date = createdAt;
        // @ts-expect-error: a payload is typed by its schema, and this one has no such field
        defineTask({ name: "wrong", schema: z.object({ n: z.number() }), run: ({ m }) => m });
-       console.log(status);`,
+       console.log(twice, status, at);`,
     );
     const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
     run(process.execPath, [tsc, "--singleThreaded", "--project", directory]);

@@ -258,7 +258,7 @@ export class SimNode {
       if (attempt <= fails) throw new Error("fails as it was asked to");
       return { by: this.name };
     };
-    return [{ name: "work", maxAttempts: 10, run }] as readonly AnyTask[];
+    return [{ name: "work", retry: { attempts: 10 }, run }] as readonly AnyTask[];
   }
 
   #log(life: number): Log {

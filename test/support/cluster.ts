@@ -185,7 +185,7 @@ export class TestCluster extends NodeGroup {
         STORE: this.url,
         ...(this.redis && { REDIS__URL: this.redis.url(), DISPATCH__MODE: "push" }),
         LOG__LEVEL: "info",
-        RETRY__FIRST_DELAY: "20ms",
+        RETRY__DELAY: "20ms",
         JOBS__CRASHES_MAX: "1000", // nodes are killed from outside, and no job is to blame
         ...this.#common.settings,
         ...settings,

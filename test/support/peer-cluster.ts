@@ -164,7 +164,7 @@ export class PeerCluster extends NodeGroup {
       environment: { XDG_STATE_HOME: this.directory, LOCALAPPDATA: this.directory, ...launch.environment },
       settings: {
         LOG__LEVEL: "info",
-        RETRY__FIRST_DELAY: "20ms",
+        RETRY__DELAY: "20ms",
         JOBS__CRASHES_MAX: "1000", // nodes are killed from outside, and no job is to blame
         ...this.#options.settings,
         ...launch.settings,

@@ -1,7 +1,7 @@
 /** Schedules that fire every second while their leader is killed again and again, and the audit of what they left behind. */
 
 import assert from "node:assert/strict";
-import { BatonClientError, type NamedScheduleRequest } from "../../src/client/baton-client.ts";
+import { CallError, type NamedScheduleRequest } from "../../src/client/baton-client.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { TestCluster } from "./cluster.ts";
 import type { NodeProcess } from "./process-node.ts";
@@ -98,7 +98,7 @@ export async function putAll(
 
 /** On a busy machine the leader may change before the first kill. Nothing was stored where nobody led. */
 function unlessLeaderless(error: unknown): null {
-  if (error instanceof BatonClientError && /^NOT?_LEADER$/.test(error.code)) return null;
+  if (error instanceof CallError && /^NOT?_LEADER$/.test(error.code)) return null;
   throw error;
 }
 

@@ -31,7 +31,7 @@ export interface Identified {
 export default defineTask({
   name: "identify-language",
   schema,
-  timeoutMs: 60_000,
+  timeout: "1m",
   async run({ text, top }, { log, progress, signal }): Promise<Identified> {
     const totals = new Map<string, number>();
     let reliable = 0;

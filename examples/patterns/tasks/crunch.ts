@@ -9,7 +9,7 @@ import type { TaskContext } from "batonjs/task";
 /** Without it, a node would answer nobody and renew no lease until the last prime was found. */
 export const isolation = "thread";
 /** A thread can be stopped even if it never looks at its signal. */
-export const timeoutMs = 60_000;
+export const timeout = "1m";
 
 export default function crunch(
   payload: { readonly below?: number } | null,

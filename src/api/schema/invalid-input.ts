@@ -1,6 +1,6 @@
 /** Turns the errors of Ajv about a request into a message with the field and the remedy. */
 
-import { BatonError, nearest, type ErrorCode } from "../../core/errors.ts";
+import { BatonError, invalid, nearest, type ErrorCode, type Issue } from "../../core/errors.ts";
 
 /** The part of Ajv's report that is used; `parentSchema` and `data` need its `verbose` option. */
 export interface Finding {
@@ -14,23 +14,38 @@ export interface Finding {
 
 export type Part = "body" | "querystring" | "params" | "headers" | (string & {});
 
-export function invalidInput(findings: readonly Finding[], part: Part): BatonError {
-  const finding = mostTelling(findings);
-  if (!finding) return new BatonError("BAD_REQUEST", `the ${wordFor(part)} is not valid`);
-  const field = fieldOf(finding);
-  const code: ErrorCode = part === "params" && field === "id" ? "BAD_ID" : "BAD_REQUEST";
-  return new BatonError(code, messageOf(finding, field, part), field === "" ? {} : { field });
+export interface InvalidPart {
+  readonly part: Part;
+  readonly findings: readonly Finding[];
+}
+
+/** Of a request with at least one invalid part: the first mistake of each field. */
+export function invalidInput(parts: readonly InvalidPart[]): BatonError {
+  const issues = new Map<string, Issue>();
+  for (const { part, findings } of parts) {
+    for (const finding of telling(findings)) {
+      const field = fieldOf(finding);
+      const place = `${part} ${field}`;
+      if (!issues.has(place)) issues.set(place, { field, message: messageOf(finding, field, part) });
+    }
+  }
+  const [first] = issues.values() as Iterable<Issue>;
+  const [{ part }] = parts as readonly [InvalidPart];
+  const code: ErrorCode = part === "params" && first!.field === "id" ? "BAD_ID" : "BAD_REQUEST";
+  // What is wrong with a whole part has no field.
+  if (issues.size === 1 && first!.field === "") return new BatonError(code, first!.message);
+  return invalid(code, [...issues.values()]);
 }
 
 /**
  * A body that may be an object or an array is reported against both. The branch that was not meant complains about
  * the type of the whole, so what is left belongs to the other; nothing left means that it was neither.
  */
-function mostTelling(findings: readonly Finding[]): Finding | undefined {
+function telling(findings: readonly Finding[]): readonly Finding[] {
   const inside = findings.filter(
     (finding) => finding.keyword !== "anyOf" && !(finding.keyword === "type" && finding.instancePath === ""),
   );
-  return inside[0] ?? findings.at(-1);
+  return inside.length > 0 ? inside : findings.slice(-1);
 }
 
 /** `/3/priority` becomes `[3].priority`. */

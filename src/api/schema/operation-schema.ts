@@ -6,7 +6,7 @@
 import type compilerOf from "@fastify/ajv-compiler";
 import type fastJson from "fast-json-stringify";
 import { loadPackage } from "../../platform/load-package.ts";
-import { invalidInput, type Finding } from "./invalid-input.ts";
+import { invalidInput, type Finding, type InvalidPart } from "./invalid-input.ts";
 import type { Input, Operation } from "../operation.ts";
 import { ProblemBody } from "../problem.ts";
 import { z } from "zod";
@@ -40,18 +40,30 @@ const AJV_OPTIONS = {
   coerceTypes: false,
   removeAdditional: false,
   useDefaults: true,
-  allErrors: false,
   verbose: true,
 } as const;
 
-let compiler: ((route: { readonly schema: unknown }) => Validate) | null = null;
+type Compiler = (route: { readonly schema: unknown }) => Validate;
+const compilers = new Map<boolean, Compiler>();
 
-function compile(schema: unknown): Validate {
-  compiler ??= loadPackage<typeof compilerOf>("@fastify/ajv-compiler")()(
-    {},
-    { customOptions: AJV_OPTIONS },
-  ) as NonNullable<typeof compiler>;
+function compile(schema: unknown, allErrors: boolean): Validate {
+  let compiler = compilers.get(allErrors);
+  if (!compiler) {
+    const factory = loadPackage<typeof compilerOf>("@fastify/ajv-compiler")();
+    compiler = factory({}, { customOptions: { ...AJV_OPTIONS, allErrors } }) as Compiler;
+    compilers.set(allErrors, compiler);
+  }
   return compiler({ schema });
+}
+
+/** A larger request is told its first mistake alone: a million wrong fields would be a million findings in memory. */
+const EXPLAINED_MAX = 5_000;
+
+/** Whether a value has at most so many values in it; those are counted off `left`. */
+function isSmall(value: unknown, left = { count: EXPLAINED_MAX }): boolean {
+  if (--left.count < 0) return false;
+  if (typeof value !== "object" || value === null) return true;
+  return Object.values(value).every((each) => isSmall(each, left));
 }
 
 export interface PreparedOperation {
@@ -75,9 +87,13 @@ const PARTS = [
 ] as const;
 
 function prepare(schema: JsonSchema): PreparedOperation {
-  const parts = PARTS.filter(([part]) => schema[part] !== undefined).map(
-    ([part, field]) => [part, field, compile(schema[part])] as const,
-  );
+  const parts = PARTS.filter(([part]) => schema[part] !== undefined).map(([part, field]) => ({
+    part,
+    field: field as "body",
+    validate: compile(schema[part], false),
+    /** Compiled when it is needed: most operations are never called with a mistake. */
+    explain: once(() => compile(schema[part], true)),
+  }));
   const query = schema["querystring"] as { properties: Record<string, JsonSchema> } | undefined;
   const numbers = Object.entries(query?.properties ?? {})
     .filter(([, { type }]) => type === "integer")
@@ -90,10 +106,15 @@ function prepare(schema: JsonSchema): PreparedOperation {
         const text: unknown = input.query[name];
         if (typeof text === "string" && /^-?\d{1,16}$/.test(text)) input.query[name] = Number(text);
       }
-      for (const [part, field, validate] of parts) {
-        if (validate(input[field as "body"] ?? null) === false)
-          throw invalidInput(validate.errors ?? [], part);
+      let refused: InvalidPart[] | null = null;
+      for (const { part, field, validate, explain } of parts) {
+        const value: unknown = input[field] ?? null;
+        if (validate(value) !== false) continue;
+        const all = isSmall(value) ? explain() : validate;
+        if (all !== validate) all(value);
+        (refused ??= []).push({ part, findings: all.errors ?? [] });
       }
+      if (refused) throw invalidInput(refused);
     },
     write(status, body) {
       let write = writers.get(status);
@@ -107,6 +128,11 @@ function prepare(schema: JsonSchema): PreparedOperation {
       return write(body);
     },
   };
+}
+
+function once<T extends object>(make: () => T): () => T {
+  let made: T | null = null;
+  return () => (made ??= make());
 }
 
 export type JsonSchema = { [keyword: string]: unknown };

@@ -1,18 +1,14 @@
 /**
- * Conversion between domain objects and bodies, derived from the schema: `maxAttempts` is `max_attempts`, and a time in
- * milliseconds (`createdAt`) is a text of ISO 8601 (`created_at`). Other names and computed values are given with the
- * schema. Nothing is validated here.
+ * Conversion between domain objects and bodies, derived from the schema by the rules of core/wire-names.ts. Other names
+ * and computed values are given with the schema. Nothing is validated here.
  *
  * A mapper to a body is compiled once, to the object literal that one would write by hand. A loop over the fields took a
  * fifth longer for each job of a list (decision 0024).
  */
 
 import type { z } from "zod";
+import { camelOf, type CamelName, isTimeName, type TimeName } from "../../core/wire-names.ts";
 
-type CamelName<Name extends string> = Name extends `${infer Head}_${infer Tail}`
-  ? `${Head}${Capitalize<CamelName<Tail>>}`
-  : Name;
-type TimeName = "at" | "since" | "until" | `${string}_at` | `${string}_until`;
 type TimeValue<Value> = Value extends string ? number : Value;
 
 export type Camel<Body> = Body extends readonly (infer Item)[]
@@ -148,12 +144,8 @@ function converterOf(wire: string, schema: z.ZodType): Converter | null {
   return each && ((values: readonly unknown[]) => values.map(each));
 }
 
-function camelOf(wire: string): string {
-  return wire.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
-}
-
 function isInstant(wire: string, schema: z.ZodType): boolean {
-  return schema.type === "string" && /^(at|since|until)$|_(at|until)$/.test(wire);
+  return schema.type === "string" && isTimeName(wire);
 }
 
 function isObject(schema: z.ZodType): schema is z.ZodObject {

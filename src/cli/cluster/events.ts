@@ -10,7 +10,7 @@ import { print, toneStyle } from "../terminal/output.ts";
 import { plain } from "../terminal/plain-text.ts";
 import { say, type Style, styled, type Terminal } from "../terminal/terminal.ts";
 import type { JournalEntryBody } from "../../api/operations/cluster/journal.ts";
-import type { BatonClientError } from "../../client/client-error.ts";
+import type { CallError } from "../../client/client-error.ts";
 import { mayPass } from "../../client/streams/resumable-stream.ts";
 
 const SOURCES = ["journal", "jobs"] as const;
@@ -133,7 +133,7 @@ async function* journalFeed(
   let last: number | null = from.last;
   /** What was written while there was no stream: at first, and after each loss. */
   let missed = true;
-  const onTrouble = (error: BatonClientError): void => {
+  const onTrouble = (error: CallError): void => {
     missed = true;
     say(terminal, `${error.message}; trying again`);
   };

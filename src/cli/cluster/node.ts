@@ -1,9 +1,9 @@
 /** `baton nodes` and `baton node`: lists the nodes; shows, drains, resumes or removes one of them through any other. */
 
 import type { Command } from "commander";
-import { BatonClientError } from "../../client/client-error.ts";
+import { CallError } from "../../client/client-error.ts";
 import type { BatonClient, NodeBody } from "../../client/baton-client.ts";
-import { formatDuration } from "../../config/values/units.ts";
+import { durationText } from "../../core/duration.ts";
 import {
   confirm,
   type ConfirmOptions,
@@ -128,7 +128,7 @@ async function untilDrained(
   let drain: Drain | null = null;
   for (;;) {
     const node = await client.cluster.node(name).catch((error: unknown) => {
-      if (error instanceof BatonClientError && error.status === 404) return null;
+      if (error instanceof CallError && error.status === 404) return null;
       throw error;
     });
     if (node === null) return { node, drain };
@@ -149,7 +149,7 @@ async function untilDrained(
     } else if (drainingSince === null) show(`${name} was asked to drain and is ${node.status}`);
     else throw new CliFailure(EXIT.failure, `${name} is ${node.status} again: somebody has resumed it`);
     if (clock.monotonic() >= until) {
-      const text = `${name} is not drained after ${formatDuration(timeoutMs!)}: ${jobsText(node.load.jobs)}`;
+      const text = `${name} is not drained after ${durationText(timeoutMs!)}: ${jobsText(node.load.jobs)}`;
       throw new CliFailure(EXIT.timeout, text, "it goes on draining: look with `baton nodes list`");
     }
     await clock.sleep(LOOK_MS);

@@ -1,6 +1,6 @@
 /** Reads and judges an etcd that elects the leader: a majority of its members must be available. */
 
-import type { BatonClientError } from "../../client/client-error.ts";
+import type { CallError } from "../../client/client-error.ts";
 import { HttpConnection } from "../../client/connection/connection.ts";
 import { parseEtcdUrl } from "../../platform/drivers/server-url.ts";
 import { failed, isAtLeast, judged, type Judgement, type Question, warning } from "./findings.ts";
@@ -61,7 +61,7 @@ async function askMember(endpoint: string, { clock, deadlineMs }: Question): Pro
       reason: well === "true" ? null : `is not healthy${reason ? `: ${reason}` : ""}`,
     };
   } catch (error) {
-    const { code, systemCode, message } = error as BatonClientError;
+    const { code, systemCode, message } = error as CallError;
     const why = code === "TIMEOUT" ? "not in time" : (systemCode ?? message);
     return { endpoint, version: null, healthy: false, reason: `does not answer (${why})` };
   } finally {

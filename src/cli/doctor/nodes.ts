@@ -1,7 +1,7 @@
 /** Reads and judges the nodes: who reaches whom, who leads, and whether versions, settings and views agree. */
 
 import type { AlertBody, BatonClient, ClusterBody, NodeBody } from "../../client/baton-client.ts";
-import { BatonClientError } from "../../client/client-error.ts";
+import { CallError } from "../../client/client-error.ts";
 import { isLoopback } from "../../core/access/permissions.ts";
 import { several, span } from "../../core/format-figures.ts";
 import type { Clock } from "../../platform/clock.ts";
@@ -153,7 +153,7 @@ export async function askNodes(
       return await askThrough(client, url, connect, clock);
     } catch (error) {
       const reason = reasonOf(error);
-      const { status } = error as BatonClientError;
+      const { status } = error as CallError;
       reasons.push({ url, reason, refused: status === 401 || status === 403 });
     }
   }
@@ -208,13 +208,13 @@ async function unlessRefused<T>(call: Promise<T>): Promise<T | null> {
   try {
     return await call;
   } catch (error) {
-    if (error instanceof BatonClientError && error.status !== null && error.status < 500) return null;
+    if (error instanceof CallError && error.status !== null && error.status < 500) return null;
     throw error;
   }
 }
 
 function reasonOf(error: unknown): string {
-  if (!(error instanceof BatonClientError)) throw error;
+  if (!(error instanceof CallError)) throw error;
   if (error.code === "TIMEOUT") return "no answer in time";
   return error.systemCode ?? error.message;
 }

@@ -1,7 +1,7 @@
 /** Jobs for people: the columns of their lists, the facts about one job, and its timeline. */
 
 import type { JobBody, JobSummaryBody } from "../../api/bodies/job-body.ts";
-import { formatDuration } from "../../config/values/units.ts";
+import { durationText } from "../../core/duration.ts";
 import { FACT_FIELDS, type Fields } from "../../core/jobs/job-fields.ts";
 import type { AnswerOf } from "../../api/operation-table.ts";
 import {
@@ -100,7 +100,7 @@ export function jobFacts(job: JobSummaryBody & Partial<JobBody>, now: number): F
 
 function factText(value: unknown, as: "duration" | undefined): string | null {
   if (value === null || value === undefined) return null;
-  if (as === "duration") return formatDuration(value as number);
+  if (as === "duration") return durationText(value as number);
   return (Array.isArray(value) ? value.join(", ") : String(value)) || null;
 }
 

@@ -2,7 +2,7 @@
 
 import { type Command, Option } from "commander";
 import type { OccurrenceBody, ScheduleBody } from "../../api/bodies/schedule-body.ts";
-import { formatDuration } from "../../config/values/units.ts";
+import { durationText } from "../../core/duration.ts";
 import {
   MISSED_POLICIES,
   type MissedPolicy,
@@ -205,7 +205,7 @@ function stateText({ paused, origin }: ScheduleBody): string {
 function scheduleFacts(schedule: ScheduleBody) {
   const { cron, every_ms: everyMs, zone } = schedule;
   const written =
-    everyMs !== null ? `every ${formatDuration(everyMs)}` : `${cron}${zone === null ? "" : ` (${zone})`}`;
+    everyMs !== null ? `every ${durationText(everyMs)}` : `${cron}${zone === null ? "" : ` (${zone})`}`;
   return [
     ["schedule", schedule.name],
     ["task", schedule.task],

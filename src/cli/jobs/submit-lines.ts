@@ -5,7 +5,7 @@ import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { createInterface } from "node:readline";
 import type { BatonClient, JobRequestBody } from "../../client/baton-client.ts";
-import { BatonClientError } from "../../client/client-error.ts";
+import { CallError } from "../../client/client-error.ts";
 import { asFailure, CliFailure, EXIT } from "../failure.ts";
 import { count, several, span } from "../../core/format-figures.ts";
 import { parseTypedJson } from "./payload.ts";
@@ -90,7 +90,7 @@ async function linesIn(path: string, shown: string): Promise<number> {
 }
 
 function explained(error: unknown, batch: readonly Numbered[], done: number): unknown {
-  if (!(error instanceof BatonClientError)) return error;
+  if (!(error instanceof CallError)) return error;
   const { exitCode, message } = asFailure(error);
   const place = error.status === null ? "" : `lines ${batch[0]!.line} to ${batch.at(-1)!.line}: `;
   const hint = `${count(done)} jobs before them are submitted; repeat with the same --idempotency-key to go on without doubles`;

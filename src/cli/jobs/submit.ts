@@ -1,7 +1,7 @@
 /** `baton submit` and `baton call`: submit a job or run a task, wait for the result and show the progress meanwhile. */
 
 import { type Command, Option } from "commander";
-import { BatonClientError } from "../../client/client-error.ts";
+import { CallError } from "../../client/client-error.ts";
 import type { JobRequestBody, SubmittedBody, BatonClient, FollowEvent } from "../../client/baton-client.ts";
 import { FLAG_FIELDS, type Fields } from "../../core/jobs/job-fields.ts";
 import { addClientCommand, type ClientCall } from "../client-command.ts";
@@ -20,7 +20,7 @@ import { readPayload } from "./payload.ts";
 import { submitLines } from "./submit-lines.ts";
 import { isAttended, say, type Terminal } from "../terminal/terminal.ts";
 import { below } from "../terminal/help-layout.ts";
-import { formatDuration } from "../../config/values/units.ts";
+import { durationText } from "../../core/duration.ts";
 import { Deadline } from "../../platform/loop.ts";
 import { ProgressBar } from "../terminal/progress-bar.ts";
 import { progressText } from "./job-text.ts";
@@ -113,8 +113,8 @@ async function submit(
 
 /** No answer came, yet the job may be there: to submit it again could make two. */
 function unknownOutcome(error: unknown): CliFailure | null {
-  if (!(error instanceof BatonClientError) || !error.maybeDone) return null;
-  const { code: why } = error.cause instanceof BatonClientError ? error.cause : error;
+  if (!(error instanceof CallError) || !error.maybeDone) return null;
+  const { code: why } = error.cause instanceof CallError ? error.cause : error;
   const code = why === "TIMEOUT" ? EXIT.timeout : EXIT.unreachable;
   const hint =
     "the job may have been taken: look with `baton jobs list`, or repeat with the same --idempotency-key";
@@ -147,7 +147,7 @@ export function addCallCommand(program: Command, terminal: Terminal): void {
 }
 
 async function explained(client: BatonClient, error: unknown): Promise<CliFailure | null> {
-  if (!(error instanceof BatonClientError)) return null;
+  if (!(error instanceof CallError)) return null;
   const { job_id: id } = (error.body ?? {}) as { job_id?: string };
   if (error.code === "FUNCTION_FAILED") {
     const hint = id === undefined ? null : `baton jobs logs ${id}`;
@@ -187,7 +187,7 @@ export async function waitForResult(
     line.clear();
   }
   if (end === null) {
-    const message = `${id} is not finished after ${formatDuration(options.timeout!)}`;
+    const message = `${id} is not finished after ${durationText(options.timeout!)}`;
     throw new CliFailure(EXIT.timeout, message, `it goes on: baton jobs logs -f ${id}`);
   }
   if (end.status !== "completed") {

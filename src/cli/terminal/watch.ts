@@ -2,8 +2,8 @@
 
 import { stripVTControlCharacters } from "node:util";
 import type { Command } from "commander";
-import { BatonClientError } from "../../client/client-error.ts";
-import { formatDuration } from "../../config/values/units.ts";
+import { CallError } from "../../client/client-error.ts";
+import { durationText } from "../../core/duration.ts";
 import { asFailure, EXIT } from "../failure.ts";
 import { duration, type NodeOptions } from "../node-options.ts";
 import { columnsOf, shorten } from "./plain-text.ts";
@@ -61,7 +61,7 @@ export async function watched(
 
 /** A watch outlives the node that it asks: that is when people look. */
 function mayPass(error: unknown): boolean {
-  if (!(error instanceof BatonClientError)) return false;
+  if (!(error instanceof CallError)) return false;
   const { exitCode } = asFailure(error);
   return (
     exitCode === EXIT.unreachable ||
@@ -74,7 +74,7 @@ function mayPass(error: unknown): boolean {
 function page({ out, clock }: Terminal, text: string, everyMs: number): string {
   const [columns, rows] = [out.columns ?? 80, out.rows ?? 24];
   const time = new Date(clock.now()).toTimeString().slice(0, 8);
-  const title = `every ${formatDuration(everyMs)}, Ctrl-C ends`;
+  const title = `every ${durationText(everyMs)}, Ctrl-C ends`;
   const head = styled(out, "dim", `${time}  ${shorten(title, columns - 10)}`);
   const body = text.trimEnd().split("\n");
   const room = Math.max(1, rows - 2);

@@ -3,7 +3,7 @@
 import type { ReadStream } from "node:tty";
 import type { Command } from "commander";
 import type { BatonClient } from "../../client/baton-client.ts";
-import { answerOf, BatonClientError } from "../../client/client-error.ts";
+import { answerOf, CallError } from "../../client/client-error.ts";
 import { connect, type NodeOptions, withNodeOptions } from "../node-options.ts";
 import { journalText } from "../../core/journal-text.ts";
 import { print, painted } from "../terminal/output.ts";
@@ -113,7 +113,7 @@ class Top {
     try {
       this.#tell({ kind: "done", text: await done(this.#client, action), bad: false });
     } catch (error) {
-      if (!(error instanceof BatonClientError)) throw error;
+      if (!(error instanceof CallError)) throw error;
       this.#tell({ kind: "done", text: error.message, bad: true });
     }
   }
@@ -167,7 +167,7 @@ const EVENTS_MAX = 100;
 type Tell = (event: TopEvent) => void;
 
 async function stream(client: BatonClient, tell: Tell, signal?: AbortSignal): Promise<void> {
-  const onTrouble = (error: BatonClientError): void => tell({ kind: "trouble", reason: error.message });
+  const onTrouble = (error: CallError): void => tell({ kind: "trouble", reason: error.message });
   for await (const event of client.cluster.live({ signal, giveUpAfterMs: Infinity, onTrouble })) {
     if (event.event === "overview") tell({ kind: "overview", overview: event.overview });
     else tell({ kind: "journal", entries: [event.entry] });

@@ -7,7 +7,7 @@
  *   pause   the whole cluster is overloaded; calling the next node at once would make it worse
  */
 
-import { BatonClientError, jsonOf, type Refusal } from "../client-error.ts";
+import { CallError, jsonOf, type Refusal } from "../client-error.ts";
 import type { Answer, Call } from "./connection.ts";
 
 export interface Verdict {
@@ -63,7 +63,7 @@ export function judgeAnswer(answer: Answer): Verdict {
 }
 
 /** `wasThere`: some node has answered before. In a round over all nodes one that is not a Baton node is passed over as well. */
-export function judgeFailure(error: BatonClientError, wasThere: boolean, inRound = false): Verdict {
+export function judgeFailure(error: CallError, wasThere: boolean, inRound = false): Verdict {
   const { code } = error;
   const lost = code === "UNREACHABLE" || code === "TIMEOUT" || (inRound && code === "BAD_REPLY");
   return lost ? { ...NEXT, maybeDone: error.maybeDone, passes: wasThere } : TAKE;
@@ -79,21 +79,21 @@ function texts(value: unknown): string[] {
 
 export function unanswered(tried: {
   readonly call: { readonly timeoutMs: number };
-  readonly error: BatonClientError | null;
+  readonly error: CallError | null;
   readonly maybeDone: boolean;
-}): BatonClientError {
+}): CallError {
   const { call, error, maybeDone } = tried;
   if (error === null) {
-    return new BatonClientError("TIMEOUT", `no node answered within ${call.timeoutMs} ms`, { maybeDone });
+    return new CallError("TIMEOUT", `no node answered within ${call.timeoutMs} ms`, { maybeDone });
   }
   if (error.maybeDone === maybeDone) return error;
   const { status, body, cause, systemCode } = error;
   const known = { ...(status !== null && { status }), ...(systemCode !== null && { systemCode }) };
-  return new BatonClientError(error.code, error.message, { ...known, body, cause, maybeDone });
+  return new CallError(error.code, error.message, { ...known, body, cause, maybeDone });
 }
 
-export function outcomeUnknown({ method, path }: Call, cause: BatonClientError): BatonClientError {
-  return new BatonClientError(
+export function outcomeUnknown({ method, path }: Call, cause: CallError): CallError {
+  return new CallError(
     "OUTCOME_UNKNOWN",
     `${method} ${path} may have been carried out, and is not safe to repeat: ${cause.message}`,
     { cause, maybeDone: true },
@@ -101,12 +101,9 @@ export function outcomeUnknown({ method, path }: Call, cause: BatonClientError):
 }
 
 /** Of a round in which no node was the leader; `reasons` is what each of them said. */
-export function noLeader(
-  reasons: ReadonlyMap<string, BatonClientError>,
-  maybeDone: boolean,
-): BatonClientError {
+export function noLeader(reasons: ReadonlyMap<string, CallError>, maybeDone: boolean): CallError {
   const each = [...reasons].map(([url, { message }]) => `${url}: ${message}`).join("; ");
   return [...reasons.values()].some(({ status }) => status !== null)
-    ? new BatonClientError("NO_LEADER", `no node leads at the moment (${each})`, { maybeDone })
-    : new BatonClientError("UNREACHABLE", `no node can be reached (${each})`, { maybeDone });
+    ? new CallError("NO_LEADER", `no node leads at the moment (${each})`, { maybeDone })
+    : new CallError("UNREACHABLE", `no node can be reached (${each})`, { maybeDone });
 }

@@ -17,7 +17,7 @@ import type { Clock } from "../../platform/clock.ts";
 import { Backoff } from "../../platform/loop.ts";
 import type { Random } from "../../platform/random.ts";
 import type { Answer, Call, OpenAnswer } from "./connection.ts";
-import { BatonClientError, jsonOf, refusalOf } from "../client-error.ts";
+import { CallError, jsonOf, refusalOf } from "../client-error.ts";
 import { KnownNodes, type KnownNodesOptions } from "./known-nodes.ts";
 import {
   judgeAnswer,
@@ -72,12 +72,12 @@ interface Trying {
   tries: number;
   maybeDone: boolean;
   verdict: Verdict | null;
-  error: BatonClientError | null;
+  error: CallError | null;
 }
 
 interface LeaderRound extends LeaderCallOptions {
   readonly body: (maybeDone: boolean) => string;
-  readonly reasons: Map<string, BatonClientError>;
+  readonly reasons: Map<string, CallError>;
 }
 
 export class ClusterConnection {
@@ -175,7 +175,7 @@ export class ClusterConnection {
         if (verdict.do === "take" || over) throw refusalOf(answer);
       } catch (error) {
         this.#checkOpen();
-        if (!(error instanceof BatonClientError) || error.status !== null || signal.aborted) throw error;
+        if (!(error instanceof CallError) || error.status !== null || signal.aborted) throw error;
         this.nodes.failed(url);
         if (isLast) throw error;
       }
@@ -212,7 +212,7 @@ export class ClusterConnection {
       answer = await this.#ask(url, trying);
     } catch (error) {
       this.#checkOpen();
-      if (!(error instanceof BatonClientError) || round?.signal.aborted) throw error;
+      if (!(error instanceof CallError) || round?.signal.aborted) throw error;
       if (round && error.code === "ABORTED") return this.#moved(trying, error);
       const verdict = judgeFailure(error, this.nodes.answered, round !== null);
       this.nodes.failed(url);
@@ -255,7 +255,7 @@ export class ClusterConnection {
   }
 
   /** Left for another leader: that one is asked next, and the one that was left has not failed. */
-  #moved(trying: Trying, error: BatonClientError): null {
+  #moved(trying: Trying, error: CallError): null {
     const { leader } = this.nodes.list;
     trying.maybeDone ||= error.maybeDone;
     trying.verdict = { ...judgeFailure(error, true, true), hints: leader === null ? [] : [leader] };
@@ -263,7 +263,7 @@ export class ClusterConnection {
   }
 
   /** Throws when the request may have been carried out and must not be made again. */
-  #note(url: string, trying: Trying, verdict: Verdict, error: BatonClientError): void {
+  #note(url: string, trying: Trying, verdict: Verdict, error: CallError): void {
     const { call } = trying;
     trying.verdict = verdict;
     trying.error = error;
@@ -345,7 +345,7 @@ export class ClusterConnection {
   }
 
   #checkOpen(): void {
-    if (this.#closing.signal.aborted) throw new BatonClientError("CLOSED", "this client was closed");
+    if (this.#closing.signal.aborted) throw new CallError("CLOSED", "this client was closed");
   }
 }
 

@@ -4,7 +4,7 @@ import type * as Http from "node:http";
 import type { Socket } from "node:net";
 import type { Method } from "../../api/operation.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { BatonClientError } from "../client-error.ts";
+import { CallError } from "../client-error.ts";
 
 export interface Call {
   readonly method: Method;
@@ -141,11 +141,11 @@ export class HttpConnection implements Connection {
   }
 
   /** Whether its first byte may have left decides whether a request may have been carried out. */
-  #failure(error: unknown, { sent, givenUp }: Exchange, timeoutMs: number): BatonClientError {
+  #failure(error: unknown, { sent, givenUp }: Exchange, timeoutMs: number): CallError {
     const origin = this.#url.origin;
     if (givenUp === "called_off") return this.#calledOff(sent);
     if (givenUp === "late")
-      return new BatonClientError("TIMEOUT", `${origin} did not answer within ${Math.round(timeoutMs)} ms`, {
+      return new CallError("TIMEOUT", `${origin} did not answer within ${Math.round(timeoutMs)} ms`, {
         cause: error,
         maybeDone: sent,
       });
@@ -154,11 +154,11 @@ export class HttpConnection implements Connection {
     const message = sent
       ? `the connection to ${origin} broke (${code ?? "unknown"})`
       : `no connection to ${origin} (${code ?? "unknown"}); does a node run there?`;
-    return new BatonClientError("UNREACHABLE", message, details);
+    return new CallError("UNREACHABLE", message, details);
   }
 
-  #calledOff(maybeDone: boolean): BatonClientError {
-    return new BatonClientError("ABORTED", `the call to ${this.#url.origin} was called off`, { maybeDone });
+  #calledOff(maybeDone: boolean): CallError {
+    return new CallError("ABORTED", `the call to ${this.#url.origin} was called off`, { maybeDone });
   }
 }
 

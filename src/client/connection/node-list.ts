@@ -1,7 +1,7 @@
 /** Decides which node is called next, by pure functions; and which addresses can be used. */
 
 import { isLoopback } from "../../core/access/permissions.ts";
-import { BatonClientError } from "../client-error.ts";
+import { CallError } from "../client-error.ts";
 
 export const DEFAULT_URL = "http://127.0.0.1:8420";
 
@@ -74,7 +74,7 @@ export function addressesOf(given: string | readonly string[]): string[] {
   const urls = parts.flatMap((part) => part.split(",")).map((part) => part.trim());
   const bad = urls.find((url) => !isAddress(url));
   if (bad !== undefined || urls.length === 0) {
-    throw new BatonClientError(
+    throw new CallError(
       "BAD_URL",
       `"${bad ?? ""}" is not the address of a node; write it as ${DEFAULT_URL}, several with commas between them`,
     );

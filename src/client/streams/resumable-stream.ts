@@ -2,7 +2,7 @@
 
 import type { Clock } from "../../platform/clock.ts";
 import { Backoff } from "../../platform/loop.ts";
-import { BatonClientError } from "../client-error.ts";
+import { CallError } from "../client-error.ts";
 import { EventParser, type EventSourceMessage } from "./event-parser.ts";
 
 export type { EventSourceMessage } from "./event-parser.ts";
@@ -12,7 +12,7 @@ export interface StreamOptions {
   readonly signal?: AbortSignal;
   readonly giveUpAfterMs?: number;
   /** The stream broke and is tried again; once for each reason. */
-  readonly onTrouble?: (error: BatonClientError) => void;
+  readonly onTrouble?: (error: CallError) => void;
 }
 
 export interface Resumable<Event> {
@@ -41,7 +41,7 @@ export async function* resumed<Event>(
   const backoff = new Backoff(FIRST_DELAY_MS, DELAY_MS_MAX);
   try {
     while (!over.aborted) {
-      let failure = new BatonClientError("UNREACHABLE", stream.endedEarly);
+      let failure = new CallError("UNREACHABLE", stream.endedEarly);
       try {
         for await (const message of messages(await stream.open(over))) {
           troubleSince = told = null;
@@ -69,8 +69,8 @@ export async function* resumed<Event>(
 }
 
 /** Whether another try may succeed: not after a refusal such as 401, nor after the client was closed. */
-export function mayPass(error: unknown): error is BatonClientError {
-  if (!(error instanceof BatonClientError)) return false;
+export function mayPass(error: unknown): error is CallError {
+  if (!(error instanceof CallError)) return false;
   const { code, status } = error;
   if (status === null) return code === "UNREACHABLE" || code === "TIMEOUT";
   return status >= 500 || status === 429 || status === 408;

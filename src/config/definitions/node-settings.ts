@@ -2,6 +2,8 @@
 
 import { NODE_NAME, THING_NAME } from "../../core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../core/jobs/job.ts";
+import { durationText } from "../../core/duration.ts";
+import { ATTEMPTS_MAX } from "../../core/jobs/job-fields.ts";
 import { DEFAULT_RETRY } from "../../core/jobs/retry.ts";
 import { NODE_ROLES } from "../../core/node.ts";
 import { PROFILE_NAMES } from "./profiles.ts";
@@ -141,7 +143,6 @@ export const NODE_SECTIONS = {
     }),
   },
   jobs: {
-    max_attempts: integer(3, [1, 1_000], { about: "How many attempts a job has, unless it says otherwise." }),
     timeout: duration("1h", "1ms", {
       about: "Longest run of a job, unless it says otherwise.",
       smaller: "Long runs are stopped and counted as failures.",
@@ -174,12 +175,15 @@ export const NODE_SECTIONS = {
     }),
   },
   retry: {
-    first_delay: duration(`${DEFAULT_RETRY.firstDelayMs / 1_000}s`, "0ms", {
+    attempts: integer(3, [1, ATTEMPTS_MAX], {
+      about: "How many attempts a job has, unless it or its task says otherwise.",
+    }),
+    delay: duration(durationText(DEFAULT_RETRY.delayMs), "0ms", {
       about: "Wait before the second attempt.",
       smaller: "All attempts are spent while the cause of the failure still lasts.",
     }),
     factor: number(DEFAULT_RETRY.factor, [1, 100], { about: "How much longer each further wait is." }),
-    max_delay: duration(`${DEFAULT_RETRY.delayMsMax / 60_000}m`, "0ms", {
+    max_delay: duration(durationText(DEFAULT_RETRY.maxDelayMs), "0ms", {
       about: "Longest wait between attempts.",
     }),
     jitter: number(DEFAULT_RETRY.jitter, [0, 1], {

@@ -1,6 +1,6 @@
 /**
  * The fields of a job that a caller may set, each defined once. Request and response bodies, validation, columns, list
- * filters, client types, command-line options and the form of the dashboard are derived from this table.
+ * filters, options in code, command-line options and the form of the dashboard are derived from this table.
  *
  * Not here: defaults (jobs/submit/submitter.ts), and fields that only Baton writes (core/jobs/job.ts). A new column
  * needs a migration in the schema.ts of each store; a list that is also a filter needs its side table there as well.
@@ -12,6 +12,9 @@ export interface JobFieldRow {
   readonly name: string;
   readonly wire: string;
   readonly kind: "name" | "json" | "integer" | "instant" | "text" | "texts";
+  /** As a program writes it, where that is not the name: a time as `Date`, and milliseconds as a `Duration`. */
+  readonly option?: string;
+  readonly duration?: true;
   readonly required?: true;
   readonly min?: number;
   /** Of an integer, or the characters of a text or of each text of a list. */
@@ -106,6 +109,8 @@ export const JOB_FIELDS = [
     name: "delayMs",
     wire: "delay_ms",
     kind: "integer",
+    option: "delay",
+    duration: true,
     min: 0,
     max: DELAY_MS_MAX,
     must: `a number of milliseconds from 0 to ${DELAY_MS_MAX} (a year); further ahead, give run_at`,
@@ -117,24 +122,27 @@ export const JOB_FIELDS = [
     name: "maxAttempts",
     wire: "max_attempts",
     kind: "integer",
+    option: "attempts",
     min: 1,
     max: ATTEMPTS_MAX,
     must: `a whole number from 1 to ${ATTEMPTS_MAX}`,
     column: "int",
     scheduled: true,
-    flag: { text: "--max-attempts <number>", about: "how many attempts it has" },
+    flag: { text: "--attempts <number>", about: "how many attempts it has" },
     form: { label: "Attempts", hint: "how often it may fail" },
   },
   {
     name: "timeoutMs",
     wire: "timeout_ms",
     kind: "integer",
+    option: "timeout",
+    duration: true,
     min: 1,
     max: TIMEOUT_MS_MAX,
     must: `a number of milliseconds from 1 to ${TIMEOUT_MS_MAX}`,
     column: "bigint",
     scheduled: true,
-    flag: { text: "--timeout-job <duration>", about: "longest run, such as 5m" },
+    flag: { text: "--job-timeout <duration>", about: "longest run, such as 5m" },
     form: { label: "Longest run", hint: "in milliseconds" },
     fact: { cli: "timeout", page: "Longest run", as: "duration" },
   },
@@ -167,27 +175,29 @@ export const JOB_FIELDS = [
 
 export type JobField = (typeof JOB_FIELDS)[number];
 
-type Value<Kind> = Kind extends "integer" | "instant"
+export type FieldValue<Kind> = Kind extends "integer" | "instant"
   ? number
   : Kind extends "texts"
     ? readonly string[]
     : Kind extends "json"
       ? unknown
       : string;
-type Wire<Kind> = Kind extends "instant" ? string : Kind extends "texts" ? string[] : Value<Kind>;
+type Wire<Kind> = Kind extends "instant" ? string : Kind extends "texts" ? string[] : FieldValue<Kind>;
 type Rare = Extract<JobField, { readonly rare: true }>;
 type Filtering = Extract<JobField, { readonly filter: object }>;
 
-/** As TypeScript code writes a job: everything but the task has a default. */
+/** As services of a node write a job: everything but the task has a default. */
 export type JobInput = {
-  readonly [F in JobField as F extends { required: true } ? F["name"] : never]: Value<F["kind"]>;
+  readonly [F in JobField as F extends { required: true } ? F["name"] : never]: FieldValue<F["kind"]>;
 } & {
-  readonly [F in JobField as F extends { required: true } ? never : F["name"]]?: Value<F["kind"]> | undefined;
+  readonly [F in JobField as F extends { required: true } ? never : F["name"]]?:
+    | FieldValue<F["kind"]>
+    | undefined;
 };
 /** In JSON. */
 export type WireFields = { [F in JobField as F["wire"]]: Wire<F["kind"]> };
 /** Of a stored job: empty lists instead of missing ones. */
-export type RareFields = { readonly [F in Rare as F["name"]]: Value<F["kind"]> };
+export type RareFields = { readonly [F in Rare as F["name"]]: FieldValue<F["kind"]> };
 export type RareBody = { [F in Rare as F["wire"]]: Wire<F["kind"]> };
 export type FieldFilters = { readonly [F in Filtering as F["filter"]["name"]]?: string };
 
@@ -252,20 +262,21 @@ export interface FieldMistake {
   readonly rest: string;
 }
 
-/** The first field that breaks its limits. The name of the task and the payload are checked elsewhere. */
-export function mistakeIn(input: object): FieldMistake | null {
+/** Null for a job without one, as nearly all are. The name of the task and the payload are checked elsewhere. */
+export function mistakesIn(input: object): FieldMistake[] | null {
+  let mistakes: FieldMistake[] | null = null;
   // This runs for every job, so only given fields are checked.
   for (const name in input) {
     const row = CHECKED.get(name);
     const value = row && (input as Fields)[name];
     if (value === undefined) continue;
     const found = mistakeOf(row!, value);
-    if (found) return found;
+    if (found) (mistakes ??= []).push(found);
   }
-  return null;
+  return mistakes;
 }
 
-function mistakeOf(row: JobFieldRow, value: unknown): FieldMistake | null {
+export function mistakeOf(row: JobFieldRow, value: unknown): FieldMistake | null {
   const { name, wire: field, kind, min = 0, max = 0, itemsMax = 0 } = row;
   switch (kind) {
     case "integer":
@@ -290,7 +301,7 @@ function mistakeOf(row: JobFieldRow, value: unknown): FieldMistake | null {
   }
 }
 
-function shown(value: unknown): string {
+export function shown(value: unknown): string {
   return typeof value === "string" ? JSON.stringify(value) : String(value);
 }
 

@@ -26,7 +26,7 @@ import { invoke, isThenable, JobRun } from "./job-run.ts";
 import { outcomeOf, type Ending, type OutcomeRules } from "./run-outcome.ts";
 import { ResultWriter } from "./result-writer.ts";
 import { RunningRuns } from "./running-runs.ts";
-import { readPayload, type Task } from "../tasks/task.ts";
+import { readPayload, type Task, taskDefaults } from "../tasks/task.ts";
 import type { TaskRegistry } from "../tasks/task-registry.ts";
 import type { ThreadPool } from "./thread-pool.ts";
 import type { LeasePort, WorkerPorts } from "./worker-ports.ts";
@@ -322,7 +322,7 @@ export class Worker extends Lifecycle {
     const active = this.#running.size;
     this.#running.delete(run);
     run.over = true;
-    const outcome = outcomeOf(claimed, ending, run.aborted, task.retry, this.#o.rules);
+    const outcome = outcomeOf(claimed, ending, run.aborted, taskDefaults(task).retry, this.#o.rules);
     this.#watch.ended(run, outcome, active, now);
     if (outcome) this.#results.settle(claimed, outcome, run.span?.trace);
     else this.#results.forget(run);

@@ -1,6 +1,6 @@
 /** The schedules that the code of a node declares, checked and completed. Their digest is the version of this node's code, as far as schedules go. */
 
-import { parseDuration } from "../../config/values/units.ts";
+import { durationMs } from "../../core/duration.ts";
 import { BatonError, nearest, reasonOf } from "../../core/errors.ts";
 import type { DeclaredSchedule } from "../../core/schedules/declared-schedules.ts";
 import type { ScheduleDefinition } from "../../core/schedules/schedule.ts";
@@ -31,7 +31,7 @@ const FIELDS: Readonly<Record<keyof CodeSchedule, true>> = {
   payload: true,
   queue: true,
   priority: true,
-  maxAttempts: true,
+  attempts: true,
   timeout: true,
   missed: true,
   missedMax: true,
@@ -68,7 +68,7 @@ async function definitionOf(
     throw new BatonError("BAD_SCHEDULE", `a schedule must be an object, not ${String(schedule)}`, {
       field: "schedules",
     });
-  const { name, task: of, every, timeout, ...rest } = schedule;
+  const { name, task: of, every, timeout, attempts, ...rest } = schedule;
   for (const field of Object.keys(schedule)) {
     if (Object.hasOwn(FIELDS, field)) continue;
     const near = nearest(field, Object.keys(FIELDS));
@@ -85,7 +85,7 @@ async function definitionOf(
   const timeoutMs = milliseconds(name, "timeout", timeout);
   try {
     const definition = completeSchedule(
-      { ...rest, name, task: taskName, everyMs, timeoutMs },
+      { ...rest, name, task: taskName, maxAttempts: attempts, everyMs, timeoutMs },
       task,
       defaults,
     );
@@ -100,13 +100,11 @@ async function definitionOf(
 }
 
 function milliseconds(name: string, field: string, value: unknown): number | undefined {
-  if (value === undefined || typeof value === "number") return value;
   try {
-    if (typeof value === "string") return parseDuration(value);
+    return value === undefined ? undefined : durationMs(value);
   } catch (error) {
     throw badDeclaration(name, field, reasonOf(error));
   }
-  throw badDeclaration(name, field, 'must be a duration such as "15m", or milliseconds');
 }
 
 function badDeclaration(name: unknown, field: string, rest: string): BatonError {

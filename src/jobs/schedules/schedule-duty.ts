@@ -50,7 +50,7 @@ const READING_SHARE_MAX = 0.05;
 const NAMES_READ_MAX = 50;
 /** Fires under way at once: a database answers them together, and an old leader notices soon that it is one. */
 const FIRES_MAX = 16;
-const RETRY: RetryPolicy = { firstDelayMs: 100, factor: 2, delayMsMax: 5_000, jitter: 0.25 };
+const RETRY: RetryPolicy = { delayMs: 100, factor: 2, maxDelayMs: 5_000, jitter: 0.25 };
 
 export function scheduleDuty(platform: Platform, options: ScheduleDutyOptions): Duty {
   return (term, signal) => new ScheduleTerm({ ...platform, ...options }, term, signal).run();

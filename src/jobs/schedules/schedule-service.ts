@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Jobs } from "../job-service.ts";
 import type { Channels } from "../../channels/channels.ts";
 import { topics } from "../../channels/channel-names.ts";
-import { BatonError } from "../../core/errors.ts";
+import { BatonError, invalid, type Issue, nearest } from "../../core/errors.ts";
 import { type JobId, THING_NAME } from "../../core/ids.ts";
 import { withoutDeclaration } from "../../core/schedules/declared-schedules.ts";
 import type { Schedule, ScheduleDefinition, Timing } from "../../core/schedules/schedule.ts";
@@ -12,8 +12,8 @@ import { MISSED_POLICIES, OVERLAP_POLICIES } from "../../core/schedules/schedule
 import type { Platform } from "../../platform/platform.ts";
 import type { ScheduleStore } from "../../store/store.ts";
 import { originOf } from "./schedule-origin.ts";
-import { accepted, bad, checkFields, payloadText } from "../submit/check-request.ts";
-import { checkPayload, type AnyTask } from "../tasks/task.ts";
+import { accepted, fieldIssues, issue, payloadText } from "../submit/check-request.ts";
+import { checkPayload, taskDefaults, type AnyTask } from "../tasks/task.ts";
 import { compileTiming } from "./cron.ts";
 
 type Defaulted = "queue" | "priority" | "maxAttempts" | "missed" | "missedMax" | "overlap";
@@ -135,7 +135,8 @@ export function scheduleService(
       return submitted!.id;
     },
     preview: (timing, count) => {
-      wholeNumber("count", count, 1, PREVIEW_MAX);
+      const mistake = wholeNumber("count", count, 1, PREVIEW_MAX);
+      if (mistake) throw invalid("BAD_REQUEST", [mistake]);
       const { following } = compileTiming(timingOf(timing));
       const instants: number[] = [];
       let instant: number | null = clock.now();
@@ -152,15 +153,19 @@ export function completeSchedule(
   defaults: ScheduleDefaults,
 ): ScheduleDefinition {
   const { queue = task?.queue ?? "default", priority = task?.priority ?? 0 } = request;
-  const maxAttempts = request.maxAttempts ?? task?.maxAttempts ?? defaults.maxAttempts;
-  const timeoutMs = request.timeoutMs ?? task?.timeoutMs ?? defaults.timeoutMs ?? null;
+  const own = task && taskDefaults(task);
+  const maxAttempts = request.maxAttempts ?? own?.maxAttempts ?? defaults.maxAttempts;
+  const timeoutMs = request.timeoutMs ?? own?.timeoutMs ?? defaults.timeoutMs ?? null;
   const { missed = "run_once", missedMax = MISSED_MAX_DEFAULT, overlap = "allow" } = request;
-  thingName("name", request.name);
-  thingName("task", request.task);
-  checkFields({ queue, priority, maxAttempts, timeoutMs: timeoutMs ?? undefined });
-  oneOf("missed", missed, MISSED_POLICIES);
-  wholeNumber("missed_max", missedMax, 1, MISSED_MAX_LIMIT);
-  oneOf("overlap", overlap, OVERLAP_POLICIES);
+  const issues = [
+    thingName("name", request.name),
+    thingName("task", request.task),
+    ...(fieldIssues({ queue, priority, maxAttempts, timeoutMs: timeoutMs ?? undefined }) ?? []),
+    oneOf("missed", missed, MISSED_POLICIES),
+    wholeNumber("missed_max", missedMax, 1, MISSED_MAX_LIMIT),
+    oneOf("overlap", overlap, OVERLAP_POLICIES),
+  ].filter((each) => each !== null);
+  if (issues.length > 0) throw invalid("BAD_REQUEST", issues);
   return {
     name: request.name,
     timing: timingOf(request),
@@ -192,16 +197,22 @@ function badTiming(field: string, message: string): BatonError {
   return new BatonError("BAD_SCHEDULE", message, { field });
 }
 
-function thingName(field: string, value: unknown): void {
-  if (typeof value === "string" && THING_NAME.test(value)) return;
-  throw bad(field, "must be 1 to 128 letters, digits or . _ : / - and begin and end with a letter or digit");
+function thingName(field: string, value: unknown): Issue | null {
+  if (typeof value === "string" && THING_NAME.test(value)) return null;
+  return issue(
+    field,
+    "must be 1 to 128 letters, digits or . _ : / - and begin and end with a letter or digit",
+  );
 }
 
-function wholeNumber(field: string, value: number, min: number, max: number): void {
-  if (Number.isInteger(value) && value >= min && value <= max) return;
-  throw bad(field, `is ${value}; it must be a whole number from ${min} to ${max}`);
+function wholeNumber(field: string, value: number, min: number, max: number): Issue | null {
+  if (Number.isInteger(value) && value >= min && value <= max) return null;
+  return issue(field, `is ${value}; it must be a whole number from ${min} to ${max}`);
 }
 
-function oneOf(field: string, value: string, allowed: readonly string[]): void {
-  if (!allowed.includes(value)) throw bad(field, `is "${value}"; it must be one of ${allowed.join(", ")}`);
+function oneOf(field: string, value: string, allowed: readonly string[]): Issue | null {
+  if (allowed.includes(value)) return null;
+  const near = nearest(value, allowed);
+  const advice = near === null ? "" : `; did you mean "${near}"?`;
+  return issue(field, `is "${value}"; it must be one of ${allowed.join(", ")}${advice}`);
 }

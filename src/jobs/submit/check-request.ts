@@ -1,13 +1,14 @@
 /** The checks of what a caller submits, now or by a schedule. `at` is put before the name of a field: the place in a list. */
 
-import { BatonError, reasonOf } from "../../core/errors.ts";
-import { mistakeIn } from "../../core/jobs/job-fields.ts";
-import { notPlain, type NotPlain } from "./plain-json.ts";
+import { type BatonError, invalid, type Issue, reasonOf } from "../../core/errors.ts";
+import { mistakesIn } from "../../core/jobs/job-fields.ts";
+import { isPlainJson, jsonIssues } from "../../core/plain-json.ts";
 import type { Checked } from "../tasks/task.ts";
 
-export function checkFields(fields: object, at = ""): void {
-  const mistake = mistakeIn(fields);
-  if (mistake) throw bad(mistake.field, mistake.rest, at);
+/** Null for a request without mistakes, as nearly all are. */
+export function fieldIssues(fields: object, at = ""): Issue[] | null {
+  const mistakes = mistakesIn(fields);
+  return mistakes && mistakes.map(({ field, rest }) => issue(field, rest, at));
 }
 
 export function payloadText(payload: unknown, at = ""): string {
@@ -16,25 +17,29 @@ export function payloadText(payload: unknown, at = ""): string {
   try {
     text = JSON.stringify(payload);
   } catch (error) {
-    const found = notPlain(payload, new Set());
-    throw found ? lossy(found, at) : bad("payload", `must be plain JSON: ${reasonOf(error)}`, at);
+    const issues = jsonIssues(payload, `${at}payload`);
+    throw issues.length > 0
+      ? invalid("BAD_REQUEST", issues)
+      : bad("payload", `must be plain JSON: ${reasonOf(error)}`, at);
   }
-  const found = notPlain(payload);
-  if (found) throw lossy(found, at);
+  if (!isPlainJson(payload)) throw invalid("BAD_REQUEST", jsonIssues(payload, `${at}payload`));
   return text;
 }
 
-function lossy({ path, why }: NotPlain, at: string): BatonError {
-  return bad(`payload${path}`, `must be plain JSON: it ${why}`, at);
-}
-
-/** Throws unless the schema of the task has accepted the payload. */
-export function accepted(verdict: Checked, at = ""): void {
-  if (verdict.ok) return;
-  const field = `${at}${verdict.field}`;
-  throw new BatonError("BAD_PAYLOAD", `${field}: ${verdict.message}`, { field });
+/** Throws unless the schema of the task has accepted the payload and nothing else was wrong either. */
+export function accepted(verdict: Checked, at = "", others: readonly Issue[] | null = null): void {
+  if (verdict.ok && !others) return;
+  const ofPayload = verdict.ok ? [] : verdict.issues;
+  const issues = ofPayload.map(({ field, message }) => {
+    return { field: `${at}${field}`, message: `${at}${field}: ${message}` };
+  });
+  throw invalid(others ? "BAD_REQUEST" : "BAD_PAYLOAD", [...(others ?? []), ...issues]);
 }
 
 export function bad(field: string, rest: string, at = ""): BatonError {
-  return new BatonError("BAD_REQUEST", `${at}${field} ${rest}`, { field: `${at}${field}` });
+  return invalid("BAD_REQUEST", [issue(field, rest, at)]);
+}
+
+export function issue(field: string, rest: string, at = ""): Issue {
+  return { field: `${at}${field}`, message: `${at}${field} ${rest}` };
 }

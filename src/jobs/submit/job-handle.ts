@@ -1,21 +1,7 @@
 import type { Jobs, JobView } from "../job-service.ts";
 import type { JobId } from "../../core/ids.ts";
-import { isFinal, type JobError, type JobStatus } from "../../core/jobs/job.ts";
-
-/** What `result()` rejects with when the job ended without one. */
-export class JobFailed extends Error {
-  override readonly name = "JobFailed";
-  readonly job: JobId;
-  readonly status: JobStatus;
-  readonly error: JobError | null;
-
-  constructor(job: JobId, status: JobStatus, error: JobError | null) {
-    super(`job ${job} was ${status}${error ? `: ${error.message}` : ""}`);
-    this.job = job;
-    this.status = status;
-    this.error = error;
-  }
-}
+import { JobFailed } from "../../core/errors.ts";
+import { isFinal } from "../../core/jobs/job.ts";
 
 export class JobHandle<Result = unknown> {
   readonly id: JobId;

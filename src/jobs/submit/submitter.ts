@@ -3,7 +3,7 @@
  * of an unknown task is accepted and waits for a node that knows it.
  */
 
-import { BatonError, nearest } from "../../core/errors.ts";
+import { BatonError, invalid, type Issue, nearest } from "../../core/errors.ts";
 import { jobId, THING_NAME, type JobId, Uuids } from "../../core/ids.ts";
 import { rareIn, type JobInput } from "../../core/jobs/job-fields.ts";
 import type { Term } from "../../core/leadership/term.ts";
@@ -11,9 +11,9 @@ import { Batcher, byTerm, type UnderTerm } from "../../platform/batcher.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { Author, Store, NewJob, Submitted, TransactionClient } from "../../store/store.ts";
 import type { JobSpans } from "../job-spans.ts";
-import { checkPayload, type Task } from "../tasks/task.ts";
+import { checkPayload, type Task, taskDefaults } from "../tasks/task.ts";
 import type { TaskRegistry } from "../tasks/task-registry.ts";
-import { accepted, bad, checkFields, payloadText } from "./check-request.ts";
+import { accepted, bad, fieldIssues, issue, payloadText } from "./check-request.ts";
 
 /** As a caller writes it, apart from the spelling (core/jobs/job-fields.ts). `runAt` is wall time in ms, and excludes `delayMs`. */
 export interface SubmitRequest extends JobInput {
@@ -108,7 +108,7 @@ export class Submitter {
     });
   }
 
-  /** One after the other: the first mistake counts. */
+  /** One after the other. Throws all that is wrong with any of them. */
   #prepareAll(
     requests: readonly SubmitRequest[],
     trace: string | null,
@@ -116,16 +116,38 @@ export class Submitter {
   ): NewJob[] | Promise<NewJob[]> {
     const single = requests.length === 1;
     for (let i = jobs.length; i < requests.length; i++) {
-      const job = this.#prepare(requests[i]!, single ? "" : `[${i}].`, trace);
+      let job: NewJob | Promise<NewJob>;
+      try {
+        job = this.#prepare(requests[i]!, single ? "" : `[${i}].`, trace);
+      } catch (error) {
+        return this.#allIssues(requests, i, error);
+      }
       if (job instanceof Promise) {
-        return job.then((checked) => {
-          jobs.push(checked);
-          return this.#prepareAll(requests, trace, jobs);
-        });
+        return job.then(
+          (checked) => {
+            jobs.push(checked);
+            return this.#prepareAll(requests, trace, jobs);
+          },
+          (error: unknown) => this.#allIssues(requests, i, error),
+        );
       }
       jobs.push(job);
     }
     return jobs;
+  }
+
+  /** With those of the jobs behind the first one that is refused. */
+  async #allIssues(requests: readonly SubmitRequest[], at: number, error: unknown): Promise<never> {
+    if (!(error instanceof BatonError) || at === requests.length - 1) throw error;
+    const issues = [...error.issues];
+    for (let i = at + 1; i < requests.length; i++) {
+      try {
+        await this.#prepare(requests[i]!, `[${i}].`, null);
+      } catch (other) {
+        if (other instanceof BatonError) issues.push(...other.issues);
+      }
+    }
+    throw invalid(error.code, issues);
   }
 
   /** A store that is slower than its callers must not fill the memory with what they wait for: they are asked to try again later. */
@@ -186,21 +208,31 @@ export class Submitter {
 
   #prepare(request: SubmitRequest, at: string, trace: string | null): NewJob | Promise<NewJob> {
     const task = this.#options.tasks.get(request.task);
-    if (!task) this.#checkTaskName(request.task, at);
-    checkFields(request, at);
-    if (request.delayMs !== undefined && request.runAt !== undefined)
-      throw bad("run_at", "and delay_ms exclude each other; give one", at);
-    if (!task?.schema) return this.#newJob(request, task, at, trace);
+    const issues = this.#issuesIn(request, task, at);
+    if (!task?.schema) {
+      if (issues) throw invalid("BAD_REQUEST", issues);
+      return this.#newJob(request, task, at, trace);
+    }
     const checked = checkPayload(task, request.payload);
     const finish = (verdict: Awaited<typeof checked>): NewJob => {
-      accepted(verdict, at);
+      accepted(verdict, at, issues);
       return this.#newJob(request, task, at, trace);
     };
     return checked instanceof Promise ? checked.then(finish) : finish(checked);
   }
 
+  #issuesIn(request: SubmitRequest, task: Task | undefined, at: string): Issue[] | null {
+    let issues = fieldIssues(request, at);
+    const unnamed = task ? null : this.#nameIssue(request.task, at);
+    if (unnamed) issues = [unnamed, ...(issues ?? [])];
+    if (request.delayMs !== undefined && request.runAt !== undefined)
+      (issues ??= []).push(issue("run_at", "and delay_ms exclude each other; give one", at));
+    return issues;
+  }
+
   #newJob(request: SubmitRequest, task: Task | undefined, at: string, trace: string | null): NewJob {
     const { defaults, identity } = this.#options;
+    const own = task && taskDefaults(task);
     const job: NewJob = {
       id: request.id ?? jobId(identity.name, this.#newUuid()),
       task: request.task,
@@ -209,8 +241,8 @@ export class Submitter {
       payload: payloadText(request.payload, at),
       delayMs: request.delayMs ?? 0,
       runAt: request.runAt ?? null,
-      maxAttempts: request.maxAttempts ?? task?.maxAttempts ?? defaults.maxAttempts,
-      timeoutMs: request.timeoutMs ?? task?.timeoutMs ?? defaults.timeoutMs,
+      maxAttempts: request.maxAttempts ?? own?.maxAttempts ?? defaults.maxAttempts,
+      timeoutMs: request.timeoutMs ?? own?.timeoutMs ?? defaults.timeoutMs,
       idempotencyKey: request.idempotencyKey ?? null,
       trace,
     };
@@ -229,10 +261,10 @@ export class Submitter {
     return this.#uuids!.next();
   }
 
-  #checkTaskName(name: unknown, at: string): void {
-    if (typeof name === "string" && THING_NAME.test(name)) return;
+  #nameIssue(name: unknown, at: string): Issue | null {
+    if (typeof name === "string" && THING_NAME.test(name)) return null;
     const near = typeof name === "string" ? nearest(name, this.#options.tasks.names()) : null;
-    throw bad("task", `must be a task's name${near ? `; did you mean ${near}?` : ""}`, at);
+    return issue("task", `must be a task's name${near ? `; did you mean ${near}?` : ""}`, at);
   }
 }
 

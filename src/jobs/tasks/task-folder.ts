@@ -57,14 +57,14 @@ async function loadTaskModule(folder: string, path: string): Promise<Task> {
   }
   let loaded: TaskModule;
   try {
-    loaded = (await importTaskModule(module)) as TaskModule;
+    loaded = await importTaskModule(module);
   } catch (error) {
     throw broken(file, `it could not be loaded: ${reasonOf(error)}${remedyFor(error, module)}`, error);
   }
   const { default: exported, schedules } = loaded;
   if (typeof exported === "function") {
-    const { schema, isolation, retry, maxAttempts, timeoutMs, queue, priority } = loaded;
-    const options = { schema, isolation, retry, maxAttempts, timeoutMs, queue, priority };
+    const { schema, isolation, retry, timeout, queue, priority } = loaded;
+    const options = { schema, isolation, retry, timeout, queue, priority };
     return checked(file, { ...options, name, module, run: exported as Handler }, schedules);
   }
   if (exported !== null && typeof exported === "object" && "run" in exported) {

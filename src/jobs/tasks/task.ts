@@ -1,12 +1,13 @@
 /** The definition of a task, as users write it: a name, a schema and a handler. */
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { BatonError, reasonOf } from "../../core/errors.ts";
+import { durationMs, type Duration } from "../../core/duration.ts";
+import { BatonError, invalid, type Issue, reasonOf, unknownName } from "../../core/errors.ts";
 import { THING_NAME } from "../../core/ids.ts";
 import type { Job } from "../../core/jobs/job.ts";
-import { parseDuration } from "../../config/values/units.ts";
-import { DELAY_MS_MAX, mistakeIn } from "../../core/jobs/job-fields.ts";
-import { DEFAULT_RETRY, type RetryPolicy } from "../../core/jobs/retry.ts";
+import { ATTEMPTS_MAX, DELAY_MS_MAX } from "../../core/jobs/job-fields.ts";
+import { readJobOptions } from "../../core/jobs/job-options.ts";
+import type { RetryPolicy } from "../../core/jobs/retry.ts";
 import type { MissedPolicy, OverlapPolicy } from "../../core/schedules/schedule.ts";
 import type { LogLevel } from "../../store/store.ts";
 
@@ -42,6 +43,19 @@ export type Handler<Payload = unknown, Result = unknown> = (
   context: TaskContext,
 ) => Result | Promise<Result>;
 
+/** Of a failed job: exponential, with chance in it. The settings `retry.*` count where a task says nothing. */
+export interface RetryOptions {
+  /** Runs that may fail before the job does. */
+  readonly attempts?: number;
+  /** Before the second attempt. */
+  readonly delay?: Duration;
+  /** How much longer each further wait is. */
+  readonly factor?: number;
+  readonly maxDelay?: Duration;
+  /** Share by which a wait varies to both sides. */
+  readonly jitter?: number;
+}
+
 export interface TaskOptions {
   /**
    * `thread` runs the handler, the default export of `module`, on a worker thread: a CPU-bound one then holds up nothing else, and can be
@@ -50,10 +64,9 @@ export interface TaskOptions {
   readonly isolation?: "none" | "thread";
   /** `import.meta.url` of the module whose default export this task is. Filled in for tasks out of a folder. */
   readonly module?: string;
-  readonly retry?: Partial<RetryPolicy>;
+  readonly retry?: RetryOptions;
   /** Defaults for jobs of this task that do not say otherwise. */
-  readonly maxAttempts?: number;
-  readonly timeoutMs?: number;
+  readonly timeout?: Duration;
   readonly queue?: string;
   readonly priority?: number;
   readonly schedules?: readonly TaskSchedule[];
@@ -64,23 +77,27 @@ export interface TaskSchedule {
   readonly name: string;
   /** Exactly one of `cron` and `every` (`"15m"`, or milliseconds). */
   readonly cron?: string;
-  readonly every?: string | number;
+  readonly every?: Duration;
   /** With `cron`: an IANA name, as Europe/Berlin. */
   readonly zone?: string;
   readonly payload?: unknown;
   readonly queue?: string;
   readonly priority?: number;
-  readonly maxAttempts?: number;
-  /** `"30s"`, or milliseconds. */
-  readonly timeout?: string | number;
+  readonly attempts?: number;
+  readonly timeout?: Duration;
   readonly missed?: MissedPolicy;
   readonly missedMax?: number;
   readonly overlap?: OverlapPolicy;
 }
 
 /** `Input` is what a caller submits, `Payload` what the schema makes of it. */
-export interface Task<Payload = unknown, Result = unknown, Input = unknown> extends TaskOptions {
-  readonly name: string;
+export interface Task<
+  Payload = unknown,
+  Result = unknown,
+  Input = unknown,
+  Name extends string = string,
+> extends TaskOptions {
+  readonly name: Name;
   readonly schema?: StandardSchemaV1<Input, Payload>;
   readonly run: Handler<Payload, Result>;
 }
@@ -88,16 +105,25 @@ export interface Task<Payload = unknown, Result = unknown, Input = unknown> exte
 /** A task of whatever payload: what a list of typed tasks holds. */
 export type AnyTask = Task<any, any, any>;
 
-export interface TaskDefinition<Schema extends StandardSchemaV1, Result> extends TaskOptions {
-  readonly name: string;
+export interface TaskDefinition<
+  Payload,
+  Result,
+  Name extends string = string,
+  Input = Payload,
+> extends TaskOptions {
+  readonly name: Name;
   /** Any Standard Schema (zod, valibot, arktype, …): checked at submit and again before the run. */
-  readonly schema?: Schema;
-  readonly run: Handler<StandardSchemaV1.InferOutput<Schema>, Result>;
+  readonly schema?: StandardSchemaV1<Input, Payload>;
+  readonly run: Handler<Payload, Result>;
 }
 
-export function defineTask<Schema extends StandardSchemaV1, Result>(
-  definition: TaskDefinition<Schema, Result>,
-): Task<StandardSchemaV1.InferOutput<Schema>, Result, StandardSchemaV1.InferInput<Schema>> {
+/** A schema says what the payload is. Without one it is what the type parameters say, and nothing checks it at run time. */
+export function defineTask<
+  Payload = unknown,
+  Result = unknown,
+  const Name extends string = string,
+  Input = Payload,
+>(definition: TaskDefinition<Payload, Result, Name, Input>): Task<Payload, Result, Input, Name> {
   checkTask(definition);
   return definition;
 }
@@ -118,21 +144,16 @@ export class RetryAfter extends Error {
   readonly retryAfterMs: number;
 
   /** `"30s"`, `"5m"`, or milliseconds. */
-  constructor(delay: string | number, message?: string, options?: ErrorOptions) {
+  constructor(delay: Duration, message?: string, options?: ErrorOptions) {
     super(message ?? `asked to run again after ${typeof delay === "number" ? `${delay}ms` : delay}`, options);
     this.retryAfterMs = delayOf(delay);
   }
 }
 
 function delayOf(delay: unknown): number {
-  let ms = delay;
-  try {
-    if (typeof delay === "string") ms = parseDuration(delay);
-  } catch (error) {
-    throw badDelay(reasonOf(error));
-  }
-  if (typeof ms === "number" && ms >= 0 && ms <= DELAY_MS_MAX) return Math.round(ms);
-  throw badDelay(`must be a duration such as "30s", or milliseconds from 0 to ${DELAY_MS_MAX} (a year)`);
+  const mistake = aDelay(delay);
+  if (mistake !== null) throw badDelay(mistake);
+  return durationMs(delay);
 }
 
 /** It takes the place of what the handler wanted to throw, so the job is retried as after any error. */
@@ -145,42 +166,57 @@ export function fault(code: string, message: string, retryable = false): Error {
   return Object.assign(new Error(message), { code, retryable });
 }
 
+/** What each option of a task must be, but for those that jobs have too. */
+const OPTIONS: Readonly<Record<string, readonly [rule: string, holds: (value: unknown) => boolean]>> = {
+  isolation: ['"none" or "thread"', (value) => value === "none" || value === "thread"],
+  module: ["the module's URL, import.meta.url", (value) => typeof value === "string"],
+  schema: ["a Standard Schema (zod, valibot, arktype, …)", isStandardSchema],
+  schedules: ["a list of schedules", Array.isArray],
+};
+const JOB_OPTIONS = ["queue", "priority", "timeout"];
+const KNOWN = ["name", "run", "retry", ...Object.keys(OPTIONS), ...JOB_OPTIONS];
+
+/** Options may come from plain JavaScript: one bad value would be in every job. Throws BAD_TASK with all mistakes. */
 export function checkTask(task: { readonly name: unknown; readonly run: unknown }): void {
-  const { name, run, ...options } = task;
-  if (typeof name !== "string" || !THING_NAME.test(name)) {
-    throw badTask(
-      `a task's name must be letters, digits and . _ : / - (up to 128), not ${JSON.stringify(name)}`,
-      "name",
-    );
+  const { name, run } = task;
+  const issues: Issue[] = [];
+  const named = typeof name === "string" && THING_NAME.test(name);
+  const report = (field: string, message: string): void => {
+    issues.push({ field, message: named ? `task ${name}: ${message}` : message });
+  };
+  if (!named) {
+    report("name", `a task's name must be letters, digits and . _ : / - (up to 128), not ${shown(name)}`);
   }
-  if (typeof run !== "function") throw badTask(`task ${name} has no run function`, "run");
-  checkTaskOptions(name, options);
+  if (typeof run !== "function") report("run", `run must be a function, not ${shown(run)}`);
+  const ofJobs: Record<string, unknown> = {};
+  for (const [option, value] of Object.entries(task)) {
+    if (value === undefined || option === "retry") continue;
+    const [rule, holds] = OPTIONS[option] ?? [];
+    if (rule !== undefined && !holds!(value))
+      report(option, `${option} must be ${rule}, not ${shown(value)}`);
+    else if (JOB_OPTIONS.includes(option)) ofJobs[option] = value;
+    else if (!KNOWN.includes(option) && mayNotHave(task, value))
+      report(option, unknownName("option of a task", option, KNOWN));
+  }
+  for (const { field, message } of readJobOptions(ofJobs, JOB_OPTIONS).issues) report(field, message);
+  const { retry } = task as TaskOptions;
+  if (retry !== undefined) checkRetry(retry, report);
+  if (issues.length > 0) throw invalid("BAD_TASK", issues);
 }
 
 export function badTask(message: string, field: string): BatonError {
   return new BatonError("BAD_TASK", message, { field });
 }
 
-type Options = Readonly<Record<string, unknown>>;
+/** An object with methods or of a class has what it needs for itself. */
+function mayNotHave(task: object, value: unknown): boolean {
+  return typeof value !== "function" && Object.getPrototypeOf(task) === Object.prototype;
+}
 
-/** Options may come from plain JavaScript: one bad value would be in every job. */
-function checkTaskOptions(task: string, options: Options): void {
-  const { isolation, module, queue, priority, maxAttempts, timeoutMs, schema, retry, schedules } = options;
-  const must = (field: string, rule: string, value: unknown): never => {
-    const shown = typeof value === "function" ? "a function" : JSON.stringify(value);
-    throw badTask(`task ${task}: ${field} must be ${rule}, not ${shown}`, field);
-  };
-  const mistake = mistakeIn({ queue, priority, maxAttempts, timeoutMs });
-  if (mistake) throw badTask(`task ${task}: ${mistake.name} ${mistake.rest}`, mistake.name);
-  if (isolation !== undefined && isolation !== "none" && isolation !== "thread")
-    must("isolation", '"none" or "thread"', isolation);
-  if (module !== undefined && typeof module !== "string")
-    must("module", "the module's URL, import.meta.url", module);
-  if (schema !== undefined && !isStandardSchema(schema))
-    must("schema", "a Standard Schema (zod, valibot, arktype, …)", schema);
-  if (retry !== undefined) checkRetry(retry, must);
-  if (schedules !== undefined && !Array.isArray(schedules))
-    must("schedules", "a list of schedules", schedules);
+function shown(value: unknown): string {
+  if (typeof value === "function") return "a function";
+  if (value === undefined) return "undefined";
+  return typeof value === "bigint" ? `${value}n` : JSON.stringify(value);
 }
 
 function isStandardSchema(schema: unknown): boolean {
@@ -189,22 +225,73 @@ function isStandardSchema(schema: unknown): boolean {
   return typeof standard?.validate === "function";
 }
 
-function checkRetry(retry: unknown, must: (field: string, rule: string, value: unknown) => never): void {
-  if (typeof retry !== "object" || retry === null) return must("retry", "an object", retry);
-  for (const [key, value] of Object.entries(retry)) {
-    const field = `retry.${key}`;
-    if (!Object.hasOwn(DEFAULT_RETRY, key))
-      must(field, `left out; there are ${Object.keys(DEFAULT_RETRY).join(", ")}`, value);
-    const most = key === "jitter" ? 1 : DELAY_MS_MAX;
-    const least = key === "factor" ? 1 : 0;
-    if (typeof value !== "number" || !(value >= least && value <= most))
-      must(field, `a number from ${least} to ${most}`, value);
+type Report = (field: string, message: string) => void;
+
+const within = (min: number, max: number) => (value: unknown) => {
+  if (typeof value === "number" && value >= min && value <= max) return null;
+  return `must be a number from ${min} to ${max}, not ${shown(value)}`;
+};
+
+function aDelay(value: unknown): string | null {
+  try {
+    return durationMs(value) <= DELAY_MS_MAX ? null : `must be at most a year, not ${shown(value)}`;
+  } catch (error) {
+    return reasonOf(error);
   }
+}
+
+const RETRY: Readonly<Record<keyof RetryOptions, (value: unknown) => string | null>> = {
+  attempts: (value) =>
+    Number.isInteger(value) ? within(1, ATTEMPTS_MAX)(value) : `must be a whole number, not ${shown(value)}`,
+  delay: aDelay,
+  factor: within(1, 100),
+  maxDelay: aDelay,
+  jitter: within(0, 1),
+};
+
+function checkRetry(retry: unknown, report: Report): void {
+  if (typeof retry !== "object" || retry === null)
+    return report("retry", `retry must be an object, not ${shown(retry)}`);
+  for (const [name, value] of Object.entries(retry)) {
+    if (value === undefined) continue;
+    if (!Object.hasOwn(RETRY, name)) {
+      report(`retry.${name}`, unknownName("option of retry", name, Object.keys(RETRY)));
+      continue;
+    }
+    const mistake = RETRY[name as keyof RetryOptions](value);
+    if (mistake !== null) report(`retry.${name}`, `retry.${name} ${mistake}`);
+  }
+}
+
+/** What a task says about its jobs, in the units of the node. */
+export interface TaskDefaults {
+  readonly maxAttempts: number | undefined;
+  readonly timeoutMs: number | undefined;
+  readonly retry: Partial<RetryPolicy>;
+}
+
+const defaultsOf = new WeakMap<object, TaskDefaults>();
+
+export function taskDefaults(task: TaskOptions): TaskDefaults {
+  let known = defaultsOf.get(task);
+  if (!known) {
+    const { timeout, retry: { attempts, delay, factor, maxDelay, jitter } = {} } = task;
+    const retry: Record<string, number | undefined> = {
+      delayMs: delay === undefined ? undefined : durationMs(delay),
+      factor,
+      maxDelayMs: maxDelay === undefined ? undefined : durationMs(maxDelay),
+      jitter,
+    };
+    for (const name of Object.keys(retry)) if (retry[name] === undefined) delete retry[name];
+    const timeoutMs = timeout === undefined ? undefined : durationMs(timeout);
+    defaultsOf.set(task, (known = { maxAttempts: attempts, timeoutMs, retry }));
+  }
+  return known;
 }
 
 export type Checked =
   | { readonly ok: true; readonly value: unknown }
-  | { readonly ok: false; readonly message: string; readonly field: string };
+  | { readonly ok: false; readonly issues: readonly Issue[] };
 
 export function checkPayload(task: Task, payload: unknown): Checked | Promise<Checked> {
   if (!task.schema) return { ok: true, value: payload };
@@ -214,14 +301,11 @@ export function checkPayload(task: Task, payload: unknown): Checked | Promise<Ch
 
 function read(verdict: StandardSchemaV1.Result<unknown>): Checked {
   if (!verdict.issues) return { ok: true, value: verdict.value };
-  const [first] = verdict.issues;
-  const path = (first?.path ?? []).map((part) => String(typeof part === "object" ? part.key : part));
-  const more = verdict.issues.length > 1 ? ` (and ${verdict.issues.length - 1} more)` : "";
-  return {
-    ok: false,
-    message: `${first?.message ?? "invalid"}${more}`,
-    field: ["payload", ...path].join("."),
-  };
+  const issues = verdict.issues.map(({ message, path = [] }) => {
+    const steps = path.map((part) => String(typeof part === "object" ? part.key : part));
+    return { field: ["payload", ...steps].join("."), message };
+  });
+  return { ok: false, issues: issues.length === 0 ? [{ field: "payload", message: "invalid" }] : issues };
 }
 
 /** The payload of a run, out of its JSON text. A task may have a stricter schema by now than when the job was submitted. */
@@ -234,5 +318,5 @@ export function readPayload(task: Task, text: string): unknown {
 
 function accepted(verdict: Checked): unknown {
   if (verdict.ok) return verdict.value;
-  throw fault("BAD_PAYLOAD", `${verdict.field}: ${verdict.message}`);
+  throw fault("BAD_PAYLOAD", verdict.issues.map(({ field, message }) => `${field}: ${message}`).join("; "));
 }

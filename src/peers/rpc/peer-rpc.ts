@@ -176,8 +176,8 @@ export function servePeers(
 
 export function errorReply(error: unknown, log: Log): PeerReply {
   if (error instanceof BatonError) {
-    const { code, message, details, status } = error;
-    return json({ error: code, message, ...details }, status);
+    const { code, message, details } = error;
+    return json({ error: code, message, ...details }, ERRORS[code].status);
   }
   log.error({ err: error }, "a peer's request failed");
   return json({ error: "INTERNAL", message: "see the log of this node" }, ERRORS.INTERNAL.status);

@@ -50,7 +50,6 @@ export const namePromises: Promises<NodesWorld> = {
     const startedAt = systemClock.monotonic();
     await assert.rejects(cluster.start("bob", { settings: QUICK, log }), (error: unknown) => {
       assert.ok(hasCode(error, "NAME_IN_USE"));
-      assert.equal(error.status, 409);
       assert.match(error.message, /bob.*host host.*version 1\.2\.3.*2026-01-01T00:00:00.*--name/);
       return true;
     });

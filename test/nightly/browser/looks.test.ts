@@ -31,7 +31,7 @@ describe("how the dashboard looks", { skip: noBrowser() ?? false }, () => {
 
   before(async () => {
     browser = await TestBrowser.start(scope);
-    cluster = await PeerCluster.open(scope, { settings: { ...QUICK_PEERS, RETRY__FIRST_DELAY: "20ms" } });
+    cluster = await PeerCluster.open(scope, { settings: { ...QUICK_PEERS, RETRY__DELAY: "20ms" } });
     await Promise.all(
       cluster.names.map(async (name) => {
         const args = ["--config", await cluster.writeFile(name), "--tasks", BROWSER_TASKS];

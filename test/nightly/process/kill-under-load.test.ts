@@ -19,7 +19,7 @@ it(`loses no acknowledged job and no epoch over ${ROUNDS} kills under load (seed
   const seen = new Map<string, { epoch: number; status: string }>();
   const settings = {
     WORKER__CONCURRENCY: "20",
-    RETRY__FIRST_DELAY: "20ms",
+    RETRY__DELAY: "20ms",
     JOBS__CRASHES_MAX: "1000", // here the node is killed from outside, and no job is to blame
     LOG__LEVEL: "error",
   };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { BatonClient, BatonClientError, type BatonClientOptions } from "../../../src/client/baton-client.ts";
+import { BatonClient, CallError, type BatonClientOptions } from "../../../src/client/baton-client.ts";
 import { FakeControllers } from "../../support/fake-controller.ts";
 import { atEnd, type Scope } from "../../support/node-cleanup.ts";
 import { nodeHere } from "../../support/node-here.ts";
@@ -43,7 +43,7 @@ describe("the client of the controller API", () => {
     const [leader, standby] = controllers.nodes;
     const { controller } = clientOf(t, standby!.url, { retry: false });
     const refused = (told: RegExp) => (error: unknown) => {
-      assert.ok(error instanceof BatonClientError);
+      assert.ok(error instanceof CallError);
       assert.deepEqual([error.code, error.status, error.outcome], ["NOT_LEADER", 409, "none"]);
       assert.match(error.message, told);
       return true;

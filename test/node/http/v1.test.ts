@@ -22,7 +22,7 @@ describe("the controller API", () => {
   let node: BatonNode;
   let v1: ControllerCalls;
   before(async () => {
-    node = await controller(scope, { RETRY__FIRST_DELAY: "50ms" });
+    node = await controller(scope, { RETRY__DELAY: "50ms" });
     v1 = new ControllerCalls(node);
   });
   /** An agent that asks for work is listed before its request waits. */

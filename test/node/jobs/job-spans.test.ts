@@ -16,7 +16,7 @@ const echo = defineTask({
 });
 const flaky = defineTask({
   name: "flaky",
-  retry: { firstDelayMs: 1, delayMsMax: 1 },
+  retry: { delay: 1, maxDelay: 1 },
   run: (_payload, { attempt }) => {
     if (attempt === 1) throw Object.assign(new Error("not yet"), { code: "NOT_YET" });
   },

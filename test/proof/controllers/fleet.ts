@@ -55,7 +55,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   // By default a child that is killed every half minute is kept waiting for half a minute.
   CONTROLLER__RESTART_FIRST: "200ms",
   CONTROLLER__RESTART_MAX: "1s",
-  RETRY__FIRST_DELAY: "50ms",
+  RETRY__DELAY: "50ms",
   JOBS__CRASHES_MAX: "1000", // they are killed from outside, and no job is to blame
   DRAIN__TIMEOUT: "4s",
   DRAIN__CLEANUP: "1s",

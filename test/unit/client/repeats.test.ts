@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { BatonClient, BatonClientError } from "../../../src/client/baton-client.ts";
+import { BatonClient, CallError } from "../../../src/client/baton-client.ts";
 import type { Answer, Call, Connection } from "../../../src/client/connection/connection.ts";
 
 const LOST = "http://10.0.0.1";
@@ -17,7 +17,7 @@ function opened() {
       if (path === "/status") return answered(STATUS);
       const request: unknown = JSON.parse(body);
       sent.push({ url, path, body: request });
-      if (url === LOST) throw new BatonClientError("UNREACHABLE", "it broke", { maybeDone: true });
+      if (url === LOST) throw new CallError("UNREACHABLE", "it broke", { maybeDone: true });
       return answered(Array.isArray(request) ? request.map(() => ({ job_id: "a" })) : { job_id: "a" });
     },
     open: () => Promise.reject(new Error("not here")),

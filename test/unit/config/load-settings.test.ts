@@ -14,7 +14,13 @@ describe("loading settings", () => {
     // All of them: docs/configuration.md, which settings.test.ts compares with the table.
     assert.deepEqual([settings.name, settings.data, settings.tasks], ["host-1", join(cwd, ".baton"), []]);
     assert.deepEqual(settings.drain, { timeoutMs: 25_000, cleanupMs: 5_000 });
-    assert.deepEqual(settings.retry, { firstDelayMs: 1_000, factor: 2, maxDelayMs: 300_000, jitter: 0.25 });
+    assert.deepEqual(settings.retry, {
+      attempts: 3,
+      delayMs: 1_000,
+      factor: 2,
+      maxDelayMs: 300_000,
+      jitter: 0.25,
+    });
     assert.equal(settings.http.bodyLimitBytes, 1_048_576);
     assert.equal(file, null);
     assert.deepEqual(warnings, []);
@@ -109,7 +115,7 @@ describe("mistakes in settings", () => {
       "baton.yaml:5:15: http.body_limit must be a size such as 512KiB, 1MiB or 10MB, not 10",
       "baton.yaml:7:16: worker.concurrency must be a whole number, not 1.5",
       'baton.yaml:8:11: worker.queues must be a list, not "mail"; write [mail]',
-      "baton.yaml:10:10: leader.lease needs a unit: write 30s or 30ms, not 30",
+      "baton.yaml:10:10: leader.lease must be at least 100ms, and is 30ms",
       'baton.yaml:11:15: log.level must be one of debug, info, warn, error, silent, not "loud"',
       'BATON_RETRY__FACTOR must be a number, not "x"',
       '--store must be sqlite, memory or a URL such as postgres://user:password@host:5432/database, not "sqlit"; did you mean sqlite?',
@@ -141,7 +147,7 @@ describe("mistakes in settings", () => {
       ["data: {}\n", "baton.yaml:1:7: data must be text, not a section"],
       [
         "jobs: { timeout: [1s] }\n",
-        "baton.yaml:1:18: jobs.timeout must be a duration such as 30s, not a list",
+        'baton.yaml:1:18: jobs.timeout must be a duration such as "30s", not a list',
       ],
       [
         "name: -x-\n",
@@ -161,7 +167,7 @@ describe("mistakes in settings", () => {
     assert.deepEqual(mistakes(), [
       "baton.yaml:1:15: http.port must be at most 65535",
       "baton.yaml:2:24: worker.concurrency must be at least 0",
-      "baton.yaml:3:18: jobs.timeout must be at most 24d",
+      "baton.yaml:3:18: jobs.timeout must be at most 24d, and is 30d",
       "baton.yaml:4:18: retry.jitter must be at most 1",
     ]);
   });

@@ -89,6 +89,26 @@ describe("a body that is not right", () => {
     });
   }
 
+  it("is refused with all of its mistakes, each with its field and the remedy", async () => {
+    const jobs = [{ task: "a", prioritty: 1, delay_ms: -1 }, { task: "b" }, { queue: "a b" }];
+    const { status, body } = await post(jobs);
+    assert.deepEqual([status, body.error, body.field], [400, "BAD_REQUEST", "[0].prioritty"]);
+    const fields = body.issues.map(({ field }: { readonly field: string }) => field);
+    assert.deepEqual(fields.sort(), ["[0].delay_ms", "[0].prioritty", "[2].queue", "[2].task"]);
+    assert.match(body.message, /did you mean "priority"\?; .*"\[2\]\.queue" must be a name/);
+    const one = (await post({ task: "a", priority: 500 })).body;
+    assert.equal(one.issues, undefined, "the message and the field say it already");
+  });
+
+  it("is refused with the first of them where it is large, so that a refusal costs no more than a job", async () => {
+    const jobs = Array.from({ length: 3_000 }, () => ({ task: "a", x: 1 }));
+    const { body } = await post(jobs);
+    assert.deepEqual([body.field, body.issues], ["[0].x", undefined]);
+    const some = (await post(jobs.slice(0, 100))).body;
+    assert.equal(some.issues.length, 20);
+    assert.match(some.message, /; and 80 more$/);
+  });
+
   it("is refused when it is missing altogether, with or without a content type", async () => {
     const bare = await send("POST", "/jobs");
     const typed = await send("POST", "/jobs", "", { "content-type": "application/json" });

@@ -4,7 +4,7 @@ import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { connect } from "node:net";
 import { before, beforeEach, describe, it } from "node:test";
-import { BatonClient, BatonClientError } from "../../../src/client/baton-client.ts";
+import { BatonClient, CallError } from "../../../src/client/baton-client.ts";
 import type { FollowEvent } from "../../../src/client/baton-client.ts";
 import type { JobId } from "../../../src/core/ids.ts";
 import { HEARTBEAT_MS } from "../../../src/api/schema/event-bytes.ts";
@@ -31,12 +31,12 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((turn) => setImmediate(turn));
 }
 
-async function refusal(call: Promise<unknown>): Promise<BatonClientError> {
+async function refusal(call: Promise<unknown>): Promise<CallError> {
   const error = await call.then(
     () => assert.fail("it was not refused"),
     (reason: unknown) => reason,
   );
-  assert.ok(error instanceof BatonClientError, String(error));
+  assert.ok(error instanceof CallError, String(error));
   return error;
 }
 

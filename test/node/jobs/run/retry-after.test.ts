@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
+import type { Duration } from "../../../../src/core/duration.ts";
 import { RetryAfter, type Task } from "../../../../src/jobs/tasks/task.ts";
 import { finished, jobWhen, nodeHere, submit } from "../../../support/node-here.ts";
 
@@ -10,9 +11,9 @@ describe("a handler that throws RetryAfter", () => {
   const limited: Task = {
     name: "limited",
     // The policy alone would have the next run in an hour.
-    retry: { firstDelayMs: 3_600_000, jitter: 0 },
+    retry: { delay: "1h", jitter: 0 },
     run: (payload, { attempt }) => {
-      if (attempt === 1) throw new RetryAfter(payload as string | number);
+      if (attempt === 1) throw new RetryAfter(payload as Duration);
       return attempt;
     },
   };
@@ -53,11 +54,11 @@ describe("a handler that throws RetryAfter", () => {
     for (const [delay, message] of [
       ["soon", /must be a duration such as/],
       ["30", /needs a unit/],
-      [-1, /from 0 to/],
-      [Number.NaN, /from 0 to/],
+      [-1, /whole number of milliseconds/],
+      [Number.NaN, /whole number of milliseconds/],
       [undefined, /must be a duration/],
     ] as const)
-      assert.throws(() => new RetryAfter(delay as string), {
+      assert.throws(() => new RetryAfter(delay as Duration), {
         code: "BAD_RETRY_AFTER",
         retryable: true,
         message,

@@ -12,7 +12,7 @@ import { atEnd } from "../../../support/node-cleanup.ts";
 import { finished, jobWhen, logsOf, nodeHere, resultOf, submit } from "../../../support/node-here.ts";
 
 const TASKS = fileURLToPath(new URL("thread-tasks", import.meta.url));
-const settings = { TASKS, JOBS__MAX_ATTEMPTS: "1", DRAIN__CLEANUP: "300ms", DRAIN__TIMEOUT: "1s" };
+const settings = { TASKS, RETRY__ATTEMPTS: "1", DRAIN__CLEANUP: "300ms", DRAIN__TIMEOUT: "1s" };
 
 describe("a task on a thread", () => {
   it("may use the processor for itself while the node goes on answering and running", async (t) => {
@@ -124,7 +124,7 @@ describe("a task on a thread", () => {
   });
 
   it("fails in the same words as on the main thread", async (t) => {
-    const node = await nodeHere(t, { settings: { ...settings, JOBS__MAX_ATTEMPTS: "2" } });
+    const node = await nodeHere(t, { settings: { ...settings, RETRY__ATTEMPTS: "2" } });
     const cases = [
       [{ result: "bigint" }, "BAD_RESULT", /BigInt/],
       [{ result: "function" }, "BAD_RESULT", /it is a function/],

@@ -23,8 +23,8 @@ const mail = defineTask({
   schema: z.object({ to: z.string() }),
   queue: "mails",
   priority: 5,
-  maxAttempts: 9,
-  timeoutMs: 1_000,
+  retry: { attempts: 9 },
+  timeout: "1s",
   run: () => {},
 });
 

@@ -36,21 +36,20 @@ describe("a task folder", () => {
 
   it("takes options from the module's other exports", async (t) => {
     const dir = await folder(t, {
-      "mail.mjs": `export const queue = "mail", priority = 7, maxAttempts = 9, timeoutMs = 1234;
-        export const retry = { firstDelayMs: 5 };
+      "mail.mjs": `export const queue = "mail", priority = 7, timeout = "90s";
+        export const retry = { attempts: 9, delay: "5s" };
         export const isolation = "thread";
         export default () => {};`,
     });
     const [task] = await loadTaskFolder(dir);
-    const { queue, priority, maxAttempts, timeoutMs, retry, isolation } = task!;
+    const { queue, priority, timeout, retry, isolation } = task!;
     assert.deepEqual(
-      { queue, priority, maxAttempts, timeoutMs, retry, isolation },
+      { queue, priority, timeout, retry, isolation },
       {
         queue: "mail",
         priority: 7,
-        maxAttempts: 9,
-        timeoutMs: 1234,
-        retry: { firstDelayMs: 5 },
+        timeout: "90s",
+        retry: { attempts: 9, delay: "5s" },
         isolation: "thread",
       },
     );
@@ -178,13 +177,13 @@ export default (n: number) => n + 1;`,
       ],
       [
         "zero.mjs",
-        "export const maxAttempts = 0; export default () => {};",
-        /maxAttempts must be .*from 1 to 1000, not 0/,
+        "export const retry = { attempts: 0 }; export default () => {};",
+        /retry\.attempts must be .*from 1 to 1000, not 0/,
       ],
       [
         "unit.mjs",
-        "export const timeoutMs = '5s'; export default () => {};",
-        /timeoutMs must be a whole number.*"5s"/,
+        "export const timeout = '5'; export default () => {};",
+        /timeout needs a unit: write 5s or 5ms, not 5/,
       ],
       [
         "high.mjs",
@@ -204,8 +203,8 @@ export default (n: number) => n + 1;`,
       ],
       [
         "typo.mjs",
-        "export const retry = { delay: 5 }; export default () => {};",
-        /retry\.delay must be left out; there are firstDelayMs/,
+        "export const retry = { dellay: 5 }, priority = 1000; export default () => {};",
+        /priority must be .*; task typo: "dellay" is not a known option of retry; did you mean "delay"\?/,
       ],
     ];
     for (const [file, text, message] of cases) {
@@ -254,7 +253,7 @@ export default (n: number) => n + 1;`,
   it("serves a node: its tasks run, with their defaults", async (t) => {
     const dir = await folder(t, {
       "greet.ts": `export const queue = "greetings";
-        export const maxAttempts = 7;
+        export const retry = { attempts: 7 };
         export default async (payload: { name: string }, { job }: { job: { queue: string } }) =>
           \`hello \${payload.name} from \${job.queue}\`;`,
     });

@@ -14,7 +14,7 @@ const report = defineTask({
   name: "report",
   schema: z.object({ month: z.int() }),
   queue: "reports",
-  maxAttempts: 7,
+  retry: { attempts: 7 },
   schedules: [{ name: "monthly", cron: "0 4 1 * *", zone: "Europe/Berlin", payload: { month: 1 } }],
   run: () => "done",
 });

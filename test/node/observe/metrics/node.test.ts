@@ -8,7 +8,7 @@ const TASKS = [
   defineTask({ name: "work", run: () => 1 }),
   defineTask({
     name: "flaky",
-    retry: { firstDelayMs: 1, delayMsMax: 1 },
+    retry: { delay: 1, maxDelay: 1 },
     run: (_payload, { attempt }) => {
       if (attempt === 1) throw new Error("once more");
     },

@@ -64,7 +64,7 @@ describe("baton schedules", () => {
       "0 3 * * *",
       ..."--zone Europe/Berlin --missed run_all --missed-max 5".split(" "),
     ];
-    const more = `--overlap skip --queue q --timeout-job 1m --url ${node.url}`.split(" ");
+    const more = `--overlap skip --queue q --job-timeout 1m --url ${node.url}`.split(" ");
     const args = ["schedules", "add", "nightly", "hello", '{"a":1}', ...timing, ...more];
     const { code, out, err } = await runCli(args);
     assert.equal(code, 0, err);

@@ -31,8 +31,8 @@ describe("baton submit", () => {
 
   it("passes every option on", async () => {
     await using node = await fakeNode({ "POST /jobs": submitted });
-    const options = ["--queue", "mail", "--priority", "-5", "--delay", "90s", "--max-attempts", "7"];
-    const more = ["--timeout-job", "2m", "--idempotency-key", "k 1", "--tag", "red", "--tag", "b c"];
+    const options = ["--queue", "mail", "--priority", "-5", "--delay", "90s", "--attempts", "7"];
+    const more = ["--job-timeout", "2m", "--idempotency-key", "k 1", "--tag", "red", "--tag", "b c"];
     const { code } = await runCli(["submit", "t", "null", ...options, ...more, "--url", node.url]);
     assert.equal(code, 0);
     const { body, headers } = node.asked[0]!;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { BatonClientError } from "../../../../src/client/client-error.ts";
+import { CallError } from "../../../../src/client/client-error.ts";
 import { type OutputFormat, printed } from "../../../../src/cli/terminal/output.ts";
 import { watched } from "../../../../src/cli/terminal/watch.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
@@ -29,7 +29,7 @@ async function watching(looks: readonly (string | Error)[], output: OutputFormat
   return { out: out.text(), err: err.text(), looks: next };
 }
 
-const lost = new BatonClientError("UNREACHABLE", "no connection to http://x");
+const lost = new CallError("UNREACHABLE", "no connection to http://x");
 
 describe("--watch", () => {
   it("draws in place on a terminal, without what was there before", async () => {
@@ -58,7 +58,7 @@ describe("--watch", () => {
   });
 
   it("ends with what will not pass", async () => {
-    const refused = new BatonClientError("NOT_FOUND", "there is no job", { status: 404 });
+    const refused = new CallError("NOT_FOUND", "there is no job", { status: 404 });
     await assert.rejects(watching([refused], "table"), /there is no job/);
   });
 });

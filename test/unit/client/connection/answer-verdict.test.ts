@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { BatonClientError } from "../../../../src/client/client-error.ts";
+import { CallError } from "../../../../src/client/client-error.ts";
 import { judgeAnswer, judgeFailure } from "../../../../src/client/connection/answer-verdict.ts";
 
 function judge(status: number, body: object | string = {}, retryAfterMs: number | null = null) {
@@ -63,20 +63,16 @@ describe("what an answer means", () => {
   });
 
   it("that did not come is a reason to go on, and to wait if somebody was there before", () => {
-    const refused = new BatonClientError("UNREACHABLE", "no connection");
-    const broken = new BatonClientError("UNREACHABLE", "it broke", { maybeDone: true });
-    const seen = (error: BatonClientError, wasThere: boolean) => {
+    const refused = new CallError("UNREACHABLE", "no connection");
+    const broken = new CallError("UNREACHABLE", "it broke", { maybeDone: true });
+    const seen = (error: CallError, wasThere: boolean) => {
       const { do: what, maybeDone, passes } = judgeFailure(error, wasThere);
       return [what, maybeDone, passes];
     };
     assert.deepEqual(seen(refused, false), ["next", false, false]);
     assert.deepEqual(seen(refused, true), ["next", false, true]);
     assert.deepEqual(seen(broken, true), ["next", true, true]);
-    assert.deepEqual(seen(new BatonClientError("TIMEOUT", "", { maybeDone: true }), true), [
-      "next",
-      true,
-      true,
-    ]);
-    assert.equal(judgeFailure(new BatonClientError("ABORTED", ""), true).do, "take");
+    assert.deepEqual(seen(new CallError("TIMEOUT", "", { maybeDone: true }), true), ["next", true, true]);
+    assert.equal(judgeFailure(new CallError("ABORTED", ""), true).do, "take");
   });
 });

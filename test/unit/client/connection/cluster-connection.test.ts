@@ -8,7 +8,7 @@ import {
   type Repeat,
 } from "../../../../src/client/connection/cluster-connection.ts";
 import type { Answer, Call, Connection } from "../../../../src/client/connection/connection.ts";
-import { BatonClientError } from "../../../../src/client/client-error.ts";
+import { CallError } from "../../../../src/client/client-error.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 import { seededRandom } from "../../../support/seeded-random.ts";
 
@@ -53,11 +53,11 @@ class World {
 
   async #answer(url: string, { path }: Call, timeoutMs: number): Promise<Answer> {
     const told = this.#told(url, path);
-    if (told === "refuses") throw new BatonClientError("UNREACHABLE", `${url} refuses`);
-    if (told === "breaks") throw new BatonClientError("UNREACHABLE", `${url} broke`, { maybeDone: true });
+    if (told === "refuses") throw new CallError("UNREACHABLE", `${url} refuses`);
+    if (told === "breaks") throw new CallError("UNREACHABLE", `${url} broke`, { maybeDone: true });
     if (told === "hangs") {
       await this.clock.sleep(timeoutMs);
-      throw new BatonClientError("TIMEOUT", `${url} is silent`, { maybeDone: true });
+      throw new CallError("TIMEOUT", `${url} is silent`, { maybeDone: true });
     }
     const { status, body = {}, retryAfterMs = null } = told;
     return { status, body: JSON.stringify(body), retryAfterMs };
@@ -94,12 +94,12 @@ function request(repeat: Repeat, fields: Partial<ClusterCall> = {}): ClusterCall
   return { method, path: "/x", timeoutMs: 30_000, repeat, leader: false, ...fields };
 }
 
-async function failure(work: Promise<unknown>): Promise<BatonClientError> {
+async function failure(work: Promise<unknown>): Promise<CallError> {
   const error = await work.then(
     () => assert.fail("it went through"),
     (thrown: unknown) => thrown,
   );
-  assert.ok(error instanceof BatonClientError, String(error));
+  assert.ok(error instanceof CallError, String(error));
   return error;
 }
 
@@ -135,7 +135,7 @@ describe("a call to a cluster", () => {
       world.says[A] = [lost];
       const error = await failure(world.settled(world.open([A, B]).call(request("never"))));
       assert.deepEqual([error.code, error.outcome, error.maybeDone], ["OUTCOME_UNKNOWN", "unknown", true]);
-      assert.equal((error.cause as BatonClientError).code, lost === "breaks" ? "UNREACHABLE" : "TIMEOUT");
+      assert.equal((error.cause as CallError).code, lost === "breaks" ? "UNREACHABLE" : "TIMEOUT");
       assert.deepEqual(world.asked, [A], lost);
     }
     const world = new World();

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { BatonClientError } from "../../../../src/client/client-error.ts";
+import { CallError } from "../../../../src/client/client-error.ts";
 import { eventStream } from "../../../../src/client/streams/cluster-events.ts";
 import { jobStream } from "../../../../src/client/streams/follow-job.ts";
 import { resumed } from "../../../../src/client/streams/resumable-stream.ts";
@@ -20,7 +20,7 @@ function opener(streams: readonly (readonly (Frame | string | Error)[])[]) {
   const open = async (seen: unknown): Promise<AsyncIterable<string>> => {
     const frames = streams[after.length];
     after.push(seen);
-    if (!frames) throw new BatonClientError("NOT_FOUND", "no more streams", { status: 404 });
+    if (!frames) throw new CallError("NOT_FOUND", "no more streams", { status: 404 });
     return (async function* () {
       for (const frame of frames) {
         if (frame instanceof Error) throw frame;
@@ -37,7 +37,7 @@ const hello = (node: string, last: string | null = null): Frame => [
   null,
   { node_id: node, last_event_id: last },
 ];
-const broken = new BatonClientError("UNREACHABLE", "it broke");
+const broken = new CallError("UNREACHABLE", "it broke");
 
 /** All that is told before there are no more streams. */
 async function told(

@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import * as fc from "../../../support/fast-check.ts";
 import { DEFAULT_RETRY, retryDelayMs } from "../../../../src/core/jobs/retry.ts";
 
-const policy = { firstDelayMs: 1_000, factor: 2, delayMsMax: 60_000, jitter: 0.25 };
+const policy = { delayMs: 1_000, factor: 2, maxDelayMs: 60_000, jitter: 0.25 };
 
 describe("the delay before a retry", () => {
   test("doubles with each failure up to its limit", () => {
@@ -24,8 +24,8 @@ describe("the delay before a retry", () => {
         (failures, chance) => {
           const delayMs = retryDelayMs(failures, chance);
           assert.ok(Number.isSafeInteger(delayMs));
-          assert.ok(delayMs >= DEFAULT_RETRY.firstDelayMs * (1 - DEFAULT_RETRY.jitter));
-          assert.ok(delayMs <= DEFAULT_RETRY.delayMsMax * (1 + DEFAULT_RETRY.jitter));
+          assert.ok(delayMs >= DEFAULT_RETRY.delayMs * (1 - DEFAULT_RETRY.jitter));
+          assert.ok(delayMs <= DEFAULT_RETRY.maxDelayMs * (1 + DEFAULT_RETRY.jitter));
         },
       ),
     );

@@ -74,7 +74,7 @@ describe("a job whose handler throws", () => {
   });
 
   it("follows the task's own retry policy and keeps the default for what it leaves out", async (t) => {
-    const task: Task = { name: "fails", run: boom, retry: { firstDelayMs: 50, factor: 10 }, maxAttempts: 5 };
+    const task: Task = { name: "fails", run: boom, retry: { attempts: 5, delay: 50, factor: 10 } };
     const world = await WorkerWorld.open(t, { tasks: [task] });
     const id = await world.submit("fails");
     for (const delayMs of [50, 500, 5_000, 50_000]) {

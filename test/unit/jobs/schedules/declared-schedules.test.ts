@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { NodeName } from "../../../../src/core/ids.ts";
 import { NO_LOAD, type NodeInfo } from "../../../../src/core/node.ts";
 import { DeclarationWriter } from "../../../../src/jobs/schedules/declaration-writer.ts";
 import { DeclaredSchedules } from "../../../../src/jobs/schedules/declared-schedules.ts";
@@ -55,11 +54,11 @@ class Cluster {
   async start(name: string, code: readonly Code[], tasks = ["work"]): Promise<void> {
     const registry = new TaskRegistry(tasks.map((task) => ({ name: task, run: () => null })));
     const given = code.map((one) => {
-      const timing = one.cron === undefined && one.every === undefined ? { every: "1h" } : {};
+      const timing = one.cron === undefined && one.every === undefined ? { every: "1h" as const } : {};
       return { task: "work", ...timing, ...one };
     });
     const declared = await declarations(registry, given, { maxAttempts: 5, timeoutMs: null });
-    const info = nodeInfo(name as NodeName, {
+    const info = nodeInfo(name, {
       capabilities: tasks,
       alive: true,
       load: { ...NO_LOAD, ...(declared.version !== null && { declares: declared.version }) },
@@ -318,7 +317,7 @@ describe("a mistake in a declaration", () => {
     ["an impossible date", { cron: "0 0 31 6 *" }, "cron", /no such date/],
     ["an unknown zone", { cron: "0 3 * * *", zone: "Berlin" }, "zone", /did you mean Europe\/Berlin/],
     ["an interval without a unit", { every: "5" }, "every", /schedule tick: every needs a unit/],
-    ["an interval that is none", { every: true }, "every", /a duration such as "15m"/],
+    ["an interval that is none", { every: true }, "every", /a duration such as "30s"/],
     ["an interval below a second", { every: "10ms" }, "every_ms", /from 1000/],
     ["an unknown field", { every: "5m", paylod: 1 }, "paylod", /is unknown; did you mean payload\?/],
     [
@@ -328,7 +327,7 @@ describe("a mistake in a declaration", () => {
       /"wrok" is no task of this node; did you mean work/,
     ],
     ["a bad name", { every: "5m", name: "a b" }, "name", /1 to 128 letters/],
-    ["a payload that is no JSON", { every: "5m", payload: { at: new Date() } }, "payload.at", /is a Date/],
+    ["a payload that is no JSON", { every: "5m", payload: { at: new Date() } }, "payload.at", /not a Date/],
     ["a bad policy", { every: "5m", missed: "twice" }, "missed", /one of skip, run_once, run_all/],
   ];
   for (const [what, code, field, message] of cases) {
@@ -354,7 +353,7 @@ describe("a mistake in a declaration", () => {
     const [a, b] = [
       { name: "a", task: "work", every: "5m" },
       { name: "b", task: "work", every: "5m" },
-    ];
+    ] as const;
     const version = (await check(a, b)).version;
     assert.equal((await check(b, a)).version, version);
     assert.notEqual((await check(a)).version, version);

@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { z } from "zod";
+import { hasCode } from "../../../../src/core/errors.ts";
+import { column } from "../../../support/columns.ts";
 import { type SubmitRequest, Submitter } from "../../../../src/jobs/submit/submitter.ts";
 import { type NodeName, parseJobId } from "../../../../src/core/ids.ts";
 import { TaskRegistry } from "../../../../src/jobs/tasks/task-registry.ts";
@@ -81,6 +84,32 @@ describe("submitting", () => {
     assert.ok(ids.every((id) => parseJobId(id)?.birthplace === "node-a"));
   });
 
+  it("refuses with all that is wrong, also in the jobs behind and in what schemas say", async () => {
+    const schema = z.object({ to: z.string(), copies: z.int() });
+    const { submitter, batches } = await world([{ name: "mail", schema, run: () => {} }]);
+    const wrong: SubmitRequest[] = [
+      { task: "mail", priority: 1_000, maxAttempts: 0, payload: { to: 1, copies: 0.5 } },
+      { task: "ok" },
+      { task: "-", runAt: 0, delayMs: 1 },
+      { task: "mail", payload: { to: "ada" } },
+    ];
+    await assert.rejects(submitter.submit(wrong), (error: unknown) => {
+      assert.ok(hasCode(error, "BAD_REQUEST"));
+      assert.deepEqual(column(error.issues, "field"), [
+        "[0].priority",
+        "[0].max_attempts",
+        "[0].payload.to",
+        "[0].payload.copies",
+        "[2].task",
+        "[2].run_at",
+        "[3].payload.copies",
+      ]);
+      assert.match(error.message, /^\[0\]\.priority must be .*; \[3\]\.payload\.copies: /);
+      return true;
+    });
+    assert.equal(batches.length, 0);
+  });
+
   it("stores an array all or none, and an empty one not at all", async () => {
     const { submitter, batches, store } = await world();
     assert.deepEqual(await submitter.submit([]), []);
@@ -99,8 +128,8 @@ describe("submitting", () => {
       run: () => {},
       queue: "mail",
       priority: 5,
-      maxAttempts: 9,
-      timeoutMs: 1_000,
+      retry: { attempts: 9 },
+      timeout: "1s",
     };
     const { one } = await world([mail]);
     const pick = ({ queue, priority, maxAttempts, timeoutMs }: NewJob) => [
@@ -144,9 +173,9 @@ describe("submitting", () => {
       [{ task: "a", idempotencyKey: "" }, "idempotency_key", /1 to 255 characters/],
       [{ task: "a", idempotencyKey: "x".repeat(256) }, "idempotency_key", /1 to 255/],
       [{ task: "a", idempotencyKey: "a\0" }, "idempotency_key", /without control characters/],
-      [{ task: "a", payload: 1n }, "payload", /must be plain JSON: .*BigInt/],
-      [{ task: "a", payload: circular }, "payload", /must be plain JSON: .*circular/],
-      [{ task: "a", payload: () => {} }, "payload", /must be plain JSON: it is a function/],
+      [{ task: "a", payload: 1n }, "payload", /must be plain JSON, not a BigInt/],
+      [{ task: "a", payload: circular }, "payload.self", /must be plain JSON, not a part of itself/],
+      [{ task: "a", payload: () => {} }, "payload", /must be plain JSON, not a function/],
     ];
     for (const [request, field, message] of cases) {
       const refused = { details: { field }, message };

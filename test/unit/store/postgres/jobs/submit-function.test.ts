@@ -123,8 +123,8 @@ describe("a job submitted in SQL", () => {
     const { world, session } = await opened(t);
     const { rows } = await session.query<{ id: JobId }>("SELECT baton.submit('mail') AS id");
     const job = (await world.store.jobs.get(rows[0]!.id))!;
-    const { jobs } = loadSettings({ environment: {}, cwd: "/" }).settings;
-    assert.equal(job.maxAttempts, jobs.maxAttempts);
+    const { jobs, retry } = loadSettings({ environment: {}, cwd: "/" }).settings;
+    assert.equal(job.maxAttempts, retry.attempts);
     assert.equal(job.timeoutMs, jobs.timeoutMs);
     assert.deepEqual([job.queue, job.priority, job.payload, job.status], ["default", 0, "null", "queued"]);
     assert.deepEqual([job.owner, job.ownerEpoch, job.leaderEpoch], ["sql", 0, 0]);
