@@ -37,7 +37,8 @@ const STATE = "run_at, updated_at, kind, author, priority, later";
 const SAME_STATE = "$5::int, $2::int, $7::int, false";
 /**
  * A place is that of the range and that in the range. If no job has a trace, one null stands for all: `unnest` extends it. The
- * payloads come last: the driver copies what it has once more for each parameter behind them.
+ * payloads come last: the driver copies what it has once more for each parameter behind them. Ids in order, so that two batches with the
+ * same jobs cannot deadlock.
  */
 const MANY = [
   `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
@@ -46,6 +47,7 @@ const MANY = [
     INSERT INTO baton.job (${JOB})
     SELECT now, ${SAME}, number.first[a.place / ${RANGE_MAX} + 1] + a.place % ${RANGE_MAX}, a.id, a.payload, a.trace
     FROM clock, number, unnest($8::uuid[], $9::text[], $11::int[], $14::text[]) AS a (id, trace, place, payload)
+    ORDER BY a.id
   )`,
   `INSERT INTO baton.live (seq, id, n, ${STATE})
   SELECT number.first[r.at], r.id, r.n, now, now, ${SAME_STATE}
@@ -70,7 +72,7 @@ const COLUMNS = COLUMN_FIELDS.map(({ wire, column }, at) => ({
 }));
 const list = (pick: (column: (typeof COLUMNS)[number]) => string): string => COLUMNS.map(pick).join(", ");
 
-/** Any other batch. Keys in order, so that two batches with the same keys cannot deadlock. */
+/** Any other batch. Keys and ids in order, for the same reason. */
 const any = (fenced: boolean): string => `
   WITH ${fenced ? `${fenceFrom(FIRST_COLUMN + COLUMNS.length)},` : ""}
   clock AS MATERIALIZED (SELECT ${NOW} AS now ${fenced ? "WHERE EXISTS (SELECT FROM fence)" : ""}),
@@ -83,7 +85,7 @@ const any = (fenced: boolean): string => `
        SELECT nextval('baton.job_seq') AS seq, a.*
        FROM unnest($5::uuid[], $6::int[], $7::int[], $8::bigint[], $9::bigint[], $11::text[], ${list(({ parameter }) => parameter)})
          AS a (id, birthplace, kind, delay_ms, run_at, trace, ${list(({ wire }) => wire)})
-     ) AS numbered ORDER BY idempotency_key NULLS FIRST
+     ) AS numbered ORDER BY idempotency_key NULLS FIRST, id
     ) AS asked
     ON CONFLICT DO NOTHING
     RETURNING seq, id, created_at, run_at, kind, author, priority
