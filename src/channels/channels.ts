@@ -23,6 +23,8 @@ export interface Channels extends Service {
   readonly shared: boolean;
   /** Whether the store sends `jobs.ready` here with the commit of a submit: true where both are one database. */
   readonly notifiesOnSubmit: boolean;
+  /** Whether other hints of the store are heard here. Left out where it sends none. */
+  readonly hearsStore?: boolean;
   /** What is not promised because of these channels, for `baton status`. */
   readonly limits: readonly string[];
 

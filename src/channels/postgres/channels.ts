@@ -93,6 +93,10 @@ export class PostgresChannels extends BaseChannels<QueueSource<TakenRows>> {
     this.#outbox = new Batcher({ clock, flush: (batch) => this.#insert(batch) });
   }
 
+  get hearsStore(): boolean {
+    return this.#connected;
+  }
+
   get counters() {
     return { ...this.#publisher.counters, ...this.#listener.counters };
   }

@@ -18,13 +18,14 @@ import type { PostgresScripts } from "../scripts.ts";
 import { fenceFrom, termValues } from "../terms.ts";
 import { RANGE_MAX, RangeBuilder, STATE_OF_JOB } from "./ranges.ts";
 import { STATUS_NOW } from "./read.ts";
+import type { Slots } from "./slots.ts";
 import { statusName } from "../../job-row.ts";
 
 /**
  * The common batch: jobs that differ only in id, payload and trace, due at once, without keys. Two arrays instead of ten, no
  * result, and no ON CONFLICT, which makes a row a third more expensive: if an id exists already, the batch is sent again
  * with the other statement. Jobs with consecutive ids wait as ranges. For a single job even the arrays would be a fifth of
- * the cost.
+ * the cost: slots.ts has the statement for one.
  */
 const alike = (name: string, [jobs, waiting]: readonly [string, string], wakes: boolean): Statement =>
   write(name, wakes ? `${jobs}, waiting AS (${waiting}) SELECT ${WAKE}::text` : jobs + waiting);
@@ -51,17 +52,8 @@ const MANY = [
   SELECT number.first[r.at], r.id, r.n, now, now, ${SAME_STATE}
   FROM clock, number, unnest($12::uuid[], $13::int[]) WITH ORDINALITY AS r (id, n, at)`,
 ] as const;
-const ONE = [
-  `WITH fresh AS (
-    INSERT INTO baton.job (${JOB})
-    VALUES (${NOW}, ${SAME}, nextval('baton.job_seq'), $8::uuid, $9::text, $10::text) RETURNING seq, id, created_at
-  )`,
-  `INSERT INTO baton.live (seq, id, ${STATE}) SELECT seq, id, created_at, created_at, ${SAME_STATE} FROM fresh`,
-] as const;
 const SUBMIT_ALIKE = alike("submit-alike", MANY, false);
 const SUBMIT_ALIKE_WAKE = alike("submit-alike-wake", MANY, true);
-const SUBMIT_ONE = alike("submit-one", ONE, false);
-const SUBMIT_ONE_WAKE = alike("submit-one-wake", ONE, true);
 /** As arrays of the values of a batch; a list is sent as the text of an array. */
 const COLUMNS = COLUMN_FIELDS.map(({ wire, column }, at) => ({
   wire,
@@ -129,10 +121,12 @@ const TRIES = 5;
 export class Submit {
   readonly #cache: StoreCache;
   readonly #scripts: PostgresScripts;
+  readonly #slots: Slots;
 
-  constructor(cache: StoreCache, scripts: PostgresScripts) {
+  constructor(cache: StoreCache, scripts: PostgresScripts, slots: Slots) {
     this.#cache = cache;
     this.#scripts = scripts;
+    this.#slots = slots;
   }
 
   /** Learns the numbers of the names in these jobs. Call it before a transaction: it uses other connections. */
@@ -163,8 +157,8 @@ export class Submit {
     const alike = !fence && jobs.every((job) => isAlike(job, first));
     await this.learnNames(alike ? [first] : jobs);
     const by = await this.#cache.authorId(authorUnder(author, fence));
-    if (alike && (await this.#insertAlike(jobs, by, wakes)))
-      return jobs.map(({ id }) => ({ id, status: "queued", existed: false }));
+    const stored = alike ? await this.#insertAlike(jobs, by, wakes) : null;
+    if (stored) return stored;
     return this.within(this.#cache.db, jobs, by, null, wakes, fence);
   }
 
@@ -252,22 +246,28 @@ export class Submit {
     };
   }
 
-  /** False if one of them exists. Not inside a transaction, which a conflict would abort. */
-  async #insertAlike(jobs: readonly NewJob[], author: number, wakes: boolean): Promise<boolean> {
+  /** Null if one of them exists. Not inside a transaction, which a conflict would abort. */
+  async #insertAlike(
+    jobs: readonly NewJob[],
+    author: number,
+    wakes: boolean,
+  ): Promise<readonly Submitted[] | null> {
     checkPayloads(jobs);
     const first = jobs[0]!;
-    const { timeoutMs, maxAttempts, priority } = first;
+    const { id, timeoutMs, maxAttempts, priority } = first;
     const [birthplace, kind] = this.#numbers(first);
     const same = [this.#cache.now(), author, birthplace, timeoutMs, kind, maxAttempts, priority];
-    const single = jobs.length === 1;
-    const one = wakes ? SUBMIT_ONE_WAKE : SUBMIT_ONE;
-    const many = wakes ? SUBMIT_ALIKE_WAKE : SUBMIT_ALIKE;
-    const own = single ? [uuidOf(first.id), first.payload, first.trace ?? null] : inRanges(jobs);
+    const { db } = this.#cache;
     try {
-      await this.#cache.db.query(single ? one : many, [...same, ...own]);
-      return true;
+      if (jobs.length === 1) {
+        const values = [...same, uuidOf(id), first.payload, first.trace ?? null];
+        const given = await this.#slots.submit(db, first, values, wakes);
+        return [{ id, status: "queued", existed: false, ...(given !== undefined && { given }) }];
+      }
+      await db.query(wakes ? SUBMIT_ALIKE_WAKE : SUBMIT_ALIKE, [...same, ...inRanges(jobs)]);
+      return jobs.map((job) => ({ id: job.id, status: "queued", existed: false }));
     } catch (error) {
-      if (isUniqueViolation(error)) return false;
+      if (isUniqueViolation(error)) return null;
       throw error;
     }
   }
