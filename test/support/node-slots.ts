@@ -41,10 +41,10 @@ export class FakeSlots implements SlotStore {
     const { author, worker, lease, leaseMs } = this.#request!;
     const [submitted] = await world.submitter.submit([{ task, ...fields }]);
     const claim = { author, worker, lease, leaseMs, limit: 1, tasks: new Set([task]) };
-    const { jobs } = await store.jobs.claim(claimRequest(claim));
-    assert.equal(jobs[0]?.id, submitted!.id);
-    this.#jobs.push(jobs[0]!);
-    return jobs[0]!;
+    const [job] = (await store.jobs.claim(claimRequest(claim))).jobs;
+    assert.equal(job?.id, submitted!.id);
+    this.#jobs.push(job);
+    return job;
   }
 
   #begin(call: "open" | "close"): void {
