@@ -62,7 +62,7 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
   const purgeJobs = jobPurge(cache, scripts);
   const settle = new Settle(cache, scripts);
   const report = new Report(cache, settle, scripts);
-  const slots = new Slots(cache);
+  const slots = new Slots(cache, options.clock);
   const parts = {
     cache,
     scripts,

@@ -263,30 +263,33 @@ describe("a slot", () => {
 
   test(
     "is of no use when half of its lease is over, and gone with it",
-    withSlot(async (store, [other], url) =>
-      withSession(url, async (session) => {
-        const run = await given(store);
-        await session.query("UPDATE baton.lease SET expires_at = expires_at - $1::bigint WHERE name = $2", [
-          LEASE_MS / 2 + 1_000,
-          LEASE,
-        ]);
-        assert.equal((await submit(other!)).given, undefined);
-        await store.jobs.claim(claimRequest({ lease: lease("node-x/1/0") }));
-        await store.jobs.renew(LEASE, LEASE_MS);
-        assert.equal((await submit(other!)).given, null);
-        const recovered = await recover(store);
-        assert.equal(recovered.length, 2);
-        const { status, crashes, attempts, jobEpoch } = (await store.jobs.get(run.id))!;
-        assert.deepEqual(
-          { status, crashes, attempts, jobEpoch },
-          { status: "queued", crashes: 1, attempts: 1, jobEpoch: 2 },
-        );
-        assert.equal((await session.query("SELECT FROM baton.slot")).rowCount, 0);
-        assert.deepEqual(await settleRuns(store, [{ run, outcome: { kind: "completed", result: "null" } }]), [
-          "stale",
-        ]);
-        assert.deepEqual(await open(store, { opens: false }), { opened: false, held: false, jobs: [] });
-      }),
+    withSlot(
+      async (store, [other, another], url) =>
+        withSession(url, async (session) => {
+          const run = await given(store);
+          await session.query("UPDATE baton.lease SET expires_at = expires_at - $1::bigint WHERE name = $2", [
+            LEASE_MS / 2 + 1_000,
+            LEASE,
+          ]);
+          assert.equal((await submit(other!)).given, undefined);
+          await store.jobs.claim(claimRequest({ lease: lease("node-x/1/0") }));
+          await store.jobs.renew(LEASE, LEASE_MS);
+          assert.equal((await submit(another!)).given, null);
+          const recovered = await recover(store);
+          assert.equal(recovered.length, 2);
+          const { status, crashes, attempts, jobEpoch } = (await store.jobs.get(run.id))!;
+          assert.deepEqual(
+            { status, crashes, attempts, jobEpoch },
+            { status: "queued", crashes: 1, attempts: 1, jobEpoch: 2 },
+          );
+          assert.equal((await session.query("SELECT FROM baton.slot")).rowCount, 0);
+          assert.deepEqual(
+            await settleRuns(store, [{ run, outcome: { kind: "completed", result: "null" } }]),
+            ["stale"],
+          );
+          assert.deepEqual(await open(store, { opens: false }), { opened: false, held: false, jobs: [] });
+        }),
+      3,
     ),
   );
 

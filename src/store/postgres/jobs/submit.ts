@@ -25,7 +25,7 @@ import { statusName } from "../../job-row.ts";
  * The common batch: jobs that differ only in id, payload and trace, due at once, without keys. Two arrays instead of ten, no
  * result, and no ON CONFLICT, which makes a row a third more expensive: if an id exists already, the batch is sent again
  * with the other statement. Jobs with consecutive ids wait as ranges. For a single job even the arrays would be a fifth of
- * the cost: slots.ts has the statement for one.
+ * the cost.
  */
 const alike = (name: string, [jobs, waiting]: readonly [string, string], wakes: boolean): Statement =>
   write(name, wakes ? `${jobs}, waiting AS (${waiting}) SELECT ${WAKE}::text` : jobs + waiting);
@@ -52,8 +52,17 @@ const MANY = [
   SELECT number.first[r.at], r.id, r.n, now, now, ${SAME_STATE}
   FROM clock, number, unnest($12::uuid[], $13::int[]) WITH ORDINALITY AS r (id, n, at)`,
 ] as const;
+const ONE = [
+  `WITH fresh AS (
+    INSERT INTO baton.job (${JOB})
+    VALUES (${NOW}, ${SAME}, nextval('baton.job_seq'), $8::uuid, $9::text, $10::text) RETURNING seq, id, created_at
+  )`,
+  `INSERT INTO baton.live (seq, id, ${STATE}) SELECT seq, id, created_at, created_at, ${SAME_STATE} FROM fresh`,
+] as const;
 const SUBMIT_ALIKE = alike("submit-alike", MANY, false);
 const SUBMIT_ALIKE_WAKE = alike("submit-alike-wake", MANY, true);
+const SUBMIT_ONE = alike("submit-one", ONE, false);
+const SUBMIT_ONE_WAKE = alike("submit-one-wake", ONE, true);
 /** As arrays of the values of a batch; a list is sent as the text of an array. */
 const COLUMNS = COLUMN_FIELDS.map(({ wire, column }, at) => ({
   wire,
@@ -261,8 +270,13 @@ export class Submit {
     try {
       if (jobs.length === 1) {
         const values = [...same, uuidOf(id), first.payload, first.trace ?? null];
-        const given = await this.#slots.submit(db, first, values, wakes);
-        return [{ id, status: "queued", existed: false, ...(given !== undefined && { given }) }];
+        const answer = { id, status: "queued", existed: false } as const;
+        if (this.#slots.mayBeOpen()) {
+          const given = await this.#slots.submit(db, first, values, wakes);
+          return [given === undefined ? answer : { ...answer, given }];
+        }
+        await db.query(wakes ? SUBMIT_ONE_WAKE : SUBMIT_ONE, values);
+        return [answer];
       }
       await db.query(wakes ? SUBMIT_ALIKE_WAKE : SUBMIT_ALIKE, [...same, ...inRanges(jobs)]);
       return jobs.map((job) => ({ id: job.id, status: "queued", existed: false }));
