@@ -20,8 +20,8 @@ export interface CancelRequest {
   readonly reason: string | null;
 }
 
-/** To a worker: this runs under your slot. Null for a job that is too large for a hint: it is in the store. */
-export type GivenJob = ClaimedJob | null;
+/** To a worker: this runs under your slot. Only with `lease` and `ref` if it is too large for a hint: then it is read. */
+export type GivenJob = Pick<ClaimedJob, "lease" | "ref"> & Partial<ClaimedJob>;
 
 /** To a worker: run these. One job, or several that are short. */
 export interface Dispatch {

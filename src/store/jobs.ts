@@ -129,11 +129,17 @@ export interface Submitted {
 export interface SlotStore {
   /** Opens the slot, or leaves it open. Not `opened`: there cannot be one at the moment. */
   open(request: SlotRequest, known: readonly Run[]): Promise<Slot>;
+  /** Those of these jobs, by their `ref`, that run under the lease and have not been claimed. */
+  read(lease: LeaseId, refs: readonly unknown[]): Promise<readonly ClaimedJob[]>;
   /** When it resolves, no more jobs are put there. */
   close(lease: LeaseId, known: readonly Run[]): Promise<readonly ClaimedJob[]>;
 }
 
-export type SlotRequest = Pick<ClaimRequest, "author" | "worker" | "lease" | "leaseMs" | "opens"> & WorkScope;
+export interface SlotRequest
+  extends WorkScope, Pick<ClaimRequest, "author" | "worker" | "lease" | "leaseMs" | "opens"> {
+  /** Where the claimant hears of its jobs; nobody else knows of it. */
+  readonly channel: string;
+}
 
 export interface Slot {
   readonly opened: boolean;

@@ -47,6 +47,12 @@ export class FakeSlots implements SlotStore {
     return job;
   }
 
+  async read(_lease: LeaseId, refs: readonly unknown[]): Promise<readonly ClaimedJob[]> {
+    const jobs = this.#jobs.filter(({ ref }) => refs.includes(ref));
+    await this.held;
+    return jobs;
+  }
+
   #begin(call: "open" | "close"): void {
     this.calls.push(call);
     if (this.failing) throw new BatonError("STORE_UNAVAILABLE", `${call} is refused for now`);

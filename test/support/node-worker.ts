@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import type { SubmitRequest } from "../../src/jobs/submit/submitter.ts";
 import { MemoryChannels } from "../../src/channels/memory/channels.ts";
+import type { Message } from "../../src/channels/channels.ts";
 import type { JobId, NodeName } from "../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../src/core/jobs/job.ts";
 import type { Budgets, Job, JobStatus } from "../../src/core/jobs/job.ts";
@@ -102,7 +103,7 @@ export class WorkerWorld {
       claims: { ...ports.claims, ...(slots && { slots }) },
       tasks,
       threads: new ThreadPool(platform, settings.abortGraceMs),
-      channels: { subscribe: channels.subscribe.bind(channels), hearsStore: slots !== undefined },
+      channels: { subscribe: channels.subscribe.bind(channels), privateChannel: slots ? "own" : null },
       author,
       rules: { budgets, retry: DEFAULT_RETRY, chance: () => 0.5 }, // in the middle there is no jitter
       settings,
@@ -162,6 +163,10 @@ export class WorkerWorld {
   /** Everything but the worker itself. */
   async startAround(): Promise<void> {
     await this.#channels.start();
+  }
+
+  publish(topic: string, ...messages: readonly Message[]): Promise<void> {
+    return this.#channels.publish(topic, messages);
   }
 
   async stop(): Promise<void> {

@@ -30,7 +30,7 @@ export interface ClaimLoopOptions {
   readonly settings: WorkerSettings;
   readonly budgets: Budgets;
   readonly author: () => Author;
-  readonly channels?: Pick<Channels, "hearsStore"> | undefined;
+  readonly channels?: Pick<Channels, "privateChannel"> | undefined;
   /** Whether a job that is in the buffer would start at once. */
   readonly hasPlace: () => boolean;
   /** The buffer may have something to start. */
@@ -110,12 +110,18 @@ export class ClaimLoop {
     if (!this.#claiming && this.#wanted() > 0) this.wake();
   }
 
-  /** A job runs under the slot. Null: some job, which is read from the store. */
-  give(job: GivenJob): void {
-    if (job === null) {
-      this.slot.lookSoon();
-      this.wake();
-    } else if (this.slot.hears(job.id)) this.#take(job);
+  /** A job runs under the slot. */
+  give(job: ClaimedJob): void {
+    if (this.slot.hears(job.id)) this.#take(job);
+  }
+
+  /** The same, of another process. If it cannot be read now, the next look finds it. */
+  hear(given: GivenJob): void {
+    if (given.id !== undefined) return this.give(given as ClaimedJob);
+    this.slot.read(given).then(
+      (jobs) => jobs.forEach((job) => this.give(job)),
+      () => {},
+    );
   }
 
   #claim(): void {
@@ -199,10 +205,11 @@ export class ClaimLoop {
   }
 
   #claimant(): SlotRequest {
-    const { settings, identity, tasks, author, lease } = this.#o;
+    const { settings, identity, tasks, author, lease, channels } = this.#o;
     const { leaseMs, queues, exceptQueues } = settings;
     const common = { author: author(), worker: identity.name, leaseMs, opens: lease.opens };
-    return { ...common, lease: lease.id, tasks: tasks.names(), queues, exceptQueues };
+    const channel = channels?.privateChannel ?? "";
+    return { ...common, lease: lease.id, tasks: tasks.names(), queues, exceptQueues, channel };
   }
 
   #wanted(): number {
@@ -220,7 +227,7 @@ export class ClaimLoop {
     const { claims, channels, results, buffer, hasPlace } = this.#o;
     const room =
       claims.slots !== undefined &&
-      channels?.hearsStore === true &&
+      channels?.privateChannel != null &&
       !this.#closed &&
       !results.failing &&
       !this.slot.blocked &&

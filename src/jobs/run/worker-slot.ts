@@ -7,6 +7,7 @@
  * hints that were lost. One that arrives late after all names a job that is known by then.
  */
 
+import type { GivenJob } from "../../channels/messages.ts";
 import type { JobId, LeaseId } from "../../core/ids.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { Mutex } from "../../platform/loop.ts";
@@ -54,6 +55,8 @@ export class WorkerSlot {
   /** Jobs whose hints came while the store was looked at. */
   #heard: Set<JobId> | null = null;
   readonly #found = new Set<JobId>();
+  /** Jobs that are read after a hint, by their `ref`. */
+  readonly #reading = new Set<unknown>();
 
   constructor(clock: Clock, options: WorkerSlotOptions) {
     this.#clock = clock;
@@ -71,10 +74,6 @@ export class WorkerSlot {
   due({ room }: Room): boolean {
     if (!this.open) return false;
     return this.#unsure || this.#clock.monotonic() - this.#lookedAt >= (room ? LOOK_MS : FULL_MS);
-  }
-
-  lookSoon(): void {
-    this.#lookedAt = -Infinity;
   }
 
   /** The handlers of this process hold each other up. */
@@ -106,6 +105,18 @@ export class WorkerSlot {
   wants(room: Room): boolean {
     if (!this.open) return room.opens;
     return !room.room || this.#isStale() || this.due(room);
+  }
+
+  /** A job that is known, or is being read, is not read again: by the answer, it could have run and be known no more. */
+  async read({ lease, ref }: GivenJob): Promise<readonly ClaimedJob[]> {
+    const { slots, known } = this.#o;
+    if (!slots || this.#reading.has(ref) || known().some((run) => run.ref === ref)) return [];
+    this.#reading.add(ref);
+    try {
+      return await slots.read(lease, [ref]);
+    } finally {
+      this.#reading.delete(ref);
+    }
   }
 
   tend(room: Room): Promise<void> {

@@ -41,7 +41,7 @@ export interface WorkerOptions extends WorkerPorts {
   readonly tasks: TaskRegistry;
   readonly threads: ThreadPool;
   /** Left out where no hints and no requests to cancel come by topics. */
-  readonly channels?: Pick<Channels, "subscribe" | "hearsStore">;
+  readonly channels?: Pick<Channels, "subscribe" | "privateChannel">;
   readonly author: () => Author;
   readonly rules: OutcomeRules;
   readonly settings: WorkerSettings;
@@ -144,7 +144,7 @@ export class Worker extends Lifecycle {
       this.#subscriptions = [ready, cancel];
       if (this.#o.claims.slots) {
         const topic = topics.jobGiven(this.#o.identity.incarnation);
-        const given = channels.subscribe(topic, ({ body }) => this.give(body as GivenJob));
+        const given = channels.subscribe(topic, ({ body }) => this.#claims.hear(body as GivenJob));
         this.#subscriptions.push(given);
       }
     }
@@ -166,7 +166,8 @@ export class Worker extends Lifecycle {
     this.#claims.wake();
   }
 
-  give(job: GivenJob): void {
+  /** A job of this process runs under the slot. */
+  give(job: ClaimedJob): void {
     this.#claims.give(job);
   }
 

@@ -283,7 +283,8 @@ const SLOTS: readonly string[] = [
     lease_ms bigint NOT NULL,
     kinds int[] NOT NULL,
     worker int NOT NULL,
-    author int NOT NULL
+    author int NOT NULL,
+    channel text NOT NULL
   )`,
 ];
 

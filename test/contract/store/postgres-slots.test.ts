@@ -26,6 +26,7 @@ function slotRequest(fields: Partial<SlotRequest> = {}): SlotRequest {
     lease: LEASE,
     leaseMs: LEASE_MS,
     opens: true,
+    channel: "secret",
     ...fields,
   };
 }
@@ -93,27 +94,26 @@ describe("a slot", () => {
   );
 
   test(
-    "gets jobs from other stores, with a hint that has all of a job",
+    "gets jobs from other stores, with a hint on the channel of its worker that has all of a small job",
     withSlot(async (store, [other], url) =>
       withSession(url, async (session) => {
         const hints = await listening(session);
-        await other!.jobs.submit([newJob()], AUTHOR, true);
         const small = await submit(other!, { payload: '{"text":"ä\\u0000\\n"}' });
         assert.equal(small.given, null);
-        await submit(other!, { payload: JSON.stringify("x".repeat(20_000)) });
-        const bodies = await eventually("hints", () => hints.length === 3 && hints);
-        assert.equal(bodies[2], null, "a large job is not in its hint");
-        const job = bodies[1] as ClaimedJob;
-        assert.equal(job.id, small.id);
+        const large = await submit(other!, { payload: JSON.stringify("x".repeat(20_000)) });
+        const [first, second] = await eventually("hints", () => hints.length === 2 && hints);
         const { jobs } = await open(store);
         assert.deepEqual(
-          job,
+          first,
           jobs.find(({ id }) => id === small.id),
         );
-        assert.deepEqual(
-          await settleRuns(store, [{ run: job, outcome: { kind: "completed", result: "null" } }]),
-          ["accepted"],
-        );
+        const job = jobs.find(({ id }) => id === large.id)!;
+        const { ref, lease: under, id } = second as Partial<ClaimedJob>;
+        assert.deepEqual({ ref, under, id }, { ref: job.ref, under: LEASE, id: undefined });
+        assert.deepEqual(await store.jobs.slots!.read(LEASE, [ref]), [job]);
+        const done = { run: first as ClaimedJob, outcome: { kind: "completed", result: "null" } } as const;
+        assert.deepEqual(await settleRuns(store, [done]), ["accepted"]);
+        assert.deepEqual(await store.jobs.slots!.read(LEASE, [(first as ClaimedJob).ref]), []);
       }),
     ),
   );
@@ -342,6 +342,6 @@ async function listening(session: Client): Promise<unknown[]> {
     const [[topic, , body]] = JSON.parse(payload!.replace(/^sql:0:/, "")) as [[string, string, unknown]];
     if (topic === topics.jobGiven("life")) bodies.push(body);
   });
-  await session.query('LISTEN "baton.hints"');
+  await session.query('LISTEN "secret"');
   return bodies;
 }

@@ -20,15 +20,14 @@ import { STATE_OF_JOB } from "./ranges.ts";
 
 const RIGHTS = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp";
 
-/** The channels name theirs by the schema, and a channel has at most 63 characters. */
-const HINTS = `CASE WHEN length('baton.hints') <= 63 THEN 'baton.hints'
-    ELSE 'hints.' || left(encode(sha256(convert_to(rtrim('baton.', '.'), 'UTF8')), 'hex'), 32) END`;
-/** A notification in the form of the channels, with this array of entries as its text. */
-export const hint = (entries: string): string => `pg_notify(
-  ${HINTS},
-  ${entries})`;
-/** The hint `jobs.ready`. */
-export const WAKE = hint(`'sql:0:[["jobs.ready","",null]]'`);
+/**
+ * The hint `jobs.ready` in the form of the channels, on their channel: they name it by the schema, and a channel has at most
+ * 63 characters.
+ */
+export const WAKE = `pg_notify(
+  CASE WHEN length('baton.hints') <= 63 THEN 'baton.hints'
+    ELSE 'hints.' || left(encode(sha256(convert_to(rtrim('baton.', '.'), 'UTF8')), 'hex'), 32) END,
+  'sql:0:[["jobs.ready","",null]]')`;
 
 const CHECKED_JOB = String.raw`
 CREATE FUNCTION baton.checked_job(job jsonb, place text) RETURNS jsonb

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
+import { topics } from "../../../../src/channels/channel-names.ts";
 import { FakeSlots } from "../../../support/node-slots.ts";
 import { HeldRuns, WorkerWorld, type WorkerWorldOptions } from "../../../support/node-worker.ts";
 
@@ -47,11 +48,29 @@ describe("the slot of a worker", () => {
     assert.deepEqual(ran, [job.id]);
   });
 
-  it("is looked into at once for a job that was too large for its hint", async (t) => {
-    const { world, slots } = await slotWorld(t);
+  it("has jobs of other processes read once, however often they are hinted at", async (t) => {
+    const { world, slots, ran } = await slotWorld(t);
     const job = await slots.put(world, "quick");
-    world.worker.give(null);
+    const hint = { key: "", body: { lease: job.lease, ref: job.ref } };
+    const { promise, resolve } = Promise.withResolvers<void>();
+    slots.held = promise;
+    await world.publish(topics.jobGiven("1"), hint, hint);
+    await world.rest();
+    await world.advance(1_000); // a look meets the reading
+    resolve();
     await world.until(job.id, "completed");
+    await world.publish(topics.jobGiven("1"), hint);
+    await world.advance(3_000);
+    assert.deepEqual(ran, [job.id]);
+  });
+
+  it("ignores hints of jobs that it runs", async (t) => {
+    const { world, slots, held } = await slotWorld(t);
+    const job = await slots.put(world, "held");
+    world.worker.give(job);
+    await world.publish(topics.jobGiven("1"), { key: "", body: { lease: job.lease, ref: job.ref } });
+    await world.advance(3_000);
+    assert.equal(held.started.length, 1);
   });
 
   it("gives a job once that is heard of, and has ended, during a look", async (t) => {
