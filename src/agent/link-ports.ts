@@ -22,6 +22,7 @@ const KEPT_BY_LINK: LeasePort = {
   opens: true,
   granted: () => true,
   refused() {},
+  holds: () => true,
   retire() {},
   start() {},
   stop() {},

@@ -114,6 +114,8 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
       // and a lone caller would wait for two fsyncs each time.
       void clock.turn().then(() => signal.raise(stored));
     },
+    // A turn later, too: its callers are answered first.
+    onGiven: (job) => void clock.turn().then(() => worker.give(job)),
   });
 
   const reaper = new LeaseReaper(p, {

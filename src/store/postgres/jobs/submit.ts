@@ -18,6 +18,7 @@ import type { PostgresScripts } from "../scripts.ts";
 import { fenceFrom, termValues } from "../terms.ts";
 import { RANGE_MAX, RangeBuilder, STATE_OF_JOB } from "./ranges.ts";
 import { STATUS_NOW } from "./read.ts";
+import type { Slots } from "./slots.ts";
 import { statusName } from "../../job-row.ts";
 
 /**
@@ -131,10 +132,12 @@ const TRIES = 5;
 export class Submit {
   readonly #cache: StoreCache;
   readonly #scripts: PostgresScripts;
+  readonly #slots: Slots;
 
-  constructor(cache: StoreCache, scripts: PostgresScripts) {
+  constructor(cache: StoreCache, scripts: PostgresScripts, slots: Slots) {
     this.#cache = cache;
     this.#scripts = scripts;
+    this.#slots = slots;
   }
 
   /** Learns the numbers of the names in these jobs. Call it before a transaction: it uses other connections. */
@@ -165,8 +168,8 @@ export class Submit {
     const alike = !fence && jobs.every((job) => isAlike(job, first));
     await this.learnNames(alike ? [first] : jobs);
     const by = await this.#cache.authorId(authorUnder(author, fence));
-    if (alike && (await this.#insertAlike(jobs, by, wakes)))
-      return jobs.map(({ id }) => ({ id, status: "queued", existed: false }));
+    const stored = alike ? await this.#insertAlike(jobs, by, wakes) : null;
+    if (stored) return stored;
     return this.within(this.#cache.db, jobs, by, null, wakes, fence);
   }
 
@@ -254,22 +257,33 @@ export class Submit {
     };
   }
 
-  /** False if one of them exists. Not inside a transaction, which a conflict would abort. */
-  async #insertAlike(jobs: readonly NewJob[], author: number, wakes: boolean): Promise<boolean> {
+  /** Null if one of them exists. Not inside a transaction, which a conflict would abort. */
+  async #insertAlike(
+    jobs: readonly NewJob[],
+    author: number,
+    wakes: boolean,
+  ): Promise<readonly Submitted[] | null> {
     checkPayloads(jobs);
     const first = jobs[0]!;
-    const { timeoutMs, maxAttempts, priority } = first;
+    const { id, timeoutMs, maxAttempts, priority } = first;
     const [birthplace, kind] = this.#numbers(first);
     const same = [this.#cache.now(), author, birthplace, timeoutMs, kind, maxAttempts, priority];
-    const single = jobs.length === 1;
-    const one = wakes ? SUBMIT_ONE_WAKE : SUBMIT_ONE;
-    const many = wakes ? SUBMIT_ALIKE_WAKE : SUBMIT_ALIKE;
-    const own = single ? [uuidOf(first.id), first.payload, first.trace ?? null] : inRanges(jobs);
+    const { db } = this.#cache;
     try {
-      await this.#cache.db.query(single ? one : many, [...same, ...own]);
-      return true;
+      if (jobs.length === 1) {
+        const values = [...same, uuidOf(id), first.payload, first.trace ?? null];
+        const answer = { id, status: "queued", existed: false } as const;
+        if (this.#slots.mayBeOpen()) {
+          const given = await this.#slots.submit(db, first, values, wakes);
+          return [given === undefined ? answer : { ...answer, given }];
+        }
+        await db.query(wakes ? SUBMIT_ONE_WAKE : SUBMIT_ONE, values);
+        return [answer];
+      }
+      await db.query(wakes ? SUBMIT_ALIKE_WAKE : SUBMIT_ALIKE, [...same, ...inRanges(jobs)]);
+      return jobs.map((job) => ({ id: job.id, status: "queued", existed: false }));
     } catch (error) {
-      if (isUniqueViolation(error)) return false;
+      if (isUniqueViolation(error)) return null;
       throw error;
     }
   }
