@@ -32,6 +32,7 @@ const ENTRIES = [
   "src/client/baton-client.ts",
   "src/library/servers/fastify.ts",
   "src/library/servers/express.ts",
+  "src/library/otel.ts",
   "src/cli/main.ts",
   "src/jobs/run/thread-main.ts",
   "src/agent/controller-link-main.ts",
