@@ -49,7 +49,7 @@ export async function openAgent(options: OpenAgentOptions) {
     version: VERSION,
   };
   const openLink = openLinkThread(link, logOptions);
-  const spans = new JobSpans(openTelemetry(VERSION), name);
+  const spans = new JobSpans(openTelemetry(VERSION, { warn: (message) => log.warn({}, message) }), name);
   const agent = new Agent({ clock, log, identity }, { tasks, openLink, concurrency, drain, spans, onDied });
   return { agent, log, tasks };
 }

@@ -17,7 +17,7 @@ interface CallDetails extends ErrorOptions {
  * address is none. All others are refusals of a node.
  */
 export class CallError extends BatonError {
-  readonly status: number | null;
+  override readonly status: number | null;
   /** The whole answer: a refusal may say more than its message. */
   readonly body: unknown;
   /** Whether the request may have been carried out although no answer came. Repeat it only if that does no harm. */

@@ -80,12 +80,15 @@ export interface ErrorDetails {
 export class BatonError extends Error {
   readonly code: ErrorCode;
   readonly details: ErrorDetails;
+  /** Of an HTTP reply: Fastify and Express use it for errors that their routes throw. Null where a call got no reply. */
+  readonly status: number | null;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}, options?: ErrorOptions) {
     super(message, options);
     this.name = "BatonError";
     this.code = code;
     this.details = details;
+    this.status = ERRORS[code]?.status ?? 500;
   }
 
   get retryable(): boolean {

@@ -32,6 +32,12 @@ export function traceOf(traceparent: unknown, tracestate: unknown = null): strin
 
 const PARENT_LENGTH = 55;
 
+/** As `traceText` writes it, or a `traceparent` alone; null if it is neither. */
+export function readTrace(text: unknown): string | null {
+  if (typeof text !== "string" || (text.length > PARENT_LENGTH && text[PARENT_LENGTH] !== " ")) return null;
+  return traceOf(text.slice(0, PARENT_LENGTH), text.slice(PARENT_LENGTH + 1));
+}
+
 export function traceHeaders(trace: string): { readonly traceparent: string; readonly tracestate?: string } {
   const traceparent = trace.slice(0, PARENT_LENGTH);
   return trace.length > PARENT_LENGTH

@@ -15,9 +15,12 @@ import type { Log } from "../platform/log.ts";
 import type { Platform } from "../platform/platform.ts";
 import { traceIn } from "../transport/hop-headers.ts";
 import { authentication, type AccessCheck, type Authentication } from "./authenticate.ts";
+import { mountedAuthentication } from "./authenticate-mounted.ts";
 import { eventStreams } from "./event-streams.ts";
 import { originGuard, type OriginGuard } from "./origin-guard.ts";
+import { outerCallerOf } from "./outer-callers.ts";
 import { NO_COMPILERS, rateLimits } from "./rate-limits.ts";
+import { replayedBody } from "./replayed-body.ts";
 import { servePages, type DashboardOptions } from "./pages.ts";
 import {
   bindOperation,
@@ -35,7 +38,8 @@ export interface AppOptions {
   /** A prefix under which everything answers too; `/` for none. */
   readonly basePath?: string;
   readonly dashboard?: DashboardOptions;
-  readonly access: AccessCheck;
+  /** `application`: requests come from a server around this node, which has authenticated their callers (outer-callers.ts). */
+  readonly access: AccessCheck | "application";
   /** Requests in a second of each caller; 0 for as many as they like. */
   readonly rateLimit?: number;
   readonly trustedProxies?: readonly string[];
@@ -108,11 +112,14 @@ export async function buildApp(
   const living = (): number => services.membership.nodes().filter(({ alive }) => alive).length;
   const limits = rateLimits(options.rateLimit ?? 0, living);
   const audit = auditTrail(platform, services.journal);
-  const entrance = authentication(options.access, limits, audit);
+  const { access } = options;
+  const entrance =
+    access === "application" ? mountedAuthentication(limits, audit) : authentication(access, limits, audit);
   app.addHook("onRoute", entrance.onRoute);
   app.addHook("onClose", () => audit.flush());
   const guard = originGuard(options.host, services.identity.name);
   app.addHook("onRequest", introduce(executor, guard, entrance));
+  if (access === "application") app.addHook("preParsing", replayedBody);
   if (options.sink) app.addHook("onResponse", countRequests(options.sink));
   app.addHook("preClose", () => {
     closing.now = true;
@@ -199,7 +206,8 @@ function introduce(executor: OperationExecutor, guard: OriginGuard, { onNotFound
     if (request.url.startsWith("/v1/")) reply.headers(leaderHeaders(services));
     if (services.health.draining) reply.header("connection", "close");
     const { method } = request;
-    const refusal = guard(request.headers, method === "GET" || method === "HEAD");
+    const isSafe = method === "GET" || method === "HEAD";
+    const refusal = guard(request.headers, isSafe, outerCallerOf(request.raw)?.host);
     if (refusal !== null) done(refusal);
     else if (request.is404) {
       onNotFound.call(this, request, reply, (error?: Error) => {

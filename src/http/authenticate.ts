@@ -18,7 +18,14 @@ import { sessionIn } from "../api/bodies/session-cookie.ts";
 import { LOOPBACK, principalText, requirePermission } from "../core/access/permissions.ts";
 import type { NeededPermission, Principal } from "../core/access/permissions.ts";
 import { BatonError } from "../core/errors.ts";
-import { dropInternal, NO_FORWARD_HEADER, OUTSIDE, type Inbound } from "../transport/hop-headers.ts";
+import {
+  dropInternal,
+  isPassedOn,
+  NO_FORWARD_HEADER,
+  OUTSIDE,
+  type Inbound,
+} from "../transport/hop-headers.ts";
+import { outerCallerOf } from "./outer-callers.ts";
 import type { RateLimits } from "./rate-limits.ts";
 
 declare module "fastify" {
@@ -116,7 +123,7 @@ export function authentication(
 }
 
 /** Few requests need it, so the others do not pay for a promise. */
-async function settle(step: Promise<void>, done: (error?: Error) => void): Promise<void> {
+export async function settle(step: Promise<void>, done: (error?: Error) => void): Promise<void> {
   try {
     await step;
   } catch (error) {
@@ -146,18 +153,8 @@ function isDoubled(raw: readonly string[]): boolean {
   return found > 1;
 }
 
-/** Whoever comes through a proxy is not on this machine, also where the proxy is. */
-function isPassedOn(headers: FastifyRequest["headers"]): boolean {
-  return (
-    headers["x-forwarded-for"] !== undefined ||
-    headers["forwarded"] !== undefined ||
-    headers["x-real-ip"] !== undefined ||
-    headers["via"] !== undefined
-  );
-}
-
 /** A browser sends cookies by itself, so a change must come from a page of ours; that others' `Origin` is not, the guard has seen. */
-function checkOrigin({ method, headers }: FastifyRequest, reply: FastifyReply): void {
+export function checkOrigin({ method, headers }: FastifyRequest, reply: FastifyReply): void {
   reply.header("cache-control", "no-store");
   if (method === "GET" || method === "HEAD") return;
   if (headers.origin !== undefined || headers["sec-fetch-site"] === "same-origin") return;
@@ -192,8 +189,9 @@ export function inboundOf({ query, headers, principal }: FastifyRequest): Inboun
 const ADDRESS_LENGTH_MAX = 64;
 
 /** One of IPv4 looks the same whether or not the node listens to IPv6 too. */
-export function addressOf({ ip }: FastifyRequest): string {
-  return ip.replace(/^::ffff:(?=\d+\.)/i, "").slice(0, ADDRESS_LENGTH_MAX);
+export function addressOf({ ip, raw }: FastifyRequest): string {
+  const address = outerCallerOf(raw)?.address ?? ip;
+  return address.replace(/^::ffff:(?=\d+\.)/i, "").slice(0, ADDRESS_LENGTH_MAX);
 }
 
 /**

@@ -10,14 +10,17 @@ interface Headers {
   readonly "sec-fetch-site"?: string | string[];
 }
 
-/** The refusal, or null. `safe` is true for methods that change nothing. */
-export type OriginGuard = (headers: Headers, safe: boolean) => BatonError | null;
+/**
+ * The refusal, or null. `safe` is true for methods that change nothing. `host`: what the browser called, where a server
+ * around this node knows it better than the Host header, because it trusts its proxy.
+ */
+export type OriginGuard = (headers: Headers, safe: boolean, host?: string) => BatonError | null;
 
 /** Only on loopback is it known how a node is called; elsewhere names are the operator's business. */
 export function originGuard(listensOn: string, name: string): OriginGuard {
   const names = ["localhost", "127.0.0.1", "[::1]", bracketed(listensOn), name, hostname()];
   const hosts = isLoopback(listensOn) ? new Set(names.map((each) => each.toLowerCase())) : null;
-  return (headers, safe) => {
+  return (headers, safe, outerHost) => {
     const { host, origin } = headers;
     if (hosts && !hosts.has((host ?? "").replace(/:\d{1,5}$/, "").toLowerCase())) {
       return new BatonError(
@@ -29,7 +32,8 @@ export function originGuard(listensOn: string, name: string): OriginGuard {
     if (safe) return null;
     const site = headers["sec-fetch-site"];
     const isOthers = site === "cross-site" || site === "same-site";
-    if (isOthers || (origin !== undefined && !sameHost(origin, host))) {
+    const isOwn = origin === undefined || [host, outerHost].some((each) => sameHost(origin, each));
+    if (isOthers || !isOwn) {
       return new BatonError("FORBIDDEN", "a page of another origin may not change anything here", {
         field: "origin",
       });

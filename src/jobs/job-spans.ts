@@ -1,9 +1,11 @@
 /**
  * The spans of a job in traces, by the semantic conventions for messaging. The store keeps the span of the submit with the job.
  *
- *   baton.submit ──┬── baton.claim
- *   (producer)     └── baton.run ──── baton.settle        once more for every attempt, in the same trace
+ *   baton.submit ──┬── baton.wait ··· baton.claim         once more for every attempt, in the same trace
+ *   (producer)     └── baton.run ──── baton.settle
  *                      (consumer)
+ *
+ * The wait lasts from the time at which the job could run to the start of its run.
  */
 
 import { FUNCTIONS_QUEUE } from "../core/jobs/job.ts";
@@ -66,7 +68,14 @@ export class JobSpans {
     }
   }
 
-  run(job: ClaimedJob): Span {
+  /** Its wait has ended `now`, and its run begins. */
+  run(job: ClaimedJob, now: number): Span {
+    if (job.trace) {
+      const attributes = this.#of(job, "wait", "wait");
+      // The time of a database may be ahead of ours.
+      const startedAt = Math.min(job.runAt, now);
+      this.#tracing.start("baton.wait", { kind: "internal", parent: job.trace, attributes, startedAt }).end();
+    }
     return this.#tracing.start("baton.run", {
       kind: "consumer",
       parent: job.trace ?? null,

@@ -10,6 +10,7 @@
  */
 
 import type { OperationExecutor } from "../api/execute.ts";
+import type { Mounted } from "../http/outer-callers.ts";
 import type { NodeServices } from "../api/node-services.ts";
 import { stillForming } from "../leadership/coordination.ts";
 import { fabricOf } from "../config/fabric.ts";
@@ -80,6 +81,11 @@ export class BatonNode extends Lifecycle {
     return this.#built.x.executor;
   }
 
+  /** The API and the dashboard for a server of the program around this node (`batonjs/fastify`, `batonjs/express`). */
+  get mounted(): Mounted {
+    return this.#built.x.mounted;
+  }
+
   /** Submits a job from this process. With a task of one's own, payload and result are typed. */
   async submit<Result, Input>(
     task: Task<any, Result, Input> | string,
@@ -88,8 +94,8 @@ export class BatonNode extends Lifecycle {
   ): Promise<JobHandle<Awaited<Result>>> {
     const { jobs, placement } = this.services;
     const name = typeof task === "string" ? task : task.name;
-    const { client, ...fields } = options;
-    const [submitted] = await jobs.submit([{ ...fields, task: name, payload }], { client });
+    const { client, trace, ...fields } = options;
+    const [submitted] = await jobs.submit([{ ...fields, task: name, payload }], { client, trace });
     if (submitted!.existed) await placement?.retracted.confirm(submitted!.id);
     return new JobHandle(jobs, submitted!);
   }

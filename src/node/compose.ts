@@ -63,6 +63,7 @@ export function baseServices({ p, b, e, w, x }: Composed): Ordered {
     w.peers?.position,
     // Peers reach each other through their listeners, so it opens before the coordination.
     x.http,
+    x.mounted,
     atStop(() => p.events.emit("node.status", "left")),
     b.coordination,
     b.reach,

@@ -1,6 +1,6 @@
 /** The last layer: how callers and other nodes reach the services. Until it is built, the transport answers peers with 503. */
 
-import { operationExecutor } from "../api/execute.ts";
+import { operationExecutor, type OperationExecutor } from "../api/execute.ts";
 import { liveFeed } from "../api/live-feed.ts";
 import type { NodeServices } from "../api/node-services.ts";
 import { peerRequestHandler } from "../api/peer-request-handler.ts";
@@ -21,6 +21,7 @@ import { parseAddress } from "../config/values/address.ts";
 import { shownSettings } from "../config/load-settings.ts";
 import type { JoinServer } from "../peers/open-peers.ts";
 import type { HttpServer, HttpServerOptions } from "../http/http-server.ts";
+import { MountedHttp } from "../http/mounted-http.ts";
 import { functionCalls } from "../jobs/submit/function-calls.ts";
 import { observeNode } from "../observe/observe-node.ts";
 import type { Cached } from "../platform/cached.ts";
@@ -56,6 +57,7 @@ export async function entry(p: NodePlatform, b: Backend, e: LeaderElections, w: 
       },
     });
   const http = listens ? await listener(p, b, { executor, access, peers: requests }) : null;
+  const mounted = mountedHttp(p, executor);
   const joinServer = b.peers && (await joinServerOf(p, b.peers));
   if (requests) b.peers!.transport.serve(requests.handle);
   if (http) {
@@ -64,7 +66,7 @@ export async function entry(p: NodePlatform, b: Backend, e: LeaderElections, w: 
       url: () => (http.running ? http.url : null),
     });
   }
-  return { services, executor, backlog, records, http, joinServer };
+  return { services, executor, backlog, records, http, mounted, joinServer };
 }
 
 function accessOf(p: NodePlatform, b: Backend, { scheduler }: LeaderElections) {
@@ -160,6 +162,21 @@ async function listener(
     dashboard,
     secure: http.url.startsWith("https:"),
     ...(peers && { attach: (server) => peers.transport.attach(server) }),
+  });
+}
+
+/** For a server of the program around this node. */
+function mountedHttp(p: NodePlatform, executor: OperationExecutor): MountedHttp {
+  const { http, dashboard, access } = p.settings;
+  const { bodyLimitBytes, rateLimit } = http;
+  const { required } = access;
+  return new MountedHttp(p, {
+    executor,
+    bodyLimitBytes,
+    rateLimit,
+    required,
+    dashboard,
+    sink: p.metrics.http,
   });
 }
 

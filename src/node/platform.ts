@@ -28,6 +28,7 @@ import { silentLog, withFields } from "../platform/log.ts";
 import { NodeEvents } from "../platform/node-events.ts";
 import { NodeState } from "../platform/node-state.ts";
 import { SYSTEM, type Platform } from "../platform/platform.ts";
+import type { Telemetry } from "../platform/telemetry/telemetry.ts";
 import { openTelemetry } from "../platform/tracing.ts";
 import { WorkSignal } from "../platform/work-signal.ts";
 import { VERSION } from "../platform/version.ts";
@@ -47,7 +48,10 @@ export function platform(
   const roles: ReadonlySet<NodeRole> = new Set(settings.roles);
   const startedAt = clock.now();
   const state = new NodeState();
-  const tracing = openTelemetry(VERSION);
+  const tracing = openTelemetry(VERSION, {
+    ...options,
+    warn: (message) => (options.log ? options.log.warn({}, message) : process.emitWarning(message)),
+  });
   /** Every line names the role, the epoch and the trace under which it was written. */
   const log = withFields(options.log ?? silentLog, () => ({
     role: roleOf(state.readings.term(), state.draining),
@@ -63,7 +67,7 @@ export function platform(
   /** Those that count for `/metrics`. What is read from services of later layers is registered by `compose`. */
   const metrics = {
     instruments,
-    jobs: new JobMetrics(instruments),
+    jobs: new JobMetrics(instruments, tracing),
     http: new HttpMetrics(instruments),
     agents: new AgentMetrics(instruments),
     schedules: new ScheduleMetrics(instruments, clock),
@@ -149,6 +153,8 @@ export interface PlatformOptions extends Partial<
   readonly tasks?: readonly AnyTask[];
   /** Of its tasks, in addition to those that stand in the tasks themselves. */
   readonly schedules?: readonly CodeSchedule[];
+  /** The API of OpenTelemetry as the program has it (`batonjs/otel`); without it, the one that Baton finds. */
+  readonly telemetry?: Telemetry;
   /** What a node-controller above this node reports about itself, shown with the node; null before its first report. */
   readonly supervised?: () => NodeLoad["supervised"] | null;
 }

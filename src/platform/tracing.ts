@@ -1,31 +1,20 @@
 /**
- * Traces, through the OpenTelemetry API only; the operator chooses the SDK. Until one is registered, no spans are created. The trace context
- * of a caller is still stored with its jobs.
+ * Traces and meters, through the OpenTelemetry API only; the operator chooses the SDK. Until one is registered, no spans are created. The
+ * trace context of a caller is still stored with its jobs.
  */
 
 import type * as Api from "@opentelemetry/api";
 import { BatonError, reasonOf } from "../core/errors.ts";
 import { spanNameOf, traceText } from "../core/trace.ts";
-import { loadPackage } from "./load-package.ts";
-
-/** Where the API stores what an SDK registers. The package is loaded only if this exists: before, nothing can record. */
-const REGISTERED = Symbol.for("opentelemetry.js.api.1");
-let loaded: typeof Api | null = null;
-
-function api(): typeof Api {
-  return (loaded ??= loadPackage<typeof Api>("@opentelemetry/api"));
-}
-
-function isRegistered(): boolean {
-  return REGISTERED in globalThis;
-}
+import { TelemetryApi } from "./telemetry/telemetry-api.ts";
+import type { TelemetryOptions } from "./telemetry/telemetry.ts";
 
 export const ACTIVE = Symbol("active");
 
 export type Attributes = Readonly<Record<string, string | number | boolean>>;
 
 export interface SpanOptions {
-  readonly kind: "producer" | "consumer" | "client";
+  readonly kind: "producer" | "consumer" | "client" | "internal";
   /**
    * As it is kept with a job (core/trace.ts); null for a trace of its own. `ACTIVE` is for what a caller waits for: what else happens here
    * may have been set off by others.
@@ -48,6 +37,22 @@ export interface Tracing {
   readonly on: boolean;
   start(name: string, options: SpanOptions): Span;
   active(): string | null;
+  /** The same object as long as the same provider is registered; null while there is none. */
+  meter(): Meter | null;
+}
+
+/** As much of the API's meter as is used. */
+export interface Meter {
+  createCounter(name: string, options: MeterOptions): { add(count: number, attributes: Attributes): void };
+  createHistogram(
+    name: string,
+    options: MeterOptions & { readonly advice: { explicitBucketBoundaries: number[] } },
+  ): { record(value: number, attributes: Attributes): void };
+}
+
+interface MeterOptions {
+  readonly description: string;
+  readonly unit: string;
 }
 
 /** What stands for the provider before an SDK has registered one, and hands on to it afterwards. */
@@ -55,20 +60,23 @@ interface Proxy extends Api.TracerProvider {
   getDelegateTracer?(name: string, version?: string): Api.Tracer | undefined;
 }
 
-export function openTelemetry(version: string): Tracing {
+export function openTelemetry(version: string, options: TelemetryOptions = {}): Tracing {
+  const telemetry = new TelemetryApi(options);
   let provider: Proxy | null = null;
   let tracer: Api.Tracer | null = null;
+  let meters: Api.MeterProvider | null = null;
+  let meter: Meter | null = null;
 
   function find(): Api.Tracer | null {
-    if (!isRegistered()) return null;
-    const registered = api().trace.getTracerProvider() as Proxy;
+    const registered: Proxy | null = telemetry.tracerProvider();
     if (registered === provider && tracer) return tracer;
     provider = registered;
+    if (registered === null) return (tracer = null);
     // Without this function it is a provider that was put there past the API: all of its tracers record.
     tracer =
-      (provider.getDelegateTracer
-        ? provider.getDelegateTracer("baton", version)
-        : provider.getTracer("baton", version)) ?? null;
+      (registered.getDelegateTracer
+        ? registered.getDelegateTracer("baton", version)
+        : registered.getTracer("baton", version)) ?? null;
     return tracer;
   }
 
@@ -78,23 +86,33 @@ export function openTelemetry(version: string): Tracing {
     },
 
     start(name, { kind, parent, attributes, startedAt }) {
-      const { context, ROOT_CONTEXT, SpanKind, trace } = api();
-      const within = parent === ACTIVE ? context.active() : parent === null ? ROOT_CONTEXT : remote(parent);
-      const options = {
+      const api = telemetry.require();
+      const { context, ROOT_CONTEXT, SpanKind, trace } = api;
+      const within =
+        parent === ACTIVE ? context.active() : parent === null ? ROOT_CONTEXT : remote(api, parent);
+      const spanOptions = {
         kind: SpanKind[kind.toUpperCase() as Uppercase<typeof kind>],
         attributes,
         ...(startedAt !== undefined && { startTime: startedAt }),
       };
       const starting = find() ?? trace.getTracer("baton", version);
-      return recorded(starting.startSpan(name, options, within), within);
+      return recorded(api, starting.startSpan(name, spanOptions, within), within);
     },
 
-    active: () => (isRegistered() ? textOf(api().trace.getActiveSpan()) : null),
+    active: () => textOf(telemetry.get()?.trace.getActiveSpan()),
+
+    meter() {
+      const registered = telemetry.meterProvider();
+      if (registered !== meters) {
+        meters = registered;
+        meter = registered?.getMeter("baton", version) ?? null;
+      }
+      return meter;
+    },
   };
 }
 
-function recorded(span: Api.Span, within: Api.Context): Span {
-  const { context, SpanStatusCode, trace } = api();
+function recorded({ context, SpanStatusCode, trace }: typeof Api, span: Api.Span, within: Api.Context): Span {
   return {
     trace: textOf(span)!,
     run: (part) => context.with(trace.setSpan(within, span), part),
@@ -116,9 +134,9 @@ function textOf(span: Api.Span | undefined): string | null {
 }
 
 /** Where whoever it names goes on: nothing of what is active here, which may be of another job. */
-function remote(trace: string): Api.Context {
+function remote(api: typeof Api, trace: string): Api.Context {
   const { traceId, spanId, flags, state } = spanNameOf(trace);
-  const { createTraceState, ROOT_CONTEXT, trace: traces, TraceFlags } = api();
+  const { createTraceState, ROOT_CONTEXT, trace: traces, TraceFlags } = api;
   return traces.setSpanContext(ROOT_CONTEXT, {
     traceId,
     spanId,

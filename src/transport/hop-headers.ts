@@ -103,6 +103,16 @@ function picked(headers: Headers, names: readonly string[]): Record<string, stri
   return passed;
 }
 
+/** Whoever comes through a proxy is not on this machine, also where the proxy is. */
+export function isPassedOn(headers: Headers): boolean {
+  return (
+    headers["x-forwarded-for"] !== undefined ||
+    headers["forwarded"] !== undefined ||
+    headers["x-real-ip"] !== undefined ||
+    headers["via"] !== undefined
+  );
+}
+
 /** The trace that a request came in; null for most. */
 export function traceIn(headers: Headers): string | null {
   const parent = headers["traceparent"];

@@ -30,6 +30,9 @@ function read(pattern: string): SourceFile[] {
 const ENTRIES = [
   "src/index.ts",
   "src/client/baton-client.ts",
+  "src/library/servers/fastify.ts",
+  "src/library/servers/express.ts",
+  "src/library/otel.ts",
   "src/cli/main.ts",
   "src/jobs/run/thread-main.ts",
   "src/agent/controller-link-main.ts",

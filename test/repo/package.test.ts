@@ -146,6 +146,59 @@ describe("the package", () => {
     assert.equal(out, "IT WORKS true\n");
   });
 
+  it("runs jobs where an SDK of OpenTelemetry is registered with an API that it does not find, and says so once", async () => {
+    const file = join(directory, "untraced.js");
+    writeFileSync(
+      file,
+      `import { createNode, defineTask, loadSettings } from "batonjs";
+       globalThis[Symbol.for("opentelemetry.js.api.1")] = { version: "1.10.0", trace: {} };
+       const shout = defineTask({ name: "shout", run: (text) => text.toUpperCase() });
+       const { settings } = loadSettings({ environment: {}, flags: { store: "memory" } });
+       await using node = await createNode({ settings, tasks: [shout], http: false });
+       await node.start();
+       for (const text of ["it", "works"]) console.log(await (await node.submit(shout, text)).result());`,
+    );
+    await using user = script(file, [], { cwd: directory });
+    const { code, out, err } = await user.ended;
+    assert.equal(code, 0, err);
+    assert.equal(out, "IT\nWORKS\n");
+    assert.equal(err.match(/npm install "@opentelemetry\/api@/g)?.length, 1, err);
+  });
+
+  it("mounts its dashboard in Fastify and Express", async () => {
+    link("express");
+    const file = join(directory, "mounted.js");
+    writeFileSync(
+      file,
+      `import { createNode, loadSettings } from "batonjs";
+       import { dashboard } from "batonjs/express";
+       import { batonDashboard } from "batonjs/fastify";
+       import express from "express";
+       import Fastify from "fastify";
+       const { settings } = loadSettings({ environment: {}, flags: { store: "memory" } });
+       const baton = await createNode({ settings, http: false });
+       await baton.start();
+       const pages = async (url) => {
+         const page = await (await fetch(url)).text();
+         const script = page.split('src="./')[1].split('"')[0];
+         console.log((await fetch(new URL(script, url + "/"))).status);
+       };
+       const app = Fastify();
+       app.register(batonDashboard, { prefix: "/jobs", baton });
+       await pages((await app.listen({ port: 0, host: "127.0.0.1" })) + "/jobs");
+       await app.close();
+       const server = express().use("/jobs", dashboard(baton)).listen(0, "127.0.0.1");
+       await new Promise((resolve) => server.once("listening", resolve));
+       await pages("http://127.0.0.1:" + server.address().port + "/jobs");
+       await baton.stop();
+       server.close();`,
+    );
+    await using user = script(file, [], { cwd: directory });
+    const { code, out, err } = await user.ended;
+    assert.equal(code, 0, err);
+    assert.equal(out, "200\n200\n");
+  });
+
   it("gives its types to those who compile against it", () => {
     link("@types/node");
     link("zod");
@@ -158,6 +211,10 @@ describe("the package", () => {
       `import { createNode, defineTask } from "batonjs";
        import type { TaskContext } from "batonjs";
        import { createClient } from "batonjs/client";
+       import { dashboard } from "batonjs/express";
+       import { batonDashboard } from "batonjs/fastify";
+       import { openTelemetry } from "batonjs/otel";
+       import Fastify from "fastify";
        import { z } from "zod";
        const double = defineTask({
          name: "double",
@@ -171,6 +228,12 @@ describe("the package", () => {
        await client.call("triple", { n: 21 });
        const { status, createdAt } = await client.job("x");
        const at: Date = createdAt;
+       Fastify().register(batonDashboard, { prefix: "/jobs", baton: node, authenticate: ({ ip }) => ip === "::1" && "read" });
+       dashboard(node, { authenticate: async () => ({ name: "ann", permission: "admin" }) });
+       // @ts-expect-error: there is no such permission
+       dashboard(node, { authenticate: () => "root" });
+       // @ts-expect-error: a part of the API is not enough
+       openTelemetry({ trace: {} });
        // @ts-expect-error: a payload is typed by its schema, and this one has no such field
        defineTask({ name: "wrong", schema: z.object({ n: z.number() }), run: ({ m }) => m });
        console.log(twice, status, at);`,

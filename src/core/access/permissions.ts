@@ -20,10 +20,10 @@ export function isPermission(text: unknown): text is Permission {
 
 /**
  * A caller. `setting`: it has `access.token`. `loopback`: where no credentials are asked for. `node`: a node of this
- * cluster that calls on its own account.
+ * cluster that calls on its own account. `application`: known to the program in whose server the API is mounted.
  */
 export interface Principal {
-  readonly kind: "token" | "user" | "setting" | "loopback" | "node";
+  readonly kind: "token" | "user" | "setting" | "loopback" | "node" | "application";
   readonly name: string;
   readonly permission: Permission;
   readonly id: string | null;
@@ -55,8 +55,13 @@ export function writePrincipal({ kind, name, permission, id }: Principal): strin
   return [permission, kind, name, ...(id === null ? [] : [id])].join(" ");
 }
 
-const KINDS: readonly Principal["kind"][] = ["token", "user", "setting", "loopback", "node"];
+const KINDS: readonly Principal["kind"][] = ["token", "user", "setting", "loopback", "node", "application"];
 const PLAIN = /^[A-Za-z0-9._@:-]{1,128}$/;
+
+/** Programs name their callers as they like; between nodes and in logs names are plain. */
+export function plainName(text: string): string {
+  return text.replaceAll(/[^A-Za-z0-9._@:-]/g, "_").slice(0, 128);
+}
 
 export function readPrincipal(text: string): Principal | null {
   const [permission, kind, name, id = null, ...rest] = text.split(" ");

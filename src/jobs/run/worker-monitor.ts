@@ -101,8 +101,9 @@ export class WorkerMonitor {
   started(run: JobRun): void {
     const { clock, spans, sink } = this.#o;
     const { claimed } = run;
-    sink?.started(claimed, Math.max(0, clock.now() - claimed.runAt));
-    if (spans?.on) run.span = spans.run(claimed);
+    const now = clock.now();
+    sink?.started(claimed, Math.max(0, now - claimed.runAt));
+    if (spans?.on) run.span = spans.run(claimed, now);
   }
 
   /** `active`: how many ran until then. */

@@ -7,6 +7,7 @@ import { BatonError, invalid, type Issue, nearest } from "../../core/errors.ts";
 import { jobId, THING_NAME, type JobId, Uuids } from "../../core/ids.ts";
 import { rareIn, type JobInput } from "../../core/jobs/job-fields.ts";
 import type { Term } from "../../core/leadership/term.ts";
+import { readTrace } from "../../core/trace.ts";
 import { Batcher, byTerm, type UnderTerm } from "../../platform/batcher.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { Author, ClaimedJob, Store, NewJob, Submitted, TransactionClient } from "../../store/store.ts";
@@ -95,10 +96,11 @@ export class Submitter {
    */
   async #traced<T>(
     requests: readonly SubmitRequest[],
-    { trace = null }: Pick<SubmitOptions, "trace">,
+    { trace: given = null }: Pick<SubmitOptions, "trace">,
     store: (jobs: readonly NewJob[]) => Promise<T>,
   ): Promise<T> {
     const { spans } = this.#options;
+    const trace = given === null ? null : checkedTrace(given);
     if (!spans?.on) {
       const prepared = this.#prepareAll(requests, trace);
       return store(prepared instanceof Promise ? await prepared : prepared);
@@ -273,6 +275,15 @@ export class Submitter {
     const near = typeof name === "string" ? nearest(name, this.#options.tasks.names()) : null;
     return issue("task", `must be a task's name${near ? `; did you mean ${near}?` : ""}`, at);
   }
+}
+
+function checkedTrace(given: string): string {
+  const trace = readTrace(given);
+  if (trace !== null) return trace;
+  throw bad(
+    "trace",
+    "must be a traceparent of the W3C, as 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+  );
 }
 
 function checkClient(client: TransactionClient & { readonly totalCount?: unknown }): void {

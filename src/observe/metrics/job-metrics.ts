@@ -7,7 +7,9 @@ import { hasCode } from "../../core/errors.ts";
 import type { RunEnd, WorkerSink } from "../../jobs/run/worker-monitor.ts";
 import type { ClaimedJob, NewJob, Recovered } from "../../store/store.ts";
 import type { AgentSink } from "../../controller/controller.ts";
+import type { Tracing } from "../../platform/tracing.ts";
 import { byLabel, FastHistogram, type Instruments, type Reading, zeros } from "./instruments.ts";
+import { JobMeters, meterAttributes } from "./job-meters.ts";
 
 /** Seconds. From a lone short job to those that run through the night. */
 const RUN_BOUNDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800];
@@ -22,10 +24,15 @@ class KindCounts {
   readonly ends = zeros(ENDS);
   readonly run = new FastHistogram(RUN_BOUNDS);
   readonly wait = new FastHistogram(WAIT_BOUNDS);
+  readonly attributes: ReturnType<typeof meterAttributes>;
+
+  constructor({ queue, task }: QueueTask) {
+    this.attributes = meterAttributes(queue, task);
+  }
 }
 
 export class JobMetrics implements WorkerSink {
-  readonly #kinds = queueTaskLabels(() => new KindCounts());
+  readonly #kinds = queueTaskLabels((labels) => new KindCounts(labels));
   readonly #claims = new FastHistogram(CLAIM_BOUNDS);
   readonly #claimed = { jobs: 0, empty: 0, failed: 0 };
   readonly #recovered = { queued: 0, failed: 0, cancelled: 0 };
@@ -34,7 +41,10 @@ export class JobMetrics implements WorkerSink {
   #leaseLostJobs = 0;
   #quarantined = 0;
 
-  constructor(instruments: Instruments) {
+  readonly #meters: JobMeters;
+
+  constructor(instruments: Instruments, tracing: Pick<Tracing, "meter">) {
+    this.#meters = new JobMeters(tracing, { run: RUN_BOUNDS, wait: WAIT_BOUNDS });
     const each =
       <Value>(pick: (counts: KindCounts) => Value) =>
       (): Reading<Value>[] =>
@@ -58,7 +68,11 @@ export class JobMetrics implements WorkerSink {
   }
 
   submitted(jobs: readonly Pick<NewJob, "queue" | "task">[]): void {
-    for (const { queue, task } of jobs) this.#kinds.of(queue, task).submitted++;
+    for (const { queue, task } of jobs) {
+      const counts = this.#kinds.of(queue, task);
+      counts.submitted++;
+      this.#meters.submitted(counts.attributes);
+    }
   }
 
   submitFailed(error: unknown): void {
@@ -79,12 +93,14 @@ export class JobMetrics implements WorkerSink {
     const counts = this.#kinds.of(queue, task);
     counts.started++;
     counts.wait.observe(waitedMs / 1_000);
+    this.#meters.started(counts.attributes, waitedMs);
   }
 
   ended({ queue, task }: ClaimedJob, how: RunEnd, ranMs: number): void {
     const counts = this.#kinds.of(queue, task);
     counts.ends[how]++;
     counts.run.observe(ranMs / 1_000);
+    this.#meters.ended(counts.attributes, how, ranMs);
   }
 
   leaseLost(jobs: number): void {
@@ -135,18 +151,24 @@ export class AgentMetrics implements AgentSink {
 const KINDS_MAX = 100;
 export const OTHER = "other";
 
+interface QueueTask {
+  readonly queue: string;
+  readonly task: string;
+}
+
 /** `of` gives the same object each time. Those that come when there are enough share one. */
-export function queueTaskLabels<Counted>(make: () => Counted) {
+export function queueTaskLabels<Counted>(make: (labels: QueueTask) => Counted) {
   const byQueue = new Map<string, Map<string, Counted>>();
   const all: {
-    readonly labels: { readonly queue: string; readonly task: string };
+    readonly labels: QueueTask;
     readonly counted: Counted;
   }[] = [];
   let others: Counted | null = null;
 
   function note(queue: string, task: string): Counted {
-    const counted = make();
-    all.push({ labels: { queue, task }, counted });
+    const labels = { queue, task };
+    const counted = make(labels);
+    all.push({ labels, counted });
     return counted;
   }
 

@@ -40,6 +40,26 @@ describe("without an SDK", () => {
     assert.deepEqual(await resultOf(node, id), { traceparent: null });
     assert.equal((await finished(node, id)).trace, null);
   });
+
+  it("the trace may be given with a submit, with its state; what is no trace is refused, and nothing is stored", async (t) => {
+    const node = await nodeHere(t, { tasks: TASKS });
+    const handle = await node.submit(echo, null, { trace: `${PARENT} vendor=1` });
+    assert.deepEqual(await handle.result(), { traceparent: PARENT });
+    assert.equal((await finished(node, handle.id)).trace, `${PARENT} vendor=1`);
+    for (const wrong of [
+      "",
+      "abc",
+      PARENT.slice(1),
+      `${PARENT}x`,
+      `00-${"0".repeat(32)}-00f067aa0ba902b7-01`,
+    ])
+      await assert.rejects(node.submit(echo, null, { trace: wrong }), {
+        code: "BAD_REQUEST",
+        message: /^trace must be a traceparent/,
+      });
+    const { jobs } = await node.services.jobs.list({ limit: 10 });
+    assert.equal(jobs.length, 1);
+  });
 });
 
 describe("with an SDK", () => {
@@ -61,13 +81,15 @@ describe("with an SDK", () => {
     assert.deepEqual(columns(tracer.spans, "name", "kind"), [
       ["baton.submit", "producer"],
       ["baton.claim", "client"],
+      ["baton.wait", "internal"],
       ["baton.run", "consumer"],
       ["baton.settle", "client"],
     ]);
-    const [submitted, claim, run, settle] = tracer.spans;
+    const [submitted, claim, wait, run, settle] = tracer.spans;
     for (const { traceId } of tracer.spans) assert.equal(traceId, TRACE_ID);
     assert.equal(submitted!.parentSpanId, PARENT.slice(36, 52));
-    assert.deepEqual([claim!.parentSpanId, run!.parentSpanId], [submitted!.spanId, submitted!.spanId]);
+    for (const { parentSpanId } of [claim!, wait!, run!]) assert.equal(parentSpanId, submitted!.spanId);
+    assert.ok(wait!.startedAt <= wait!.endedAt && wait!.startedAt >= submitted!.startedAt - 1);
     assert.equal(settle!.parentSpanId, run!.spanId);
     assert.deepEqual(result, { traceparent: `00-${TRACE_ID}-${run!.spanId}-01`, active: run!.spanId });
     assert.deepEqual(run!.attributes, {
@@ -145,7 +167,7 @@ describe("with an SDK", () => {
       const mine = tracer.spans.filter(({ attributes }) => attributes["messaging.message.id"] === id);
       assert.deepEqual(
         mine.map(({ name, traceId }) => [name, traceId]).sort(([a], [b]) => (a! < b! ? -1 : 1)),
-        ["baton.claim", "baton.run", "baton.settle", "baton.submit"].map((name) => [
+        ["baton.claim", "baton.run", "baton.settle", "baton.submit", "baton.wait"].map((name) => [
           name,
           traces[n]!.slice(3, 35),
         ]),

@@ -535,6 +535,7 @@ const NO_TRACING: Tracing = {
     throw new Error("nobody records traces here");
   },
   active: () => null,
+  meter: () => null,
 };
 
 export function executorOf(

@@ -37,7 +37,11 @@ const lastUsed = {
 const SessionBody = z.object({
   principal: z.string().describe("who you are here, as `user:ann`"),
   permission: PermissionName,
-  open: z.boolean().describe("nobody is asked anything: the node listens to its own machine only"),
+  open: z
+    .boolean()
+    .describe(
+      "there is nothing to sign in to or out of here: the node listens to its own machine only, or the application that it is mounted in knows its callers",
+    ),
 });
 
 function sessionBody(principal: Principal, open: boolean): z.input<typeof SessionBody> {
@@ -47,7 +51,9 @@ function sessionBody(principal: Principal, open: boolean): z.input<typeof Sessio
 export const whoAmI = operation("GET /session", {
   summary: "Who you are here, and what you may do",
   replies: { 200: SessionBody },
-  handler: (services, { principal }) => answer(200, sessionBody(principal!, services.access.open)),
+  handler({ access }, { principal }) {
+    return answer(200, sessionBody(principal!, access.open || principal!.kind === "application"));
+  },
 });
 
 export const login = operation("POST /session", {
