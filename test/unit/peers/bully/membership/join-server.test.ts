@@ -10,7 +10,7 @@ import { systemClock } from "../../../../../src/platform/clock.ts";
 import { silentLog } from "../../../../../src/platform/log.ts";
 import { lifecycleStress } from "../../../../support/lifecycle-stress.ts";
 import { urlOf } from "../../../../support/lock-peers.ts";
-import { FOUNDS, PeerTown, type Member } from "../../../../support/peer-town.ts";
+import { FOUNDS, LASTING, PeerTown, type Member } from "../../../../support/peer-town.ts";
 import { eventually } from "../../../../support/wait.ts";
 
 const USER = "cluster_user";
@@ -28,6 +28,10 @@ interface Machine extends Member {
 /** Nodes in memory whose manager API is on real sockets. */
 class Machines extends PeerTown {
   readonly #servers: JoinServer[] = [];
+
+  constructor() {
+    super({}, LASTING);
+  }
 
   async machine(name: string, through?: string): Promise<Machine> {
     const member = await (through === undefined ? this.start(name, FOUNDS) : this.join(name, through));
