@@ -15,34 +15,53 @@ const PIECE = 10_000;
 
 const KEPT_MS = "CASE status WHEN 3 THEN $2::bigint WHEN 4 THEN $3::bigint ELSE $4::bigint END";
 
+const EXAMINED = `
+  SELECT seq, id, n, (SELECT now FROM clock) - finished_at AS age_ms, ${KEPT_MS} AS kept_ms
+  FROM baton.done WHERE seq > $6::bigint ORDER BY seq LIMIT ${PIECE}`;
+
+/** Runs and log lines that a job cannot have are not searched for. Its earlier runs have lower epochs, or it was cancelled. */
+const HAS_LOGS = "logs > 0";
+const HAS_PAST_RUNS = "job_epoch > 1 OR status <> 3";
+
 /**
- * `>=` as in `isOver`. Locks both rows of a job or skips it: a concurrent change locks them in the other order. A range is
- * removed as a whole, so its rows of `job` must all be free.
+ * `>=` as in `isOver`. Locks the rows of `job`, as each change to a finished job does before it changes `done`, or skips
+ * them: so a row of `done` that is still there can be removed. A range is removed as a whole, so its rows of `job` must all
+ * be free. It stops to examine when it has found enough.
  */
 const PURGE = write(
   "purge",
   `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
-   piece AS MATERIALIZED (
-     SELECT seq, n, (SELECT now FROM clock) - finished_at AS age_ms, ${KEPT_MS} AS kept_ms
-     FROM baton.done WHERE seq > $6::bigint ORDER BY seq LIMIT ${PIECE}
-   ),
    chosen AS MATERIALIZED (
-     SELECT seq FROM (SELECT seq, sum(n) OVER (ORDER BY seq) - n AS before FROM piece WHERE age_ms >= kept_ms) AS old_ones
-     WHERE before < $5::int
+     SELECT seq, id, n FROM (
+       SELECT seq, id, n, sum(n) OVER (ORDER BY seq) - n AS before FROM (
+         SELECT seq, id, n FROM (${EXAMINED}) AS examined WHERE age_ms >= kept_ms LIMIT $5::int
+       ) AS old_ones
+     ) AS counted WHERE before < $5::int
    ),
+   enough AS MATERIALIZED (SELECT max(seq) AS last FROM chosen HAVING sum(n) >= $5::int),
    free AS MATERIALIZED (
-     SELECT d.seq, d.n FROM baton.done d JOIN baton.job j ON ${jobsOf("d")}
-     WHERE d.seq = ANY (ARRAY(SELECT seq FROM chosen)) FOR UPDATE OF d, j SKIP LOCKED
+     SELECT c.seq FROM chosen c JOIN baton.job j ON j.id = c.id WHERE c.n = 1 FOR UPDATE OF j SKIP LOCKED
    ),
-   old AS MATERIALIZED (SELECT seq, n FROM free GROUP BY seq, n HAVING count(*) = n),
-   done AS (DELETE FROM baton.done d USING old WHERE d.seq = old.seq RETURNING d.seq, d.id, d.n, d.status),
-   logs AS (DELETE FROM baton.log g USING old WHERE g.seq = old.seq),
-   past AS (DELETE FROM baton.past_run p USING old WHERE p.seq = old.seq),
-   job AS (DELETE FROM baton.job j USING done WHERE ${jobsOf("done")} RETURNING j.kind, done.status),
-   tally AS (INSERT INTO baton.tally (kind, status, n) SELECT kind, status, -count(*) FROM job GROUP BY kind, status)
-   SELECT (SELECT coalesce(sum(n), 0) FROM old) AS removed,
-     (SELECT max(seq) FROM chosen WHERE (SELECT sum(n) FROM piece WHERE age_ms >= kept_ms) >= $5::int) AS last_chosen,
-     (SELECT max(seq) FROM piece HAVING count(*) = ${PIECE} AND max(age_ms) >= least($2::bigint, $3::bigint, $4::bigint)) AS last`,
+   free_in_ranges AS MATERIALIZED (
+     SELECT c.seq, c.n FROM chosen c JOIN baton.job j ON ${jobsOf("c")} WHERE c.n > 1 FOR UPDATE OF j SKIP LOCKED
+   ),
+   old AS MATERIALIZED (
+     SELECT seq FROM free UNION ALL SELECT seq FROM free_in_ranges GROUP BY seq, n HAVING count(*) = n
+   ),
+   done AS (
+     DELETE FROM baton.done WHERE seq = ANY (ARRAY(SELECT seq FROM old))
+     RETURNING seq, id, n, kind, status, logs, job_epoch
+   ),
+   jobs AS (DELETE FROM baton.job WHERE id = ANY (ARRAY(SELECT id FROM done WHERE n = 1))),
+   in_ranges AS (DELETE FROM baton.job j USING done WHERE done.n > 1 AND ${jobsOf("done")}),
+   lines AS (DELETE FROM baton.log WHERE seq = ANY (ARRAY(SELECT seq FROM done WHERE ${HAS_LOGS}))),
+   past AS (DELETE FROM baton.past_run WHERE seq = ANY (ARRAY(SELECT seq FROM done WHERE ${HAS_PAST_RUNS}))),
+   tally AS (INSERT INTO baton.tally (kind, status, n) SELECT kind, status, -sum(n) FROM done GROUP BY kind, status)
+   SELECT (SELECT coalesce(sum(n), 0) FROM done) AS removed, (SELECT last FROM enough) AS last_chosen,
+     CASE WHEN NOT EXISTS (SELECT FROM enough) THEN (
+       SELECT max(seq) FROM (${EXAMINED}) AS examined
+       HAVING count(*) = ${PIECE} AND max(age_ms) >= least($2::bigint, $3::bigint, $4::bigint)
+     ) END AS last`,
 );
 const FORGET_OCCURRENCES = write(
   "purge-occurrences",
