@@ -4,7 +4,8 @@
  */
 
 import type { Term } from "../../../core/leadership/term.ts";
-import { write } from "../../../platform/drivers/postgres/postgres.ts";
+import { isLockTimeout } from "../../../platform/drivers/postgres/errors.ts";
+import { type Statement, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { occurrencesKeptMs, type Retention } from "../../../core/jobs/job.ts";
 import { jobsOf } from "./ranges.ts";
 import { type StoreCache, NOW } from "./store-cache.ts";
@@ -23,14 +24,11 @@ const EXAMINED = `
 const HAS_LOGS = "logs > 0";
 const HAS_PAST_RUNS = "job_epoch > 1 OR status <> 3";
 
-/**
- * `>=` as in `isOver`. Locks the rows of `job`, as each change to a finished job does before it changes `done`, or skips
- * them: so a row of `done` that is still there can be removed. A range is removed as a whole, so its rows of `job` must all
- * be free. It stops to examine when it has found enough.
- */
-const PURGE = write(
-  "purge",
-  `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
+/** `>=` as in `isOver`. Stops to examine when it has found enough. `old` are the rows of `chosen` to remove, in CTEs. */
+const purge = (name: string, old: string): Statement =>
+  write(
+    name,
+    `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
    chosen AS MATERIALIZED (
      SELECT seq, id, n FROM (
        SELECT seq, id, n, sum(n) OVER (ORDER BY seq) - n AS before FROM (
@@ -39,15 +37,7 @@ const PURGE = write(
      ) AS counted WHERE before < $5::int
    ),
    enough AS MATERIALIZED (SELECT max(seq) AS last FROM chosen HAVING sum(n) >= $5::int),
-   free AS MATERIALIZED (
-     SELECT c.seq FROM chosen c JOIN baton.job j ON j.id = c.id WHERE c.n = 1 FOR UPDATE OF j SKIP LOCKED
-   ),
-   free_in_ranges AS MATERIALIZED (
-     SELECT c.seq, c.n FROM chosen c JOIN baton.job j ON ${jobsOf("c")} WHERE c.n > 1 FOR UPDATE OF j SKIP LOCKED
-   ),
-   old AS MATERIALIZED (
-     SELECT seq FROM free UNION ALL SELECT seq FROM free_in_ranges GROUP BY seq, n HAVING count(*) = n
-   ),
+   ${old},
    done AS (
      DELETE FROM baton.done WHERE seq = ANY (ARRAY(SELECT seq FROM old))
      RETURNING seq, id, n, kind, status, logs, job_epoch
@@ -62,6 +52,31 @@ const PURGE = write(
        SELECT max(seq) FROM (${EXAMINED}) AS examined
        HAVING count(*) = ${PIECE} AND max(age_ms) >= least($2::bigint, $3::bigint, $4::bigint)
      ) END AS last`,
+  );
+
+/**
+ * A change to a finished job locks its row of `job` and then that of `done`, and this deletes them in the other order: only
+ * what is still in `done` may be removed from `job`. When it meets such a change it must give up before the two wait for each
+ * other for good (PostgreSQL looks for deadlocks after 1 s).
+ */
+const PURGE = purge("purge", "old AS MATERIALIZED (SELECT seq FROM chosen)");
+const BRIEFLY = write("purge-briefly", "SET LOCAL lock_timeout = '50ms'");
+
+/**
+ * Beside such a change: locks the rows of `job` first, or skips them, which costs another write for each. A range is removed
+ * as a whole, so its rows of `job` must all be free.
+ */
+const PURGE_FREE = purge(
+  "purge-free",
+  `free AS MATERIALIZED (
+     SELECT c.seq FROM chosen c JOIN baton.job j ON j.id = c.id WHERE c.n = 1 FOR UPDATE OF j SKIP LOCKED
+   ),
+   free_in_ranges AS MATERIALIZED (
+     SELECT c.seq, c.n FROM chosen c JOIN baton.job j ON ${jobsOf("c")} WHERE c.n > 1 FOR UPDATE OF j SKIP LOCKED
+   ),
+   old AS MATERIALIZED (
+     SELECT seq FROM free UNION ALL SELECT seq FROM free_in_ranges GROUP BY seq, n HAVING count(*) = n
+   )`,
 );
 const FORGET_OCCURRENCES = write(
   "purge-occurrences",
@@ -98,13 +113,19 @@ export function jobPurge(cache: StoreCache, scripts: PostgresScripts): PurgeJobs
   return async (retention, limit, fence) => {
     const { completedMs, failedMs, cancelledMs } = retention;
     const now = cache.now();
-    const { removed, last_chosen, last } = await scripts.transaction(async (tx) => {
-      const values = [now, completedMs, failedMs, cancelledMs, limit, after];
-      const [purged] = await tx.query<Purged>(PURGE, values);
-      await tx.query(FORGET_OCCURRENCES, [now, occurrencesKeptMs(retention), limit]);
-      await tx.query(ADD_UP);
-      return purged!;
-    }, fence);
+    const remove = (statement: Statement, before: readonly Statement[] = []): Promise<Purged> =>
+      scripts.transaction(async (tx) => {
+        for (const setting of before) await tx.query(setting);
+        const values = [now, completedMs, failedMs, cancelledMs, limit, after];
+        const [purged] = await tx.query<Purged>(statement, values);
+        await tx.query(FORGET_OCCURRENCES, [now, occurrencesKeptMs(retention), limit]);
+        await tx.query(ADD_UP);
+        return purged!;
+      }, fence);
+    const { removed, last_chosen, last } = await remove(PURGE, [BRIEFLY]).catch((error: unknown) => {
+      if (!isLockTimeout(error)) throw error;
+      return remove(PURGE_FREE);
+    });
     // A whole piece of young jobs is mostly followed by younger ones: walking through millions of them would delay the old ones.
     after = last_chosen ?? last ?? 0;
     return removed;
