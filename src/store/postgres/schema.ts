@@ -15,8 +15,8 @@
  * for too long, are found by a scan, which happens after a death and every few seconds. The predicate is `later`, and
  * not "run_at <= now": jobs scheduled for next week do not slow down those that are due.
  *
- * Not partitioned by day: a partitioned `job` could not have a unique idempotency key, and a day contains jobs with
- * different retention. A purge walks `done` by its key, a piece at a time.
+ * Not partitioned by time: each claim would have to look into all partitions of `job` (docs/decisions/0031-history.md). A
+ * purge walks `done` by its key, a piece at a time.
  *
  * `assignment` is for dispatched jobs: it names the owner, which writes the reports of their workers. An owner is an
  * incarnation.
@@ -29,7 +29,12 @@ import { SCRIPT_TABLES } from "../script-tables.ts";
 import { ID_AT, RANGE_MAX } from "./jobs/ranges.ts";
 import { SUBMIT_FUNCTIONS } from "./jobs/submit-function.ts";
 
-interface Migration {
+export interface Migration {
+  /**
+   * Runs while nodes of the version before work: no statement may hold a lock for long that keeps them from reading or
+   * writing (an index of `job` has to be built CONCURRENTLY, and not here), and no two hot tables are locked by one migration,
+   * in which a settlement could meet it crosswise. docs/postgres.md has the statements that undo it.
+   */
   readonly up: readonly string[];
   /**
    * The lowest schema that another version must know to run at the same time. Expand first: new tables and nullable columns

@@ -51,7 +51,7 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
   const cache = new StoreCache(db, options.time ?? null);
   await db.start();
   try {
-    await migrate(db);
+    await migrate(db, options.clock);
     await cache.learnAllKinds();
     await renewals.start();
   } catch (error) {

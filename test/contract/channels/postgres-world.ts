@@ -46,5 +46,5 @@ export class PostgresWorld extends ServedWorld<PostgresChannels, PostgresChannel
 export async function migrated(url: string, schema = "baton"): Promise<void> {
   await using db = new Postgres({ url, schema, clock: systemClock });
   await db.start();
-  await migrate(db);
+  await migrate(db, systemClock);
 }

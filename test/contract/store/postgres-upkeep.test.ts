@@ -2,9 +2,10 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import type { JobId } from "../../../src/core/ids.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
-import { AUTHOR, HOUR_MS, lease, LEASE_MS, StoreWorld } from "../../support/store-world.ts";
+import { AUTHOR, HOUR_MS, lease, LEASE_MS, settleRuns, StoreWorld } from "../../support/store-world.ts";
 import { columns } from "../../support/columns.ts";
 import { server, withSession } from "./postgres-world.ts";
 
@@ -22,6 +23,20 @@ async function inWorld(
   } finally {
     await server.giveBack(url);
   }
+}
+
+const RANGE = 20;
+
+/** Jobs that have ended as one range, and are old. */
+async function completedRange(world: StoreWorld): Promise<readonly JobId[]> {
+  const ids = await world.submitMany(RANGE);
+  const runs = await world.claim();
+  await settleRuns(
+    world.store,
+    runs.map((run) => ({ run, outcome: { kind: "completed", result: "null" } })),
+  );
+  await world.clock.advance(2 * HOUR_MS);
+  return ids;
 }
 
 async function purge(world: StoreWorld, limit = 100): Promise<number> {
@@ -81,6 +96,63 @@ void describe("a purge of the postgres store", () => {
       assert.equal(await world.store.jobs.get(other.id), null);
       assert.equal(await purge(world), 1);
       assert.deepEqual(await query("SELECT FROM baton.log"), []);
+    }));
+
+  void test("and a retry at the same moment: the job is in its queue again with its logs, or it is gone", () =>
+    inWorld(async (world, query) => {
+      const answers = new Set<string>();
+      for (let round = 0; round < 30; round++) {
+        const run = await world.running();
+        await world.log(run, "a line");
+        await world.fail(run);
+        await world.clock.advance(200 * HOUR_MS);
+        const [answer, removed] = await Promise.all([world.store.jobs.retry(run.id), purge(world)]);
+        answers.add(answer);
+        const job = await world.store.jobs.get(run.id);
+        if (answer === "retried") {
+          assert.deepEqual([removed, job?.status], [0, "queued"], `round ${round}`);
+          assert.equal((await world.logs(run.id)).length, 1);
+          await world.finish(await world.again(run.id));
+          await world.clock.advance(2 * HOUR_MS);
+          assert.equal(await purge(world), 1);
+        } else {
+          assert.deepEqual([answer, removed, job], ["missing", 1, null], `round ${round}`);
+        }
+      }
+      assert.ok([...answers].every((answer) => answer === "retried" || answer === "missing"));
+      for (const table of ["job", "live", "done", "log", "past_run"]) {
+        assert.deepEqual(await query(`SELECT FROM baton.${table}`), [], table);
+      }
+    }));
+
+  void test("leaves a range as a whole while somebody steers one of its jobs", () =>
+    inWorld(async (world, query, url) => {
+      await completedRange(world);
+      await withSession(url, async (session) => {
+        await session.query(
+          "BEGIN; SELECT FROM baton.job WHERE seq = (SELECT max(seq) FROM baton.job) FOR UPDATE",
+        );
+        assert.equal(await purge(world), 0);
+      });
+      assert.deepEqual(
+        await query("SELECT n, (SELECT count(*)::int FROM baton.job) AS jobs FROM baton.done"),
+        [{ n: RANGE, jobs: RANGE }],
+      );
+      assert.equal(await purge(world), RANGE);
+    }));
+
+  void test("and a removal of one job of a range at the same moment: nothing of either is left", () =>
+    inWorld(async (world, query) => {
+      for (let round = 0; round < 10; round++) {
+        const ids = await completedRange(world);
+        assert.deepEqual(await query("SELECT n FROM baton.done"), [{ n: RANGE }]);
+        await Promise.all([world.store.jobs.remove(ids[7]!), purge(world)]);
+        while ((await purge(world)) > 0);
+        for (const table of ["job", "done"]) {
+          assert.deepEqual(await query(`SELECT FROM baton.${table}`), [], `round ${round}: ${table}`);
+        }
+        assert.deepEqual(await world.counts(), {}, `round ${round}`);
+      }
     }));
 
   void test("adds the counts up, and writes nothing when there is nothing to add", () =>

@@ -21,6 +21,11 @@ export function isAborted(error: unknown): boolean {
   return state === "40001" || state === "40P01";
 }
 
+/** Also of an error that was translated. Rolled back for sure. */
+export function isLockTimeout(error: unknown): boolean {
+  return sqlState(error instanceof BatonError ? error.cause : error) === "55P03";
+}
+
 /** The connection is gone or useless: class 08, an ending server or backend, or an error that no server sent. */
 export function isLost(error: unknown): boolean {
   if (error instanceof BatonError) return false;

@@ -31,7 +31,11 @@ const IN_LIVE = write(
   `SELECT CASE WHEN started_at IS NOT NULL THEN 2 WHEN run_at > ${NOW} THEN 0 ELSE 1 END AS status
    FROM baton.live WHERE seq = $2 AND n = 1 FOR UPDATE`,
 );
-const IN_DONE = write("control-in-done", covering("done", "$1::bigint", "FOR UPDATE"));
+/** Only this column: a prepared statement fails when a migration of a later version changes what it returns. */
+const IN_DONE = write(
+  "control-in-done",
+  `SELECT status FROM (${covering("done", "$1::bigint", "FOR UPDATE")}) AS d`,
+);
 const REQUEST_CANCEL = write(
   "control-cancel",
   `UPDATE baton.live SET cancel_requested = true, cancel_reason = $3, updated_at = ${NOW}
