@@ -20,7 +20,8 @@ export function notPlain(value: unknown, visited?: Set<object>): NotPlain | null
       return { path: "", why: "is undefined, which JSON does not have; leave it out, or write null" };
     case "object":
       return value === null ? null : inObject(value, visited);
-    default:
+    case "function":
+    case "symbol":
       return { path: "", why: `is a ${typeof value}, which JSON does not have` };
   }
 }

@@ -57,7 +57,7 @@ async function loadTaskModule(folder: string, path: string): Promise<Task> {
   }
   let loaded: TaskModule;
   try {
-    loaded = (await importTaskModule(module)) as TaskModule;
+    loaded = await importTaskModule(module);
   } catch (error) {
     throw broken(file, `it could not be loaded: ${reasonOf(error)}${remedyFor(error, module)}`, error);
   }

@@ -9,12 +9,12 @@ export type TaskExports = Readonly<Record<string, unknown>>;
 
 /** The exports of a module, with `default` where there is one. */
 export async function importTaskModule(url: string): Promise<TaskExports> {
-  if (/\.ts$/.test(url) && isCommonJsPackage(url)) acceptModuleSyntax();
+  if (url.endsWith(".ts") && isCommonJsPackage(url)) acceptModuleSyntax();
   const loaded = (await import(url)) as TaskExports;
   const exported = loaded["default"];
   // What a compiler makes of `export default` for CommonJS stands one level deeper.
   if (typeof exported === "object" && exported !== null && "__esModule" in exported)
-    return exported as unknown as TaskExports;
+    return exported as TaskExports;
   return loaded;
 }
 

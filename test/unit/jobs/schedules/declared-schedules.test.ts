@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { NodeName } from "../../../../src/core/ids.ts";
 import { NO_LOAD, type NodeInfo } from "../../../../src/core/node.ts";
 import { DeclarationWriter } from "../../../../src/jobs/schedules/declaration-writer.ts";
 import { DeclaredSchedules } from "../../../../src/jobs/schedules/declared-schedules.ts";
@@ -59,7 +58,7 @@ class Cluster {
       return { task: "work", ...timing, ...one };
     });
     const declared = await declarations(registry, given, { maxAttempts: 5, timeoutMs: null });
-    const info = nodeInfo(name as NodeName, {
+    const info = nodeInfo(name, {
       capabilities: tasks,
       alive: true,
       load: { ...NO_LOAD, ...(declared.version !== null && { declares: declared.version }) },
