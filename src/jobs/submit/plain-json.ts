@@ -26,6 +26,9 @@ export function notPlain(value: unknown, visited?: Set<object>): NotPlain | null
   }
 }
 
+/** JSON has an empty object for these. */
+const WRITTEN_EMPTY = [Map, Set, WeakMap, WeakSet, RegExp, Error, Promise, ArrayBuffer];
+
 function inObject(value: object, visited: Set<object> | undefined): NotPlain | null {
   if (visited?.has(value)) return null;
   visited?.add(value);
@@ -41,7 +44,7 @@ function inObject(value: object, visited: Set<object> | undefined): NotPlain | n
   if (typeof (value as { toJSON?: unknown }).toJSON === "function") return null;
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) {
-    if (Object.prototype.toString.call(value) !== "[object Object]")
+    if (ArrayBuffer.isView(value) || WRITTEN_EMPTY.some((kind) => value instanceof kind))
       return { path: "", why: `is a ${value.constructor.name}, which JSON does not have` };
   }
   for (const key of Object.keys(value)) {

@@ -14,7 +14,7 @@ export async function importTaskModule(url: string): Promise<TaskExports> {
   const exported = loaded["default"];
   // What a compiler makes of `export default` for CommonJS stands one level deeper.
   if (typeof exported === "object" && exported !== null && "__esModule" in exported)
-    return exported as TaskExports;
+    return { ...exported };
   return loaded;
 }
 
