@@ -13,8 +13,7 @@ export async function importTaskModule(url: string): Promise<TaskExports> {
   const loaded = (await import(url)) as TaskExports;
   const exported = loaded["default"];
   // What a compiler makes of `export default` for CommonJS stands one level deeper.
-  if (typeof exported === "object" && exported !== null && "__esModule" in exported)
-    return { ...exported };
+  if (typeof exported === "object" && exported !== null && "__esModule" in exported) return { ...exported };
   return loaded;
 }
 
