@@ -86,7 +86,10 @@ export class ReplicaNode {
     this.pauses = new QueuePauses(this.schedules, leadership, disk);
     this.writer = new DeclarationWriter(platform, {
       schedules: this.schedules,
-      versions: new RunningVersions(clock, { nodes: () => [], alone: false }),
+      versions: new RunningVersions(clock, {
+        nodes: () => members.map((member) => memberInfo(member)),
+        alone: false,
+      }),
       onChanged: async () => {},
     });
     this.declarations = declarationRelay(this.schedules.replicas, leadership, (...given) =>

@@ -5,7 +5,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { it, type TestContext } from "node:test";
 import { TestCluster, type NodeGroup } from "../../support/cluster.ts";
-import { PeerCluster, QUICK_PEERS } from "../../support/peer-cluster.ts";
+import { PeerCluster } from "../../support/peer-cluster.ts";
 import { BIN } from "../../support/process.ts";
 import { dataDirectory, TASKS, type NodeProcess, type ProcessOptions } from "../../support/process-node.ts";
 import { eventually } from "../../support/wait.ts";
@@ -38,7 +38,7 @@ const fabrics: Readonly<Record<string, (t: TestContext) => Promise<Fabric>>> = {
     return { nodes, names: ["ada", "bob"], start: (name, tasks) => nodes.start(name, {}, running(tasks)) };
   },
   "among peers": async (t) => {
-    const nodes = await PeerCluster.open(t, { settings: QUICK_PEERS });
+    const nodes = await PeerCluster.open(t);
     const start: Fabric["start"] = (name, tasks) => nodes.start(name, { command: running(tasks) });
     return { nodes, names: nodes.names, start };
   },

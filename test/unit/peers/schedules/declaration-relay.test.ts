@@ -47,6 +47,25 @@ void describe("schedules of the code in a cluster of peers", () => {
       assert.deepEqual(await payloads(world), ["2", "2", "2"]);
     }));
 
+  void test("that no node declares any more are paused by the leader on every node, and come back when declared", () =>
+    ReplicaWorld.with(3, async (world, a, b) => {
+      await world.elect(a);
+      await handOver(world, b, "v1", "1");
+      await world.clock.advance(30_000);
+      await world.during(world.nodes.get(a)!.writer.dropOld());
+      assert.equal((await world.of(b).list())[0]!.paused, false, "its node may restart");
+      await world.clock.advance(31_000);
+      await world.during(world.nodes.get(a)!.writer.dropOld());
+      await world.clock.advance(1_000);
+      for (const node of world.members) {
+        const stored = (await world.of(node).list())[0]!;
+        assert.deepEqual([stored.paused, stored.nextAt, originOf(stored).origin], [true, null, "dropped"]);
+      }
+      await handOver(world, b, "v1", "1");
+      const back = (await world.of(a).get("declared"))!;
+      assert.deepEqual([back.paused, originOf(back).origin], [false, "code"]);
+    }));
+
   void test("wait for a leader with a majority, and nothing is stored meanwhile", () =>
     ReplicaWorld.with(3, async (world, a, b) => {
       const refused = (code: "NO_LEADER" | "STORE_UNAVAILABLE") => (error: unknown) => hasCode(error, code);
