@@ -86,7 +86,7 @@ describe("submitting", () => {
 
   it("refuses with all that is wrong, also in the jobs behind and in what schemas say", async () => {
     const schema = z.object({ to: z.string(), copies: z.int() });
-    const { submitter, batches } = await world([{ name: "mail", schema, run: () => {} } as Task]);
+    const { submitter, batches } = await world([{ name: "mail", schema, run: () => {} }]);
     const wrong: SubmitRequest[] = [
       { task: "mail", priority: 1_000, maxAttempts: 0, payload: { to: 1, copies: 0.5 } },
       { task: "ok" },
