@@ -51,6 +51,7 @@ export const ERRORS = {
   DATA_UNUSABLE: { status: 500, retryable: false },
   STOPPED: { status: 503, retryable: true },
   JOB_FAILED: { status: 422, retryable: false },
+  BAD_OPTIONS: { status: 400, retryable: false },
   BAD_URL: { status: 400, retryable: false },
   BAD_REPLY: { status: 502, retryable: false },
   UNREACHABLE: { status: 503, retryable: true },

@@ -263,7 +263,7 @@ describe("mistakes", () => {
   it("of the client's own options are refused at once", async () => {
     const wrong = { url, timeoutMs: 5, timeout: "soon" };
     const error = await refused(() => createClient(wrong as object));
-    assert.equal(error.code, "BAD_CONFIG");
+    assert.equal(error.code, "BAD_OPTIONS");
     assert.deepEqual(
       error.issues.map(({ message }) => message),
       [
