@@ -117,11 +117,11 @@ export function invalid(code: ErrorCode, issues: readonly Issue[], more: ErrorDe
   return new BatonError(code, text, { ...more, field, issues: shown });
 }
 
-/** `noun`: what the name is one of. */
-export function unknownName(noun: string, name: string, known: readonly string[]): string {
+/** `noun`: what the name is one of. `at`: the place in a list, as `[3].`. */
+export function unknownName(noun: string, name: string, known: readonly string[], at = ""): string {
   const near = nearest(name, known);
   const advice = near === null ? `known are ${known.join(", ")}` : `did you mean "${near}"?`;
-  return `"${name}" is not a known ${noun}; ${advice}`;
+  return `"${at}${name}" is not a known ${noun}; ${advice}`;
 }
 
 /** What waiting for a job rejects with when the job ended without a result. */
