@@ -6,7 +6,7 @@
  */
 
 // Tasks
-export { defineTask, PermanentError } from "./jobs/tasks/task.ts";
+export { defineTask, PermanentError, RetryAfter } from "./jobs/tasks/task.ts";
 export type {
   AnyTask,
   Handler,

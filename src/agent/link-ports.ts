@@ -22,6 +22,7 @@ const KEPT_BY_LINK: LeasePort = {
   opens: true,
   granted: () => true,
   refused() {},
+  holds: () => true,
   retire() {},
   start() {},
   stop() {},
@@ -109,7 +110,7 @@ function keyOf({ lease, id, jobEpoch }: Run): Run {
   return { lease, id, jobEpoch };
 }
 
-/** What a worker would write into the store, as it is posted. When a failed job runs again is the leader's decision. */
+/** What a worker would write into the store, as it is posted. When a failed job runs again is the leader's decision, unless the handler said it. */
 function endedOf(outcome: Outcome): Ended {
   switch (outcome.kind) {
     case "completed":
@@ -117,7 +118,9 @@ function endedOf(outcome: Outcome): Ended {
     case "retry":
     case "failed": {
       const { message, code, stack } = outcome.error;
-      return { status: "failed", error: { message, code, stack, retryable: outcome.kind === "retry" } };
+      const retryable = outcome.kind === "retry";
+      const retry_after_ms = retryable && outcome.asked ? outcome.delayMs : undefined;
+      return { status: "failed", error: { message, code, stack, retryable, retry_after_ms } };
     }
     case "cancelled": {
       const { message, code } = outcome.error;

@@ -8,6 +8,8 @@ import type { AssignmentId } from "../store/ownership.ts";
 export const topics = {
   /** A job became claimable, so an idle worker looks at once. */
   jobsReady: "jobs.ready",
+  /** For the worker of this incarnation: a job runs under its slot. Comes on the private channel only. Body: GivenJob. */
+  jobGiven: (incarnation: string) => `job.given.${incarnation}`,
   /** Requests the cancellation of a running job. Every node receives it, because any of them may run the job. Body: CancelRequest. */
   jobCancel: "job.cancel",
   /** A job's status, progress or logs changed. Body: JobChange. */
@@ -28,6 +30,11 @@ export const topics = {
   /** Body: CoordinatorHeartbeat. */
   coordinatorHeartbeat: "coordinator.heartbeat",
 } as const;
+
+/** Whoever may connect to the database may listen and notify. What is secret, or is believed, comes on a channel that nobody else knows. */
+export function isPrivate(topic: string): boolean {
+  return topic.startsWith("job.given.");
+}
 
 export const queues = {
   /**

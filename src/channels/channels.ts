@@ -23,6 +23,8 @@ export interface Channels extends Service {
   readonly shared: boolean;
   /** Whether the store sends `jobs.ready` here with the commit of a submit: true where both are one database. */
   readonly notifiesOnSubmit: boolean;
+  /** Where the store notifies this process alone, and nobody else may; null if it would not be heard. Left out where no store sends anything. */
+  readonly privateChannel?: string | null;
   /** What is not promised because of these channels, for `baton status`. */
   readonly limits: readonly string[];
 

@@ -7,7 +7,7 @@ import type { JobId, NodeName } from "../core/ids.ts";
 import type { JobStatus } from "../core/jobs/job.ts";
 import type { NodeStatus } from "../core/node.ts";
 import type { AssignmentId, DispatchedJob } from "../store/ownership.ts";
-import type { Report, Settlement, Verdict } from "../store/store.ts";
+import type { ClaimedJob, Report, Settlement, Verdict } from "../store/store.ts";
 
 export interface JobChange {
   readonly id: JobId;
@@ -19,6 +19,9 @@ export interface CancelRequest {
   readonly id: JobId;
   readonly reason: string | null;
 }
+
+/** To a worker: this runs under your slot. Only with `lease` and `ref` if it is too large for a hint: then it is read. */
+export type GivenJob = Pick<ClaimedJob, "lease" | "ref"> & Partial<ClaimedJob>;
 
 /** To a worker: run these. One job, or several that are short. */
 export interface Dispatch {

@@ -37,6 +37,7 @@ export interface AgentResult extends RunNamed {
     readonly code?: string;
     readonly stack?: string;
     readonly retryable?: boolean;
+    readonly retryAfterMs?: number;
   };
 }
 

@@ -28,6 +28,8 @@ export interface NodeLoad {
   readonly slots?: number;
   readonly serves?: ServedQueues;
   readonly traffic?: NodeTraffic;
+  /** The version of the schedules that its code declares (core/schedules/declared-schedules.ts). */
+  readonly declares?: string;
   readonly reach?: readonly Reach[];
   /** Report of its node-controller (supervisor/supervisor-report.ts). */
   readonly supervised?: Readonly<Record<string, unknown>>;

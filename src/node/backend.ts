@@ -40,6 +40,8 @@ export async function backend(p: NodePlatform, list: ServiceList, given?: GivenF
     membership: coordination.membership,
     reach,
     channels: shared?.channels ?? (await openChannels({ kind: "memory", clock, log })),
+    /** No other node can open the store. */
+    alone: fabric !== "peers" && !store.guarantees.shared,
     /** Only where each node has a store of its own. */
     peers,
   };

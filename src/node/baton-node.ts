@@ -19,6 +19,7 @@ import { BatonError } from "../core/errors.ts";
 import type { JobId } from "../core/ids.ts";
 import type { DrainProgress, NodeStatus } from "../core/node.ts";
 import { JobHandle } from "../jobs/submit/job-handle.ts";
+import { declarations, type Declarations } from "../jobs/schedules/schedule-declarations.ts";
 import type { Task } from "../jobs/tasks/task.ts";
 import { loadTaskFolder } from "../jobs/tasks/task-folder.ts";
 import type { SubmitOptions, SubmitRequest } from "../jobs/submit/submitter.ts";
@@ -41,12 +42,17 @@ export async function createNode(options: NodeOptions = {}): Promise<BatonNode> 
   const settings = options.settings ?? loadSettings().settings;
   const tasks = new TaskRegistry(options.tasks);
   for (const dir of settings.tasks) for (const task of await loadTaskFolder(dir)) tasks.add(task);
-  return new BatonNode(settings, tasks, options);
+  const declared = await declarations(tasks, options.schedules ?? [], {
+    maxAttempts: settings.retry.attempts,
+    timeoutMs: settings.jobs.timeoutMs,
+  });
+  return new BatonNode(settings, tasks, declared, options);
 }
 
 export class BatonNode extends Lifecycle {
   readonly #settings: Settings;
   readonly #tasks: TaskRegistry;
+  readonly #declared: Declarations;
   readonly #options: NodeOptions;
   #composed: Composed | null = null;
   #released = 0;
@@ -56,8 +62,9 @@ export class BatonNode extends Lifecycle {
   #stopAsked = new AbortController();
   #changing: Promise<void> = Promise.resolve();
 
-  constructor(settings: Settings, tasks: TaskRegistry, options: NodeOptions) {
+  constructor(settings: Settings, tasks: TaskRegistry, declared: Declarations, options: NodeOptions) {
     super();
+    this.#declared = declared;
     this.#settings = settings;
     this.#tasks = tasks;
     this.#options = options;
@@ -131,7 +138,7 @@ export class BatonNode extends Lifecycle {
     this.#hurry = new AbortController();
     this.#stopped = new AbortController();
     const { postgres } = this.#settings;
-    const p = platform(this.#settings, this.#tasks, this.#options);
+    const p = platform(this.#settings, this.#tasks, this.#declared, this.#options);
     const waitMs = fabricOf(this.#settings) === "postgres" ? postgres.waitMs : 0;
     const list = serviceList(p, waitMs, this.#stopAsked.signal);
     try {

@@ -79,5 +79,5 @@ export function baseServices({ p, b, e, w, x }: Composed): Ordered {
 
 /** Started once the cluster has formed, and again when a drained node is resumed. */
 export function workingServices({ w, d }: Composed): Ordered {
-  return [w.push?.owner, w.push?.inbox, w.worker, d];
+  return [w.push?.owner, w.push?.inbox, w.worker, d, w.declared];
 }

@@ -14,6 +14,7 @@ import type { NodeIdentity, NodeRole, OwnInfo, NodeInfo, NodeLoad } from "../cor
 import { roleOf } from "../core/leadership/role.ts";
 import { traceFields } from "../core/trace.ts";
 import { JobSpans } from "../jobs/job-spans.ts";
+import type { CodeSchedule, Declarations } from "../jobs/schedules/schedule-declarations.ts";
 import type { TaskRegistry } from "../jobs/tasks/task-registry.ts";
 import { queuesOf, servedQueues } from "../jobs/run/worker-settings.ts";
 import { WorkerMonitor } from "../jobs/run/worker-monitor.ts";
@@ -34,7 +35,12 @@ import type { AnyTask } from "../jobs/tasks/task.ts";
 
 export type NodePlatform = ReturnType<typeof platform>;
 
-export function platform(settings: Settings, tasks: TaskRegistry, options: PlatformOptions) {
+export function platform(
+  settings: Settings,
+  tasks: TaskRegistry,
+  declared: Declarations,
+  options: PlatformOptions,
+) {
   const { clock = SYSTEM.clock, random = SYSTEM.random, files = SYSTEM.files } = options;
   const { machine = SYSTEM.machine } = options;
   const identity: NodeIdentity = { name: settings.name as NodeName, incarnation: random.uuid() };
@@ -70,7 +76,11 @@ export function platform(settings: Settings, tasks: TaskRegistry, options: Platf
   const watchdog = watchdogOf(base);
   const load = loadMeter(base, {
     traffic,
-    capacity: { slots: places.concurrency, serves: servedQueues(places) },
+    capacity: {
+      slots: places.concurrency,
+      serves: servedQueues(places),
+      ...(declared.version !== null && { declares: declared.version }),
+    },
     onSample: (lagMs) => {
       metrics.node.sampled(lagMs);
       watchdog.look();
@@ -91,6 +101,7 @@ export function platform(settings: Settings, tasks: TaskRegistry, options: Platf
     ...base,
     settings,
     tasks,
+    declared,
     roles,
     startedAt,
     signal: new WorkSignal(),
@@ -136,6 +147,8 @@ export interface PlatformOptions extends Partial<
   readonly settings?: Settings;
   /** Tasks defined in code, in addition to those from the folders in `settings.tasks`. */
   readonly tasks?: readonly AnyTask[];
+  /** Of its tasks, in addition to those that stand in the tasks themselves. */
+  readonly schedules?: readonly CodeSchedule[];
   /** What a node-controller above this node reports about itself, shown with the node; null before its first report. */
   readonly supervised?: () => NodeLoad["supervised"] | null;
 }

@@ -9,10 +9,13 @@ import { RoundRobinPosition } from "../peers/placement/round-robin-position.ts";
 import { PlacementRounds } from "../peers/placement/placement-rounds.ts";
 import { RoundRobinPlacement } from "../peers/placement/round-robin-placement.ts";
 import { ReplicatedSchedules } from "../peers/schedules/replicated-schedules.ts";
+import { declarationRelay } from "../peers/schedules/declaration-relay.ts";
 import { QueuePauses } from "../peers/schedules/queue-pauses.ts";
 import { servePeers } from "../peers/rpc/peer-rpc.ts";
 import { RetractionFile } from "../peers/retractions/retraction-file.ts";
 import { Retractions, type RetractableJobs } from "../peers/retractions/retractions.ts";
+import { DeclarationWriter } from "../jobs/schedules/declaration-writer.ts";
+import { RunningVersions } from "../jobs/schedules/running-versions.ts";
 import { inTurn, willing } from "../core/placement-rules.ts";
 import type { Store } from "../store/store.ts";
 import type { PeerHandler } from "../transport/transport.ts";
@@ -25,7 +28,15 @@ export function peerWork(
   platform: NodePlatform,
   { transport, coordination, peers, nodes, client }: PeerBackend,
   { scheduler: leadership }: LeaderElections,
-  { store: opened, jobs }: { readonly store: Store; readonly jobs: RetractableJobs },
+  {
+    store: opened,
+    jobs,
+    onScheduleChanged: onChanged,
+  }: {
+    readonly store: Store;
+    readonly jobs: RetractableJobs;
+    readonly onScheduleChanged: (schedule: string) => Promise<void>;
+  },
 ) {
   const { settings, state, signal } = platform;
   // A store that is the node's own takes notes.
@@ -53,10 +64,29 @@ export function peerWork(
   });
   coordination.changes.settleFirst(() => schedules.settle());
   const pauses = new QueuePauses(schedules, leadership, store);
+  const versions = new RunningVersions(platform.clock, { nodes, alone: false });
+  const declarationWriter = new DeclarationWriter(platform, { schedules, versions, onChanged });
+  const declarations = declarationRelay(schedules.replicas, leadership, (version, declared) =>
+    declarationWriter.take(version, declared),
+  );
   const mounts: Readonly<Record<string, PeerHandler>> = {
     "/peer/placement": rounds.handle,
     "/peer/retractions": retractions.handle,
-    "/peer/schedules": servePeers(platform, { ...schedules.handlers, ...pauses.handlers }),
+    "/peer/schedules": servePeers(platform, {
+      ...schedules.handlers,
+      ...pauses.handlers,
+      ...declarations.handlers,
+    }),
   };
-  return { position, placement, retractionFile, retractions, schedules, pauses, mounts };
+  return {
+    position,
+    placement,
+    retractionFile,
+    retractions,
+    schedules,
+    pauses,
+    declarations,
+    declarationWriter,
+    mounts,
+  };
 }

@@ -21,7 +21,10 @@ import { Followers } from "../jobs/follow/followers.ts";
 import { jobService } from "../jobs/job-service.ts";
 import { LeaseReaper } from "../jobs/recover/lease-reaper.ts";
 import { queueService } from "../jobs/queue-service.ts";
-import { scheduleService } from "../jobs/schedules/schedule-service.ts";
+import { DeclarationWriter } from "../jobs/schedules/declaration-writer.ts";
+import { DeclaredSchedules } from "../jobs/schedules/declared-schedules.ts";
+import { RunningVersions } from "../jobs/schedules/running-versions.ts";
+import { scheduleNotifier, scheduleService } from "../jobs/schedules/schedule-service.ts";
 import { Submitter } from "../jobs/submit/submitter.ts";
 import { ThreadPool } from "../jobs/run/thread-pool.ts";
 import { hearsOfWork, workNotifier } from "../jobs/submit/work-notifier.ts";
@@ -111,6 +114,8 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
       // and a lone caller would wait for two fsyncs each time.
       void clock.turn().then(() => signal.raise(stored));
     },
+    // A turn later, too: its callers are answered first.
+    onGiven: (job) => void clock.turn().then(() => worker.give(job)),
   });
 
   const reaper = new LeaseReaper(p, {
@@ -166,7 +171,24 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
     onReady: announce,
     onChange: (id, status) => news.changed(id, status),
   });
-  const peers = b.peers && (await import("./work-peers.ts")).peerWork(p, b.peers, e, { store, jobs });
+  const onScheduleChanged = scheduleNotifier(p.log, channels);
+  const peers =
+    b.peers && (await import("./work-peers.ts")).peerWork(p, b.peers, e, { store, jobs, onScheduleChanged });
+  const alone = b.alone;
+  const writer =
+    peers?.declarationWriter ??
+    new DeclarationWriter(p, {
+      schedules: store.schedules,
+      versions: new RunningVersions(clock, { nodes: () => membership.nodes(), alone }),
+      onChanged: onScheduleChanged,
+    });
+  const declared = new DeclaredSchedules(p, {
+    declarations: p.declared,
+    writer,
+    declare: peers?.declarations.declare ?? ((...given) => writer.take(...given)),
+    leads: () => leadership.held() !== null,
+    alone,
+  });
   const schedules = scheduleService(p, {
     store: peers ?? store,
     submit: (requests) => jobs.submit(requests),
@@ -186,6 +208,7 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
     jobs,
     queues: queueService(p, store, peers?.pauses ?? store.queues, announce),
     schedules,
+    declared,
     peers,
     mounts: {
       ...peers?.mounts,

@@ -9,7 +9,7 @@ import type { Traffic } from "./traffic.ts";
 const SAMPLE_MS = 500;
 
 interface LoadMeterOptions {
-  readonly capacity: Pick<NodeLoad, "slots" | "serves">;
+  readonly capacity: Pick<NodeLoad, "slots" | "serves" | "declares">;
   readonly traffic: Pick<Traffic, "read">;
   readonly onSample: (lagMs: number) => void;
   readonly supervised?: () => NodeLoad["supervised"] | null;

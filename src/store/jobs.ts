@@ -50,6 +50,9 @@ export interface JobStore {
    */
   record(batch: RunBatch, fence?: Term): Promise<Recorded>;
 
+  /** Left out by a store whose workers get their jobs as fast without. */
+  readonly slots?: SlotStore;
+
   /** Extends a lease. A lease that was taken over or has expired is not held and cannot be revived. */
   renew(lease: LeaseId, ttlMs: number, fence?: Term): Promise<Renewal>;
 
@@ -110,6 +113,39 @@ export interface Submitted {
   readonly id: JobId;
   readonly status: JobStatus;
   readonly existed: boolean;
+  /** Left out unless the job runs under a slot. The run, if the slot was opened through this store; null if another one was. */
+  readonly given?: ClaimedJob | null;
+}
+
+/**
+ * Slots: a claimant that has room and finds nothing to claim opens one. From then on the store may put a job that is submitted
+ * alone under its lease at once, as if it had been claimed by then: its first run, under epoch 1. Only a job that nothing else
+ * waits in front of is given out in this way.
+ *
+ * The claimant hears of it by a hint (`GivenJob`), or from `submit` if it opened the slot through the same store. Hints may be
+ * lost, so it asks again every now and then. `known` are the runs that it holds or has not settled, and no claim of its may be
+ * under way: both methods return the jobs under the lease that are not among them.
+ */
+export interface SlotStore {
+  /** Opens the slot, or leaves it open. Not `opened`: there cannot be one at the moment. */
+  open(request: SlotRequest, known: readonly Run[]): Promise<Slot>;
+  /** Those of these jobs, by their `ref`, that run under the lease and have not been claimed. */
+  read(lease: LeaseId, refs: readonly unknown[]): Promise<readonly ClaimedJob[]>;
+  /** When it resolves, no more jobs are put there. */
+  close(lease: LeaseId, known: readonly Run[]): Promise<readonly ClaimedJob[]>;
+}
+
+export interface SlotRequest
+  extends WorkScope, Pick<ClaimRequest, "author" | "worker" | "lease" | "leaseMs" | "opens"> {
+  /** Where the claimant hears of its jobs; nobody else knows of it. */
+  readonly channel: string;
+}
+
+export interface Slot {
+  readonly opened: boolean;
+  /** False: the claimant no longer holds the lease. */
+  readonly held: boolean;
+  readonly jobs: readonly ClaimedJob[];
 }
 
 /** Jobs of other tasks and queues stay where they are. Paused queues are always skipped. */
@@ -127,6 +163,8 @@ export interface ClaimRequest extends WorkScope {
   readonly opens: boolean;
   /** Whether one suspect (core/jobs/job.ts) may be among them. A claimant runs no other suspect at the same time. */
   readonly suspect: boolean;
+  /** The claimant has a slot, and learns there that its lease has ended: a claim that finds nothing need not ask. */
+  readonly hasSlot?: boolean;
   readonly fence?: Term;
 }
 

@@ -7,7 +7,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { JobId, NodeName } from "../core/ids.ts";
-import type { OccurrenceRow } from "../core/schedules/schedule-register.ts";
+import { sameDefinition, type OccurrenceRow } from "../core/schedules/schedule-register.ts";
 import {
   decideOccurrences,
   type Occurrence,
@@ -21,6 +21,15 @@ import type { Author, NewJob } from "./store.ts";
 export interface ScheduleStore {
   /** Creates or replaces by name. The same definition again changes nothing, not even `nextAt`. */
   put(definition: ScheduleDefinition, nextAt: number | null): Promise<PutSchedule>;
+  /**
+   * Replaces the definition that was read, or creates it where none was (null), with the state that goes with it. Null, and nothing is
+   * written, if somebody has changed it since.
+   */
+  revise(
+    from: ScheduleDefinition | null,
+    definition: ScheduleDefinition,
+    state: { readonly nextAt: number | null; readonly paused: boolean },
+  ): Promise<Schedule | null>;
   get(name: string): Promise<Schedule | null>;
   list(): Promise<readonly Schedule[]>;
   remove(name: string): Promise<boolean>;
@@ -77,6 +86,10 @@ const REPLACE = sql(
   "schedule-replace",
   `UPDATE baton.schedule SET definition = $3, updated_at = {now}, next_at = $4::bigint WHERE name = $2 RETURNING ${COLUMNS}`,
 );
+const REVISE = sql(
+  "schedule-revise",
+  `UPDATE baton.schedule SET definition = $3, updated_at = {now}, next_at = $4::bigint, paused = ($5::int = 1) WHERE name = $2 RETURNING ${COLUMNS}`,
+);
 const REMOVE = sql("schedule-remove", "DELETE FROM baton.schedule WHERE name = $1 RETURNING name");
 const PAUSE = sql(
   "schedule-pause",
@@ -112,6 +125,7 @@ interface Row extends Omit<Schedule, keyof ScheduleDefinition | "paused"> {
 export function scheduleStore(scripts: Scripts, fire: ScheduleStore["fire"]): ScheduleStore {
   return {
     put: (definition, nextAt) => scripts.write(() => put(definition, nextAt)),
+    revise: (from, definition, state) => scripts.write(() => revise(from, definition, state)),
     get: (name) => scripts.read(() => readSchedule(name)),
     list: () =>
       scripts.read(function* () {
@@ -160,6 +174,23 @@ function* put(definition: ScheduleDefinition, nextAt: number | null): Script<Put
   }
   const [written] = yield* query<Row>(known ? REPLACE : INSERT, name, text, nextAt);
   return { schedule: toSchedule(written!), outcome: known ? "replaced" : "created" };
+}
+
+function* revise(
+  from: ScheduleDefinition | null,
+  definition: ScheduleDefinition,
+  { nextAt, paused }: { readonly nextAt: number | null; readonly paused: boolean },
+): Script<Schedule | null> {
+  const { name } = definition;
+  const text = JSON.stringify(definition);
+  if (!from) {
+    const [created] = yield* query<Row>(INSERT, name, text, nextAt);
+    return created ? toSchedule(created) : null;
+  }
+  const [known] = yield* query<Row>(HOLD, name);
+  if (!known || !sameDefinition(JSON.parse(known.definition) as ScheduleDefinition, from)) return null;
+  const [written] = yield* query<Row>(REVISE, name, text, nextAt, paused ? 1 : 0);
+  return toSchedule(written!);
 }
 
 /** Runs inside the transaction of a leader's write, after the check of its term. */

@@ -103,6 +103,11 @@ export class ManualClock implements Clock {
     this.#ahead += ms;
   }
 
+  /** This process stands still, as in a handler that never waits. */
+  hold(ms: number): void {
+    this.#mono += ms;
+  }
+
   /** Lets promise chains run until nothing is left: one turn of the event loop empties the microtask queue. */
   protected async settle(): Promise<void> {
     for (let turn = 0; turn < 3; turn++) await systemClock.turn();

@@ -14,6 +14,7 @@ export class FailingJobs {
   constructor(behind: () => JobStore) {
     this.jobs = new Proxy({} as JobStore, {
       get: (_target, name) => {
+        if (name === "slots") return behind().slots;
         const method = name as Method;
         return (...args: unknown[]) => {
           this.calls.set(method, (this.calls.get(method) ?? 0) + 1);

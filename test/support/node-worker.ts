@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import type { SubmitRequest } from "../../src/jobs/submit/submitter.ts";
 import { MemoryChannels } from "../../src/channels/memory/channels.ts";
+import type { Message } from "../../src/channels/channels.ts";
 import type { JobId, NodeName } from "../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../src/core/jobs/job.ts";
 import type { Budgets, Job, JobStatus } from "../../src/core/jobs/job.ts";
@@ -22,6 +23,7 @@ import { fakePlatform, type FakePlatform } from "./fake-platform.ts";
 import type { ManualClock } from "./manual-clock.ts";
 import { seededRandom } from "./seeded-random.ts";
 import { memoryStore } from "./memory-store.ts";
+import type { FakeSlots } from "./node-slots.ts";
 import type { Abandoned, JobStore, Outcome, Recovered, Settlement, Store } from "../../src/store/store.ts";
 import { atEnd } from "./node-cleanup.ts";
 import { FailingJobs } from "./node-failing-jobs.ts";
@@ -37,6 +39,7 @@ export interface WorkerWorldOptions {
   /** Of an earlier world, to start again on what it left. */
   readonly store?: Store;
   readonly clock?: ManualClock;
+  readonly slots?: FakeSlots;
   /** A second life of the node has another. */
   readonly incarnation?: string;
 }
@@ -59,18 +62,22 @@ export class WorkerWorld {
   readonly faults: FailingJobs;
   readonly worker: Worker;
   readonly jobs: Jobs;
+  /** Wakes no worker. */
+  readonly submitter: Submitter;
   readonly watchers: JobWatchers;
   readonly log = recordingLog();
   /** Every settlement that reached the store, in order. */
   readonly settled: Settlement[] = [];
   readonly changes: { id: JobId; status: JobStatus | null }[] = [];
   readonly #channels;
+  readonly #slots: FakeSlots | undefined;
   readonly #incarnation: string;
   #term: Term | null = null;
 
   constructor(options: WorkerWorldOptions) {
     const { incarnation = "1" } = options;
     this.#incarnation = incarnation;
+    this.#slots = options.slots;
     const platform = (this.platform = fakePlatform({
       clock: options.clock,
       log: this.log,
@@ -89,11 +96,14 @@ export class WorkerWorld {
     const settings = { ...SETTINGS, ...options.settings };
     const budgets = { ...DEFAULT_BUDGETS, ...options.budgets };
     this.watchers = new JobWatchers(clock);
+    const { slots } = options;
+    const ports = storePorts(platform, { store, ...settings });
     const worker = (this.worker = new Worker(platform, {
-      ...storePorts(platform, { store, ...settings }),
+      ...ports,
+      claims: { ...ports.claims, ...(slots && { slots }) },
       tasks,
       threads: new ThreadPool(platform, settings.abortGraceMs),
-      channels,
+      channels: { subscribe: channels.subscribe.bind(channels), privateChannel: slots ? "own" : null },
       author,
       rules: { budgets, retry: DEFAULT_RETRY, chance: () => 0.5 }, // in the middle there is no jitter
       settings,
@@ -102,14 +112,15 @@ export class WorkerWorld {
         this.watchers.changed(id);
       },
     }));
-    const submitter = new Submitter(platform, {
+    const submitting = {
       store: this.store,
       tasks,
       author,
       defaults: { maxAttempts: options.maxAttempts ?? 3, timeoutMs: null },
       wakes: () => false,
-      onStored: () => worker.wake(),
-    });
+    };
+    const submitter = new Submitter(platform, { ...submitting, onStored: () => worker.wake() });
+    this.submitter = new Submitter(platform, { ...submitting, onStored: () => {} });
     this.jobs = jobService({
       store: this.store,
       submitter,
@@ -152,6 +163,10 @@ export class WorkerWorld {
   /** Everything but the worker itself. */
   async startAround(): Promise<void> {
     await this.#channels.start();
+  }
+
+  publish(topic: string, ...messages: readonly Message[]): Promise<void> {
+    return this.#channels.publish(topic, messages);
   }
 
   async stop(): Promise<void> {
@@ -238,6 +253,7 @@ export class WorkerWorld {
     const record: JobStore["record"] = async (batch) => {
       const recorded = await jobs.record(batch);
       this.settled.push(...batch.settlements);
+      for (const { run } of batch.settlements) this.#slots?.forget(run);
       return recorded;
     };
     return new Proxy(jobs, {

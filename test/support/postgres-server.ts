@@ -43,7 +43,7 @@ const CLEAR = `
       WHERE relnamespace = 'baton'::regnamespace AND relkind = 'r' AND relname NOT IN ('migration', 'credential_revision')
     LOOP
       CONTINUE WHEN t.size = 0;
-      EXECUTE CASE WHEN t.size < 500000 THEN 'DELETE FROM ' ELSE 'TRUNCATE ' END || t.name;
+      EXECUTE CASE WHEN t.size < 500000 THEN 'DELETE FROM ' ELSE 'TRUNCATE ' END || t.name || CASE WHEN t.size < 500000 THEN '' ELSE ' CASCADE' END;
     END LOOP;
     UPDATE baton.credential_revision SET n = 0;
     PERFORM setval(oid, 1, false) FROM pg_class WHERE relnamespace = 'baton'::regnamespace AND relkind = 'S';

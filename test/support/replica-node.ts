@@ -9,6 +9,9 @@ import { BatonError } from "../../src/core/errors.ts";
 import type { Term } from "../../src/core/leadership/term.ts";
 import { ReplicatedSchedules } from "../../src/peers/schedules/replicated-schedules.ts";
 import type { ReplicatedSchedulesOptions } from "../../src/peers/schedules/replicated-schedules.ts";
+import { DeclarationWriter } from "../../src/jobs/schedules/declaration-writer.ts";
+import { RunningVersions } from "../../src/jobs/schedules/running-versions.ts";
+import { declarationRelay, type DeclarationRelay } from "../../src/peers/schedules/declaration-relay.ts";
 import { QueuePauses } from "../../src/peers/schedules/queue-pauses.ts";
 import { servePeers } from "../../src/peers/rpc/peer-rpc.ts";
 import type { Clock } from "../../src/platform/clock.ts";
@@ -46,6 +49,8 @@ export class ReplicaNode {
   readonly name: NodeName;
   readonly schedules: ReplicatedSchedules;
   readonly pauses: QueuePauses;
+  readonly writer: DeclarationWriter;
+  readonly declarations: DeclarationRelay;
   readonly handle: PeerHandler;
   readonly transport: Transport;
   /** What this node believes to lead. */
@@ -79,7 +84,19 @@ export class ReplicaNode {
       ...parts,
     });
     this.pauses = new QueuePauses(this.schedules, leadership, disk);
-    this.handle = servePeers(platform, { ...this.schedules.handlers, ...this.pauses.handlers });
+    this.writer = new DeclarationWriter(platform, {
+      schedules: this.schedules,
+      versions: new RunningVersions(clock, { nodes: () => [], alone: false }),
+      onChanged: async () => {},
+    });
+    this.declarations = declarationRelay(this.schedules.replicas, leadership, (...given) =>
+      this.writer.take(...given),
+    );
+    this.handle = servePeers(platform, {
+      ...this.schedules.handlers,
+      ...this.pauses.handlers,
+      ...this.declarations.handlers,
+    });
   }
 
   async start(): Promise<void> {

@@ -81,6 +81,13 @@ export const MISSED_WORDS: Readonly<Record<MissedPolicy, string>> = {
   skip: "skipped",
 };
 
+export const DECLARED_WORDS: Readonly<Record<ScheduleBody["origin"], string>> = {
+  operator: "no",
+  code: "in code",
+  changed: "in code, and changed by hand",
+  dropped: "no longer",
+};
+
 export const OVERLAP_WORDS: Readonly<Record<OverlapPolicy, string>> = {
   allow: "run concurrently",
   skip: "skip the next",

@@ -12,7 +12,7 @@ import { Facts, Section, Table } from "../parts/table.tsx";
 import { Ago } from "../parts/time.tsx";
 import { go, to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
-import { MISSED_WORDS, OVERLAP_WORDS } from "./schedule-draft.ts";
+import { DECLARED_WORDS, MISSED_WORDS, OVERLAP_WORDS } from "./schedule-draft.ts";
 import { ScheduleActions } from "./schedules.tsx";
 
 const FIRES = 10;
@@ -70,12 +70,14 @@ export function ScheduleScreen({ name }: { name: string }) {
         </>
       }
     >
+      {data.note && <p class="muted">{data.note}</p>}
       {problem && <ProblemNote problem={problem} retry={reload} />}
       <Facts
         of={[
           ["State", <Status word={data.paused ? "paused" : "active"} />],
           ["Next", data.paused ? "–" : <Ago at={data.next_at} none="never" />],
           ["Task", data.task],
+          ["Declared", DECLARED_WORDS[data.origin]],
           ["Queue", data.queue],
           data.cron === null ? null : ["Cron", <span class="mono">{data.cron}</span>],
           data.zone === null ? null : ["Time zone", data.zone],

@@ -5,6 +5,7 @@ import { MISSED_POLICIES, OVERLAP_POLICIES, type Schedule } from "../../core/sch
 import { BatonError } from "../../core/errors.ts";
 import { timingInWords } from "../../jobs/schedules/cron-description.ts";
 import type { NotedOccurrence } from "../../store/store.ts";
+import { originOf, SCHEDULE_ORIGINS } from "../../jobs/schedules/schedule-origin.ts";
 import { fromWire, toWire } from "../schema/to-wire.ts";
 import { Attempts, milliseconds, Name, Payload, Priority, Timeout, whole, bounded } from "./fields.ts";
 import { timingOf, type ScheduleRequest } from "../../jobs/schedules/schedule-service.ts";
@@ -66,6 +67,12 @@ export const ScheduleBody = z.object({
   last_fired_at: z.string().nullable(),
   last_job_id: z.string().nullable(),
   leader_epoch: z.int(),
+  origin: z
+    .enum(SCHEDULE_ORIGINS)
+    .describe(
+      "code: declared by nodes; changed: declared, then changed by hand; dropped: declared no longer",
+    ),
+  note: z.string().nullable().describe("why it is not as the code declares it"),
 });
 export type ScheduleBody = z.output<typeof ScheduleBody>;
 
@@ -103,6 +110,8 @@ export const scheduleBody = toWire(ScheduleBody, {
   zone: ({ timing }: Schedule) => (timing.kind === "cron" ? timing.zone : null),
   in_words: ({ timing }: Schedule) => timingInWords(timing),
   last_job_id: "lastJob",
+  origin: (schedule: Schedule) => originOf(schedule).origin,
+  note: (schedule: Schedule) => originOf(schedule).note,
 });
 
 export const occurrenceBody = toWire(OccurrenceBody, {

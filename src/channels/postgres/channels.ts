@@ -56,6 +56,7 @@ export class PostgresChannels extends BaseChannels<QueueSource<TakenRows>> {
   readonly #listener: Listener;
   /** Whether others hear us and we hear them. */
   #connected = false;
+  readonly #privateChannel: string;
   readonly #queues: PostgresSession;
   readonly #messages: QueueMessages;
   readonly #outbox: Batcher<Sending, void>;
@@ -68,6 +69,7 @@ export class PostgresChannels extends BaseChannels<QueueSource<TakenRows>> {
     const session: PostgresSessionOptions = { ...options, pooler: this.#pooler };
     const channel = channelName(plainSchema(options.schema));
     const origin = random.uuid().replaceAll("-", "").slice(0, 16);
+    this.#privateChannel = `private.${random.uuid()}`;
     this.#sender = new PostgresSession({
       ...session,
       onOpen: async (opened) => void (await opened.query(LAZY_COMMITS)),
@@ -78,6 +80,7 @@ export class PostgresChannels extends BaseChannels<QueueSource<TakenRows>> {
       clock,
       log,
       channel,
+      privateChannel: this.#privateChannel,
       origin,
       probeMs: options.probeMs ?? PROBE_MS,
       answerMs: options.answerMs ?? ANSWER_MS,
@@ -91,6 +94,10 @@ export class PostgresChannels extends BaseChannels<QueueSource<TakenRows>> {
     const { leaseMs = LEASE_MS } = options;
     this.#messages = new QueueMessages({ session: this.#queues, clock, origin, leaseMs });
     this.#outbox = new Batcher({ clock, flush: (batch) => this.#insert(batch) });
+  }
+
+  get privateChannel(): string | null {
+    return this.#connected ? this.#privateChannel : null;
   }
 
   get counters() {

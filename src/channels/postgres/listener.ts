@@ -13,6 +13,7 @@ import { Loop, Mutex, within } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { LocalTopics } from "../local-topics.ts";
 import type { EncodedMessage } from "../message-encoding.ts";
+import { isPrivate } from "../channel-names.ts";
 import { type Entry, parsePayload } from "./payload.ts";
 import type { Publisher } from "./publisher.ts";
 
@@ -20,6 +21,8 @@ export interface ListenerOptions extends Pick<Platform, "clock"> {
   readonly session: Omit<PostgresSessionOptions, "onOpen" | "onLost" | "onNotification">;
   readonly log?: Pick<Platform["log"], "info" | "warn"> | undefined;
   readonly channel: string;
+  /** Its name is a secret: it is stored where only Baton reads, and never the last statement that a session shows. */
+  readonly privateChannel: string;
   readonly origin: string;
   readonly probeMs: number;
   readonly answerMs: number;
@@ -51,15 +54,16 @@ export class Listener {
       if (this.#session.open) await this.#probe(signal);
       return options.probeMs;
     });
-    const listen = write(`listen ${options.channel}`, `LISTEN "${options.channel}"`);
+    const { privateChannel, channel } = options;
+    const listens = [privateChannel, channel].map((name) => write(`listen ${name}`, `LISTEN "${name}"`));
     this.#session = new PostgresSession({
       ...options.session,
       onOpen: async (session) => {
-        await session.query(listen);
+        for (const listen of listens) await session.query(listen);
         this.#listening();
       },
       onLost: (err) => options.log?.warn({ err }, "notifications are not heard at the moment"),
-      onNotification: (_, payload) => this.#hear(payload),
+      onNotification: (from, payload) => this.#hear(payload, from === privateChannel),
     });
   }
 
@@ -81,7 +85,7 @@ export class Listener {
     this.#o.onGap();
   }
 
-  #hear(text: string): void {
+  #hear(text: string, privately: boolean): void {
     const payload = parsePayload(text);
     if (!payload) return;
     if (payload.origin === this.#o.origin) {
@@ -89,7 +93,9 @@ export class Listener {
       this.#onEcho();
       return;
     }
-    this.#receive(payload.entries());
+    this.#receive(
+      payload.entries().filter((entry) => entry.kind === "queue" || isPrivate(entry.topic) === privately),
+    );
   }
 
   async #probe(signal: AbortSignal): Promise<void> {

@@ -183,10 +183,23 @@ function schedulesTable(terminal: Terminal, schedules: readonly ScheduleBody[]):
       ["timing", ({ in_words: words }) => words, { flexible: true }],
       ["next", ({ next_at: at }) => ago(now, at)],
       ["last", ({ last_fired_at: at }) => ago(now, at), { spare: 1 }],
-      ["state", ({ paused }) => (paused ? "paused" : "active")],
+      ["state", stateText],
     ],
     schedules,
   );
+}
+
+const DECLARED: Readonly<Record<ScheduleBody["origin"], string>> = {
+  operator: "no",
+  code: "in code",
+  changed: "in code, and changed by hand",
+  dropped: "no longer",
+};
+
+function stateText({ paused, origin }: ScheduleBody): string {
+  if (origin === "dropped") return "paused, gone from the code";
+  const state = paused ? "paused" : "active";
+  return origin === "changed" ? `${state}, changed by hand` : state;
 }
 
 function scheduleFacts(schedule: ScheduleBody) {
@@ -199,6 +212,8 @@ function scheduleFacts(schedule: ScheduleBody) {
     ["timing", schedule.in_words],
     ["written", written],
     ["state", schedule.paused ? "paused" : "active"],
+    ["declared", DECLARED[schedule.origin]],
+    ["note", schedule.note],
     ["queue", `${schedule.queue}, priority ${schedule.priority}`],
     ["missed fires", `${schedule.missed}, at most ${schedule.missed_max}`],
     ["overlap", schedule.overlap],

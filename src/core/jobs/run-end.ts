@@ -23,8 +23,8 @@ import {
 
 export type Outcome =
   | { readonly kind: "completed"; readonly result: string }
-  /** Failed, and tried again after the delay. */
-  | { readonly kind: "retry"; readonly error: JobError; readonly delayMs: number }
+  /** Failed, and tried again after the delay. `asked`: the handler chose the delay, so no retry policy changes it. */
+  | { readonly kind: "retry"; readonly error: JobError; readonly delayMs: number; readonly asked?: true }
   /** `spends`: the budget to which this run is charged. */
   | { readonly kind: "failed"; readonly error: JobError; readonly spends: "failure" | "interruption" }
   | { readonly kind: "cancelled"; readonly error: JobError }

@@ -101,7 +101,7 @@ export function putNote(
     return { draft: null, schedule: known, outcome: "unchanged" };
   }
   const schedule: Schedule = known
-    ? { ...known, ...definition, nextAt, updatedAt: now }
+    ? { ...withDefinition(known, definition), nextAt, updatedAt: now }
     : {
         ...definition,
         paused: false,
@@ -120,6 +120,30 @@ export function putNote(
     open: note ? pinned(note) : [],
   };
   return { draft, schedule, outcome: known ? "replaced" : "created" };
+}
+
+/** The definition as it was read (null: there was none) is replaced; null if it was changed since. */
+export function reviseNote(
+  note: ScheduleNote | undefined,
+  from: ScheduleDefinition | null,
+  definition: ScheduleDefinition,
+  state: { readonly nextAt: number | null; readonly paused: boolean },
+  now: number,
+): { readonly draft: Draft; readonly schedule: Schedule } | null {
+  const known = note?.schedule ?? null;
+  if (!known || !from) {
+    if (known || from) return null;
+    const { draft, schedule } = putNote(note, definition, state.nextAt, now);
+    return { draft: draft!, schedule };
+  }
+  if (!sameDefinition(known, from)) return null;
+  const schedule = { ...withDefinition(known, definition), ...state, updatedAt: now };
+  return { draft: { ...note!, schedule, changedAt: now, open: pinned(note!) }, schedule };
+}
+
+function withDefinition(known: Schedule, definition: ScheduleDefinition): Schedule {
+  const { declared: _gone, ...rest } = known;
+  return { ...rest, ...definition };
 }
 
 export function removeNote(note: ScheduleNote, now: number): Draft {
@@ -163,13 +187,15 @@ export function unnoted(schedule: Schedule): ScheduleNote {
 }
 
 export function definitionOf(schedule: ScheduleDefinition): ScheduleDefinition {
-  return fieldsOf(schedule, DEFINITION);
+  const definition = fieldsOf(schedule, DEFINITION);
+  return schedule.declared ? { ...definition, declared: schedule.declared } : definition;
 }
 
-function sameDefinition(a: ScheduleDefinition, b: ScheduleDefinition): boolean {
-  const { timing: timingA, ...restA } = definitionOf(a);
-  const { timing: timingB, ...restB } = definitionOf(b);
-  return sameFields(restA, restB) && sameFields<Timing>(timingA, timingB);
+export function sameDefinition(a: ScheduleDefinition, b: ScheduleDefinition): boolean {
+  const { timing: timingA, declared: declaredA, ...restA } = definitionOf(a);
+  const { timing: timingB, declared: declaredB, ...restB } = definitionOf(b);
+  if (!sameFields(restA, restB) || !sameFields<Timing>(timingA, timingB)) return false;
+  return JSON.stringify(declaredA) === JSON.stringify(declaredB);
 }
 
 function sameFields<T extends object>(a: T, b: T): boolean {

@@ -6,6 +6,8 @@
  * previous one, never from now: a late leader neither skips nor repeats.
  */
 
+import type { Declaration } from "./declared-schedules.ts";
+
 export const MISSED_POLICIES = ["skip", "run_once", "run_all"] as const;
 export type MissedPolicy = (typeof MISSED_POLICIES)[number];
 
@@ -29,6 +31,8 @@ export interface ScheduleDefinition {
   /** Most occurrences that `run_all` makes up for at once; older ones are recorded as skipped. */
   readonly missedMax: number;
   readonly overlap: OverlapPolicy;
+  /** Left out for one that no code declares. */
+  readonly declared?: Declaration;
 }
 
 export interface Schedule extends ScheduleDefinition {

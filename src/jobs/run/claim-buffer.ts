@@ -92,6 +92,10 @@ export class ClaimBuffer {
     return at < 0 ? undefined : this.#jobs.splice(at, 1)[0];
   }
 
+  all(): readonly ClaimedJob[] {
+    return this.#jobs.slice(this.#next);
+  }
+
   some(test: (job: ClaimedJob) => boolean): boolean {
     for (let i = this.#next; i < this.#jobs.length; i++) if (test(this.#jobs[i]!)) return true;
     return false;

@@ -9,6 +9,7 @@ import type { Span } from "../../platform/tracing.ts";
 import { LOG_LEVELS } from "../../store/store.ts";
 import type { ClaimedJob, LogLevel, NewLogLine, Report } from "../../store/store.ts";
 import type { Task, TaskContext, TaskJob, TaskLog } from "../tasks/task.ts";
+import type { ConsoleCapture } from "./console-capture.ts";
 import type { ThreadPool } from "./thread-pool.ts";
 
 /** What `signal.reason` is, and what an aborted handler usually rejects with. */
@@ -41,6 +42,8 @@ export class JobRun implements TaskContext {
   place = -1;
   /** Its slot has been given to another job: whatever the handler still does is not waited for. */
   abandoned = false;
+  /** It has ended, or was given up: what it still writes to the console is not of the job. */
+  over = false;
   aborted: JobAborted | null = null;
   #controller: AbortController | null = null;
   #log: TaskLog | null = null;
@@ -145,13 +148,25 @@ export function cut(text: string): string {
   return text.length > LOG_MESSAGE_LENGTH_MAX ? `${text.slice(0, LOG_MESSAGE_LENGTH_MAX)}… (cut)` : text;
 }
 
-export function invoke(task: Task, payload: unknown, run: JobRun, threads: Pick<ThreadPool, "run">): unknown {
-  if (run.span) return run.span.run(() => call(task, payload, run, threads));
-  return call(task, payload, run, threads);
+/** What handlers run with: the threads for those that want one, and the console of the others. */
+export interface RunPlaces {
+  readonly threads: Pick<ThreadPool, "run">;
+  readonly captured: ConsoleCapture;
 }
 
-function call(task: Task, payload: unknown, run: JobRun, threads: Pick<ThreadPool, "run">): unknown {
-  return task.isolation === "thread" ? threads.run(task, payload, run) : task.run(payload, run);
+export function invoke(task: Task, payload: unknown, run: JobRun, places: RunPlaces): unknown {
+  if (run.span) return run.span.run(() => call(task, payload, run, places));
+  return call(task, payload, run, places);
+}
+
+function call(task: Task, payload: unknown, run: JobRun, { threads, captured }: RunPlaces): unknown {
+  if (task.isolation === "thread") return threads.run(task, payload, run);
+  return captured.during(run, runTask, task, payload, run);
+}
+
+/** As a method: a task may be an object whose handler uses others of its methods. */
+function runTask(task: Task, payload: unknown, run: JobRun): unknown {
+  return task.run(payload, run);
 }
 
 export function isThenable(value: unknown): value is PromiseLike<unknown> {

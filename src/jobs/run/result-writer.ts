@@ -6,7 +6,7 @@ import type { JobStatus } from "../../core/jobs/job.ts";
 import { traceFields } from "../../core/trace.ts";
 import { within } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
-import type { ClaimedJob, Outcome, Report, RunBatch } from "../../store/store.ts";
+import type { ClaimedJob, Outcome, Report, Run, RunBatch } from "../../store/store.ts";
 import type { JobRun } from "./job-run.ts";
 import type { ResultPort } from "./worker-ports.ts";
 import type { SettledRun, WorkerMonitor } from "./worker-monitor.ts";
@@ -40,7 +40,7 @@ export class ResultWriter {
   #reportedAt = -Infinity;
   #reportsDue = false;
   #callOffReports: (() => void) | null = null;
-  readonly #writes = new Set<Promise<void>>();
+  readonly #writes = new Map<Promise<void>, readonly SettledRun[]>();
   /** Those for whose end the next one waits, unless it is large. */
   #awaited = 0;
   /** Reports are not overtaken: the next ones may be of the same run. */
@@ -61,6 +61,11 @@ export class ResultWriter {
 
   get busy(): boolean {
     return this.#writes.size > 0 || this.#unwritten();
+  }
+
+  /** Runs that have ended and whose results the store may not have taken yet. */
+  unsettled(): Run[] {
+    return [...this.#writes.values(), this.#settlements].flatMap((some) => some.map(({ run }) => run));
   }
 
   settle(job: ClaimedJob, outcome: Outcome, trace?: string): void {
@@ -106,7 +111,7 @@ export class ResultWriter {
   flush(): Promise<void> {
     this.#scheduled = false;
     if (this.#mayWrite()) this.#begin();
-    return Promise.all(this.#writes).then(() => {});
+    return Promise.all(this.#writes.keys()).then(() => {});
   }
 
   #schedule(): void {
@@ -133,7 +138,7 @@ export class ResultWriter {
     this.#reportsAwaited = reports.length > 0;
     this.#awaited++;
     const written = this.#write(reports, settlements).finally(() => this.#writes.delete(written));
-    this.#writes.add(written);
+    this.#writes.set(written, settlements);
     this.#o.onSent();
     void this.#patiently(written).then(() => {
       this.#awaited--;

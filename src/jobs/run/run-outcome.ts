@@ -7,6 +7,7 @@ import {
   type Budgets,
   type JobError,
 } from "../../core/jobs/job.ts";
+import { DELAY_MS_MAX } from "../../core/jobs/job-fields.ts";
 import { DEFAULT_RETRY, retryDelayMs, type RetryPolicy } from "../../core/jobs/retry.ts";
 import type { ClaimedJob, Outcome } from "../../store/store.ts";
 import { fault } from "../tasks/task.ts";
@@ -54,7 +55,7 @@ export function outcomeOf(
       return failure(job, timeoutError(job, ending), true, policy, rules);
     case undefined:
       return ending.ended === "threw"
-        ? failure(job, toJobError(ending.error), mayTryAgain(ending.error), policy, rules)
+        ? thrown(job, ending.error, policy, rules)
         : failure(job, { code: "ABANDONED", message: "the handler was given up" }, true, policy, rules);
   }
 }
@@ -101,6 +102,17 @@ function interrupted(job: Judged, rules: OutcomeRules): Outcome {
   return error ? { kind: "failed", error, spends: "interruption" } : { kind: "interrupted" };
 }
 
+function thrown(
+  job: Judged,
+  error: unknown,
+  policy: Partial<RetryPolicy> | undefined,
+  rules: OutcomeRules,
+): Outcome {
+  const outcome = failure(job, toJobError(error), mayTryAgain(error), policy, rules);
+  const delayMs = retryAfterMs(error);
+  return outcome.kind === "retry" && delayMs !== null ? { ...outcome, delayMs, asked: true } : outcome;
+}
+
 function failure(
   job: Judged,
   error: JobError,
@@ -128,6 +140,12 @@ export function isAbort(error: unknown): boolean {
 
 export function mayTryAgain(error: unknown): boolean {
   return readable(() => (error as { retryable?: unknown } | null)?.retryable) !== false;
+}
+
+/** What a `RetryAfter` asks for. By its field: a handler may have another copy of the class. */
+export function retryAfterMs(error: unknown): number | null {
+  const ms = readable(() => (error as { retryAfterMs?: unknown } | null)?.retryAfterMs);
+  return typeof ms === "number" && ms >= 0 && ms <= DELAY_MS_MAX ? Math.round(ms) : null;
 }
 
 /** Stacks help the author of the task; ten lines are enough to find the place. */

@@ -148,6 +148,8 @@ export type ThreadReport =
       readonly say: "threw";
       readonly error: JobError;
       readonly retryable: boolean;
+      /** In ms; null unless the handler asked for it. */
+      readonly retryAfter: number | null;
       readonly aborted: boolean;
     };
 
@@ -156,6 +158,7 @@ function post(thread: Thread, message: ToThread): void {
 }
 
 function thrown(message: Extract<FromThread, { say: "threw" }>): Error {
-  const { error, retryable } = message;
-  return Object.assign(fault(error.code, error.message, retryable), { stack: error.stack ?? "" });
+  const { error, retryable, retryAfter } = message;
+  const again = retryAfter === null ? {} : { retryAfterMs: retryAfter };
+  return Object.assign(fault(error.code, error.message, retryable), again, { stack: error.stack ?? "" });
 }

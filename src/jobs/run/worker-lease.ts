@@ -52,6 +52,10 @@ export class WorkerLease {
     return !this.#holds.has(this.#id) || !this.#o.needed(this.#id);
   }
 
+  holds(lease: LeaseId): boolean {
+    return this.#holds.has(lease);
+  }
+
   /** A claim sent then has given something. False when the lease was lost meanwhile: it is not renewed any more. */
   granted(lease: LeaseId, sentAt: number): boolean {
     const hold = this.#holds.get(lease);

@@ -1,7 +1,7 @@
 /** How a worker gets jobs, keeps its leases and delivers results: the store, its substitute under push dispatch, or a leader's HTTP API. */
 
 import type { JobId, LeaseId } from "../../core/ids.ts";
-import type { Claimed, ClaimRequest, Recorded, Run, RunBatch } from "../../store/store.ts";
+import type { Claimed, ClaimRequest, Recorded, Run, RunBatch, SlotStore } from "../../store/store.ts";
 import { recordRuns } from "./run-writes.ts";
 import { WorkerLease, type LeasePlatform, type WorkerLeaseOptions } from "./worker-lease.ts";
 
@@ -20,6 +20,8 @@ export interface WorkerClaim extends ClaimRequest {
 
 export interface ClaimPort {
   claim(request: WorkerClaim): Promise<Claimed>;
+  /** Left out where nothing is put into slots. */
+  readonly slots?: SlotStore;
   /** No more claims will be made: whatever is held for them goes to others. */
   close?(): Promise<void>;
   open?(): void;
@@ -39,7 +41,7 @@ export interface ResultPort {
 /** Keeps what was claimed from others for as long as it is needed. */
 export type LeasePort = Pick<
   WorkerLease,
-  "id" | "opens" | "granted" | "refused" | "retire" | "start" | "stop"
+  "id" | "opens" | "holds" | "granted" | "refused" | "retire" | "start" | "stop"
 >;
 
 export interface LeaseListener {
@@ -55,7 +57,10 @@ export function storePorts(
 ): WorkerPorts {
   const { store } = options;
   return {
-    claims: { claim: (request) => store.jobs.claim(request) },
+    claims: {
+      claim: (request) => store.jobs.claim(request),
+      ...(store.jobs.slots && { slots: store.jobs.slots }),
+    },
     results: { record: (batch) => recordRuns({ store, events: platform.events }, batch) },
     lease: (listener) => new WorkerLease(platform, { ...options, ...listener }),
   };

@@ -1,6 +1,7 @@
 /**
  * Claims jobs and runs them. It knows neither stores nor leaders: jobs, leases and results go through its ports.
  *
+ *   slot ─────v
  *   claim ──> buffer ──> running (up to `concurrency`) ──> settlements ──> settle
  *     ^                                                                      |
  *     '------------- together with the next claim, in one commit ------------'
@@ -10,17 +11,18 @@
 
 import { topics } from "../../channels/channel-names.ts";
 import type { Channels, Subscription } from "../../channels/channels.ts";
-import type { CancelRequest } from "../../channels/messages.ts";
-import { hasCode } from "../../core/errors.ts";
+import type { CancelRequest, GivenJob } from "../../channels/messages.ts";
 import type { JobId, LeaseId } from "../../core/ids.ts";
-import { isSuspect, type AbortReason, type JobStatus } from "../../core/jobs/job.ts";
+import type { AbortReason, JobStatus } from "../../core/jobs/job.ts";
 import { worksOn } from "../../core/push/dispatch.ts";
 import { traceFields } from "../../core/trace.ts";
 import { IdleWait } from "../../platform/in-flight.ts";
 import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
-import type { Author, Claimed, ClaimedJob } from "../../store/store.ts";
+import type { Author, ClaimedJob } from "../../store/store.ts";
 import { ClaimBuffer } from "./claim-buffer.ts";
+import { ClaimLoop } from "./claim-loop.ts";
+import { ConsoleCapture } from "./console-capture.ts";
 import { invoke, isThenable, JobRun } from "./job-run.ts";
 import { outcomeOf, type Ending, type OutcomeRules } from "./run-outcome.ts";
 import { ResultWriter } from "./result-writer.ts";
@@ -40,7 +42,7 @@ export interface WorkerOptions extends WorkerPorts {
   readonly tasks: TaskRegistry;
   readonly threads: ThreadPool;
   /** Left out where no hints and no requests to cancel come by topics. */
-  readonly channels?: Pick<Channels, "subscribe">;
+  readonly channels?: Pick<Channels, "subscribe" | "privateChannel">;
   readonly author: () => Author;
   readonly rules: OutcomeRules;
   readonly settings: WorkerSettings;
@@ -49,9 +51,6 @@ export interface WorkerOptions extends WorkerPorts {
   readonly onChange: (id: JobId, status: JobStatus | null, job?: ClaimedJob) => void;
 }
 
-/** The net under wake-ups and timers: so long may a job wait at worst if all of them fail. */
-const POLL_MS = 1_000;
-const STORE_RETRY_MS = 250;
 /** What handlers have for tidying up when a stop is hurried: the whole stop has five seconds. */
 const HURRIED_CLEANUP_MS = 1_000;
 
@@ -63,13 +62,12 @@ export class Worker extends Lifecycle {
   readonly #idle: IdleWait;
   readonly #watch: WorkerMonitor;
   readonly #running: RunningRuns;
+  readonly #captured = new ConsoleCapture();
+  readonly #claims: ClaimLoop;
 
-  #claiming: Promise<void> | null = null;
-  #claimAgain = false;
   /** Places in which one job runs after the other. */
   #occupied = 0;
   #draining = true;
-  #cancelPoll: (() => void) | null = null;
   #subscriptions: Subscription[] = [];
   readonly #hooks;
 
@@ -85,9 +83,7 @@ export class Worker extends Lifecycle {
       results: options.results,
       watch: this.#watch,
       onChange,
-      onSent: () => {
-        if (!this.#claiming && this.#wanted() > 0) this.wake();
-      },
+      onSent: () => this.#claims.wakeForMore(),
     });
     this.#lease = options.lease({
       needed: (lease) => this.#holdsUnder(lease),
@@ -97,6 +93,21 @@ export class Worker extends Lifecycle {
     this.#running = new RunningRuns(clock, (run) =>
       run.aborted ? this.#abandon(run) : this.#abort(run, "timeout", null),
     );
+    this.#claims = new ClaimLoop(platform, {
+      claims: options.claims,
+      lease: this.#lease,
+      results: this.#results,
+      buffer: this.#buffer,
+      running: this.#running,
+      watch: this.#watch,
+      tasks: options.tasks,
+      settings,
+      budgets: options.rules.budgets,
+      author: options.author,
+      channels: options.channels,
+      hasPlace: () => this.#occupied < settings.concurrency && this.#buffer.size === 0,
+      onJobs: () => this.#start(),
+    });
     this.#idle = new IdleWait(clock, () => this.#running.size > 0);
     this.#hooks = {
       now: () => clock.now(),
@@ -123,6 +134,7 @@ export class Worker extends Lifecycle {
 
   protected onStart(): void {
     this.#draining = false;
+    this.#captured.open();
     this.#watch.begin();
     this.#results.open();
     const { channels } = this.#o;
@@ -133,15 +145,21 @@ export class Worker extends Lifecycle {
         this.#cancel(request.id, request.reason);
       });
       this.#subscriptions = [ready, cancel];
+      if (this.#o.claims.slots) {
+        const topic = topics.jobGiven(this.#o.identity.incarnation);
+        const given = channels.subscribe(topic, ({ body }) => this.#claims.hear(body as GivenJob));
+        this.#subscriptions.push(given);
+      }
     }
     this.#lease.start();
-    this.wake();
+    this.#claims.start();
   }
 
   /** Stops at once: what runs is interrupted and goes back to the queue. A drain first makes it gentle. */
   protected async onStop(): Promise<void> {
     await this.drain({ timeoutMs: 0, cleanupMs: 0 });
-    this.#cancelPoll?.();
+    this.#captured.close();
+    this.#claims.stop();
     this.#lease.stop();
     this.#running.stop();
     this.#buffer.takeAll();
@@ -149,8 +167,12 @@ export class Worker extends Lifecycle {
   }
 
   wake(): void {
-    if (this.#claiming) this.#claimAgain = true;
-    else this.#claim();
+    this.#claims.wake();
+  }
+
+  /** A job of this process runs under the slot. */
+  give(job: ClaimedJob): void {
+    this.#claims.give(job);
   }
 
   /**
@@ -159,15 +181,14 @@ export class Worker extends Lifecycle {
    */
   async drain(limits: DrainLimits): Promise<{ interrupted: number } | null> {
     this.#draining = true;
-    void this.#o.claims.close?.();
+    this.#claims.close();
     for (const job of this.#buffer.takeAll()) this.#results.settle(job, { kind: "released" });
     const { cleanupMs, hurry, callOff } = limits;
     const early = AbortSignal.any([hurry, callOff].filter((signal) => signal !== undefined));
     await this.#idle.within(limits.timeoutMs - cleanupMs, early);
     if (callOff?.aborted) {
       this.#draining = false;
-      this.#o.claims.open?.();
-      this.wake();
+      await this.#claims.open();
       return null;
     }
     const interrupted = this.#running.size;
@@ -175,82 +196,8 @@ export class Worker extends Lifecycle {
     await this.#idle.within(cleanupMs, hurry);
     if (hurry?.aborted) await this.#idle.within(Math.min(cleanupMs, HURRIED_CLEANUP_MS));
     for (const run of this.#running.all()) this.#abandon(run);
-    await this.#results.finish(() => this.#claiming);
+    await this.#results.finish(() => this.#claims.underWay);
     return { interrupted };
-  }
-
-  // ------------------------------------------------ claiming
-
-  #claim(): void {
-    const { tasks } = this.#o;
-    if (this.#draining || this.#results.failing || tasks.names().size === 0) return this.#pollLater(POLL_MS);
-    const limit = this.#wanted();
-    if (limit <= 0) return; // whatever makes room wakes us
-    this.#claimAgain = false;
-    this.#cancelPoll?.();
-    this.#claiming = this.#claimAndStart(limit);
-  }
-
-  async #claimAndStart(limit: number): Promise<void> {
-    let nextMs = STORE_RETRY_MS;
-    try {
-      nextMs = await this.#claimOnce(limit);
-    } catch (error) {
-      if (!this.#watch.failed(error) && !hasCode(error, "STOPPED"))
-        this.#o.log.warn({ err: error }, "could not claim jobs; trying again");
-    }
-    this.#claiming = null;
-    this.#start();
-    if (this.#claimAgain || (nextMs === 0 && this.#wanted() > 0)) this.wake();
-    else this.#pollLater(nextMs);
-  }
-
-  async #claimOnce(limit: number): Promise<number> {
-    const { id: lease, opens } = this.#lease;
-    const sentAt = this.#watch.sent();
-    const { jobs, held, nextDueInMs } = await this.#sendClaim(limit, lease, opens);
-    this.#watch.answered(jobs);
-    if (!held) {
-      this.#lease.refused(lease);
-      return opens ? STORE_RETRY_MS : 0;
-    }
-    const keep = jobs.length === 0 || (this.#lease.granted(lease, sentAt) && !this.#draining);
-    if (keep) this.#buffer.add(jobs);
-    else for (const job of jobs) this.#results.settle(job, { kind: "released" });
-    if (jobs.length === limit) return 0;
-    return nextDueInMs === null ? POLL_MS : Math.min(nextDueInMs, POLL_MS);
-  }
-
-  async #sendClaim(limit: number, lease: LeaseId, opens: boolean): Promise<Claimed> {
-    const { claims, settings, identity, tasks, author } = this.#o;
-    try {
-      return await claims.claim({
-        author: author(),
-        worker: identity.name,
-        lease,
-        leaseMs: settings.leaseMs,
-        opens,
-        limit,
-        tasks: tasks.names(),
-        queues: settings.queues,
-        exceptQueues: settings.exceptQueues,
-        suspect: !this.#holdsSuspect(),
-        running: this.#running.size,
-        pace: this.#buffer.pace,
-      });
-    } catch (error) {
-      this.#lease.retire(lease);
-      throw error;
-    }
-  }
-
-  #wanted(): number {
-    return this.#buffer.wanted(this.#running.size);
-  }
-
-  #holdsSuspect(): boolean {
-    const suspected = (job: ClaimedJob): boolean => isSuspect(job.crashes, this.#o.rules.budgets);
-    return this.#running.some(({ claimed }) => suspected(claimed)) || this.#buffer.some(suspected);
   }
 
   /** Results that the store has not taken yet need the lease as much as runs do; under a retired one, what is left of it must do for them. */
@@ -258,14 +205,8 @@ export class Worker extends Lifecycle {
     const needs = ({ claimed, aborted }: JobRun): boolean =>
       claimed.lease === lease && aborted?.why !== "lease_lost";
     if (this.#running.some(needs)) return true;
-    if (this.#buffer.some((job) => job.lease === lease)) return true;
+    if (this.#buffer.some((job) => job.lease === lease) || this.#claims.slot.isUnder(lease)) return true;
     return lease === this.#lease.id && this.#results.busy;
-  }
-
-  #pollLater(ms: number): void {
-    this.#cancelPoll?.();
-    if (this.#draining) return;
-    this.#cancelPoll = this.#o.clock.after(ms, () => this.wake());
   }
 
   // ------------------------------------------------ running
@@ -277,6 +218,7 @@ export class Worker extends Lifecycle {
   /** Runs one job after the other until none is left. One promise for all of them: a short job would cost less than its own. */
   async #occupy(): Promise<void> {
     const { clock, tasks, threads } = this.#o;
+    const places = { threads, captured: this.#captured };
     this.#occupied++;
     let now = clock.monotonic();
     for (let job = this.#buffer.take(); job; job = this.#buffer.take()) {
@@ -285,7 +227,8 @@ export class Worker extends Lifecycle {
       let ending: Ending;
       try {
         const payload = readPayload(task, job.payload);
-        const result = invoke(task, payload instanceof Promise ? await payload : payload, run, threads);
+        const result = invoke(task, payload instanceof Promise ? await payload : payload, run, places);
+        if (this.#claims.slot.open) this.#claims.slot.noteHandler(clock.monotonic() - now);
         ending = { ended: "returned", result: isThenable(result) ? await result : result };
       } catch (error) {
         ending = { ended: "threw", error };
@@ -308,7 +251,7 @@ export class Worker extends Lifecycle {
     this.#running.add(run);
     this.#watch.started(run);
     this.#o.onChange(job.id, "processing", job);
-    if (this.#buffer.halfGone && !this.#claiming && this.#wanted() > 0) this.wake();
+    if (this.#buffer.halfGone) this.#claims.wakeForMore();
     return run;
   }
 
@@ -316,6 +259,7 @@ export class Worker extends Lifecycle {
     const { claimed } = run;
     const active = this.#running.size;
     this.#running.delete(run);
+    run.over = true;
     const outcome = outcomeOf(claimed, ending, run.aborted, taskDefaults(task).retry, this.#o.rules);
     this.#watch.ended(run, outcome, active, now);
     if (outcome) this.#results.settle(claimed, outcome, run.span?.trace);
@@ -362,6 +306,7 @@ export class Worker extends Lifecycle {
 
   /** Others may run our jobs by now. Whatever we would say of them is refused by the store, so say nothing. */
   #leaseLost(lease: LeaseId, why: string): void {
+    this.#claims.slot.lost(lease);
     const dropped = this.#buffer.takeUnder(lease);
     const runs = this.#running.all().filter((run) => run.claimed.lease === lease);
     if (runs.length + dropped.length === 0) return;

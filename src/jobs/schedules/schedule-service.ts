@@ -6,10 +6,12 @@ import type { Channels } from "../../channels/channels.ts";
 import { topics } from "../../channels/channel-names.ts";
 import { BatonError, invalid, type Issue, nearest } from "../../core/errors.ts";
 import { type JobId, THING_NAME } from "../../core/ids.ts";
+import { withoutDeclaration } from "../../core/schedules/declared-schedules.ts";
 import type { Schedule, ScheduleDefinition, Timing } from "../../core/schedules/schedule.ts";
 import { MISSED_POLICIES, OVERLAP_POLICIES } from "../../core/schedules/schedule.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { ScheduleStore } from "../../store/store.ts";
+import { originOf } from "./schedule-origin.ts";
 import { accepted, fieldIssues, issue, payloadText } from "../submit/check-request.ts";
 import { checkPayload, taskDefaults, type AnyTask } from "../tasks/task.ts";
 import { compileTiming } from "./cron.ts";
@@ -39,6 +41,8 @@ export interface Schedules extends Pick<ScheduleStore, "get" | "list" | "remove"
 
 type TimingRequest = Pick<ScheduleRequest, "cron" | "everyMs" | "zone">;
 
+export type ScheduleDefaults = Pick<ScheduleServiceOptions, "maxAttempts" | "timeoutMs">;
+
 interface ScheduleServiceOptions {
   readonly store: { readonly schedules: ScheduleStore };
   readonly submit: Jobs["submit"];
@@ -59,27 +63,33 @@ const MISSED_MAX_DEFAULT = 100;
 /** Intervals count from 1970, so "every hour" is on the hour of UTC on every node. Counting from the request lost: a second put moved it. */
 const ANCHOR = 0;
 
-export function scheduleService(
-  { clock, log }: Pick<Platform, "clock" | "log">,
-  options: ScheduleServiceOptions,
-): Schedules {
-  const { submit, tasks, channels } = options;
-  const { schedules } = options.store;
-  /** A hint; the leader also reads the store by itself, so a failure costs seconds and is no reason to refuse. */
-  const notify = async (name: string): Promise<void> => {
+/** A hint; the leader also reads the store by itself, so a failure costs seconds and is no reason to refuse. */
+export function scheduleNotifier(log: Platform["log"], channels: Pick<Channels, "publish">) {
+  return async (name: string): Promise<void> => {
     try {
       await channels.publish(topics.schedulesChanged, [{ key: name, body: { name } }]);
     } catch (error) {
       log.warn({ schedule: name, err: error }, "the leader could not be notified of a changed schedule");
     }
   };
+}
+
+export function scheduleService(
+  { clock, log }: Pick<Platform, "clock" | "log">,
+  options: ScheduleServiceOptions,
+): Schedules {
+  const { submit, tasks, channels } = options;
+  const { schedules } = options.store;
+  const notify = scheduleNotifier(log, channels);
   return {
     put: async (request) => {
       const task = tasks?.get(request.task);
-      const definition = complete(request, task, options);
+      const complete = completeSchedule(request, task, options);
       if (task) accepted(await checkPayload(task, request.payload ?? null));
-      const { following } = compileTiming(definition.timing);
-      const present = await schedules.get(definition.name);
+      const { following } = compileTiming(complete.timing);
+      const present = await schedules.get(complete.name);
+      // What the code says of it stays noted, so that nodes see that a person has changed it.
+      const definition = present?.declared ? { ...complete, declared: present.declared } : complete;
       // An occurrence that is due and not yet fired stays due: a deploy that changes the payload must not lose it. If it fires at
       // this moment, the store answers "already" to the second fire.
       const keeps = present && !present.paused && isDeepStrictEqual(present.timing, definition.timing);
@@ -91,6 +101,11 @@ export function scheduleService(
     get: (name) => schedules.get(name),
     list: () => schedules.list(),
     remove: async (name) => {
+      const present = await schedules.get(name);
+      if (present && originOf(present).origin === "code") {
+        const message = `schedule ${name} is declared in the code of nodes that run, which would put it back; pause it, or take it out of the code`;
+        throw new BatonError("SCHEDULE_DECLARED", message, { schedule: name });
+      }
       const removed = await schedules.remove(name);
       if (removed) await notify(name);
       return removed;
@@ -100,6 +115,12 @@ export function scheduleService(
       // Resuming one that is not paused must not pass over what is due.
       if (!present || present.paused === paused) return present;
       const nextAt = paused ? null : compileTiming(present.timing).following(clock.now());
+      if (present.declared?.dropped) {
+        // A person wants it though no code declares it: from now on it is an ordinary one.
+        const kept = await schedules.revise(present, withoutDeclaration(present), { nextAt, paused });
+        await notify(name);
+        return kept ?? schedules.get(name);
+      }
       const schedule = await schedules.setPaused(name, paused, nextAt);
       await notify(name);
       return schedule;
@@ -126,10 +147,10 @@ export function scheduleService(
   };
 }
 
-function complete(
+export function completeSchedule(
   request: ScheduleRequest,
   task: AnyTask | undefined,
-  defaults: Pick<ScheduleServiceOptions, "maxAttempts" | "timeoutMs">,
+  defaults: ScheduleDefaults,
 ): ScheduleDefinition {
   const { queue = task?.queue ?? "default", priority = task?.priority ?? 0 } = request;
   const own = task && taskDefaults(task);

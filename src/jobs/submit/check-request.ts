@@ -2,6 +2,7 @@
 
 import { type BatonError, invalid, type Issue, reasonOf } from "../../core/errors.ts";
 import { mistakesIn } from "../../core/jobs/job-fields.ts";
+import { isPlainJson, jsonIssues } from "../../core/plain-json.ts";
 import type { Checked } from "../tasks/task.ts";
 
 /** Null for a request without mistakes, as nearly all are. */
@@ -12,13 +13,17 @@ export function fieldIssues(fields: object, at = ""): Issue[] | null {
 
 export function payloadText(payload: unknown, at = ""): string {
   if (payload === undefined) return "null";
+  let text: string;
   try {
-    const text = JSON.stringify(payload);
-    if (text !== undefined) return text;
+    text = JSON.stringify(payload);
   } catch (error) {
-    throw bad("payload", `must be plain JSON: ${reasonOf(error)}`, at);
+    const issues = jsonIssues(payload, `${at}payload`);
+    throw issues.length > 0
+      ? invalid("BAD_REQUEST", issues)
+      : bad("payload", `must be plain JSON: ${reasonOf(error)}`, at);
   }
-  throw bad("payload", `must be plain JSON, not a ${typeof payload}`, at);
+  if (!isPlainJson(payload)) throw invalid("BAD_REQUEST", jsonIssues(payload, `${at}payload`));
+  return text;
 }
 
 /** Throws unless the schema of the task has accepted the payload and nothing else was wrong either. */

@@ -9,7 +9,7 @@ import { rareIn, type JobInput } from "../../core/jobs/job-fields.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import { Batcher, byTerm, type UnderTerm } from "../../platform/batcher.ts";
 import type { Platform } from "../../platform/platform.ts";
-import type { Author, Store, NewJob, Submitted, TransactionClient } from "../../store/store.ts";
+import type { Author, ClaimedJob, Store, NewJob, Submitted, TransactionClient } from "../../store/store.ts";
 import type { JobSpans } from "../job-spans.ts";
 import { checkPayload, type Task, taskDefaults } from "../tasks/task.ts";
 import type { TaskRegistry } from "../tasks/task-registry.ts";
@@ -37,8 +37,10 @@ export interface SubmitterOptions {
   readonly unstoredMax?: number;
   readonly wakes: (jobs: readonly NewJob[]) => boolean;
   readonly spans?: JobSpans;
-  /** New work has been stored; `notified` when the store has notified other nodes of it. */
+  /** New work has been stored and waits; `notified` when the store has notified other nodes of it. */
   readonly onStored: (jobs: readonly NewJob[], notified: boolean) => void;
+  /** A job was put into the slot of this process. Left out where there is none. */
+  readonly onGiven?: (job: ClaimedJob) => void;
 }
 
 /** So far behind may the time in an id be. */
@@ -170,7 +172,7 @@ export class Submitter {
   }
 
   async #store(jobs: readonly NewJob[], term?: Term): Promise<readonly Submitted[]> {
-    const { identity, store, author, wakes, onStored, events } = this.#options;
+    const { identity, store, author, wakes, onStored, onGiven, events } = this.#options;
     const notified = wakes(jobs);
     const under = term ? { node: identity.name, ownerEpoch: term.epoch, leaderEpoch: term.epoch } : author();
     let answers: readonly Submitted[];
@@ -182,8 +184,13 @@ export class Submitter {
       throw error;
     }
     this.#emitNew(jobs, answers);
-    onStored(jobs, notified);
-    return answers;
+    const [{ given, ...answer }] = answers as [Submitted];
+    if (given === undefined) {
+      onStored(jobs, notified);
+      return answers;
+    }
+    if (given) onGiven?.(given);
+    return [answer];
   }
 
   #emitNew(jobs: readonly NewJob[], answers: readonly Submitted[]): void {

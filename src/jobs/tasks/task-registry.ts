@@ -1,5 +1,8 @@
+/** The tasks that a node or an agent can run, by name. */
+
+import { fileURLToPath } from "node:url";
 import { payloadSchema } from "./payload-schema.ts";
-import { badTask, checkTask, type Task } from "./task.ts";
+import { badTask, checkTask, type Task, type TaskSchedule } from "./task.ts";
 
 export interface TaskInfo {
   readonly name: string;
@@ -23,8 +26,8 @@ export class TaskRegistry {
       const message = `task ${task.name} wants a thread: it needs module: import.meta.url, and must be that module's default export`;
       throw badTask(message, "module");
     }
-    if (this.#tasks.has(task.name))
-      throw badTask(`two tasks are named ${task.name}; rename one of them`, "name");
+    const known = this.#tasks.get(task.name);
+    if (known) throw badTask(twice(known, task), "name");
     this.#tasks.set(task.name, task);
     this.#names.add(task.name);
   }
@@ -37,6 +40,13 @@ export class TaskRegistry {
     return this.#names;
   }
 
+  /** That stand in the tasks, each with its task. */
+  schedules(): (TaskSchedule & { readonly task: string })[] {
+    return [...this.#tasks.values()].flatMap(({ name, schedules = [] }) =>
+      schedules.map((schedule) => ({ ...schedule, task: name })),
+    );
+  }
+
   list(): TaskInfo[] {
     return [...this.#tasks.values()]
       .map((task) => ({
@@ -47,4 +57,14 @@ export class TaskRegistry {
       }))
       .sort((a, b) => (a.name < b.name ? -1 : 1));
   }
+}
+
+/** Two files of one name are often a source and what a compiler made of it. */
+function twice(known: Task, task: Task): string {
+  if (known.module === undefined || task.module === undefined || known.module === task.module)
+    return `two tasks are named ${task.name}; rename one of them`;
+  const [one, other] = [known.module, task.module].map((module) =>
+    module.startsWith("file:") ? fileURLToPath(module) : module,
+  );
+  return `two tasks are named ${task.name}: ${one} and ${other}; rename one of them, or remove it`;
 }

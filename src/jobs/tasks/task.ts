@@ -8,6 +8,7 @@ import type { Job } from "../../core/jobs/job.ts";
 import { ATTEMPTS_MAX, DELAY_MS_MAX } from "../../core/jobs/job-fields.ts";
 import { readJobOptions } from "../../core/jobs/job-options.ts";
 import type { RetryPolicy } from "../../core/jobs/retry.ts";
+import type { MissedPolicy, OverlapPolicy } from "../../core/schedules/schedule.ts";
 import type { LogLevel } from "../../store/store.ts";
 
 export interface TaskJob extends Pick<
@@ -68,6 +69,25 @@ export interface TaskOptions {
   readonly timeout?: Duration;
   readonly queue?: string;
   readonly priority?: number;
+  readonly schedules?: readonly TaskSchedule[];
+}
+
+/** A schedule that stands beside its task in the code. Nodes store it when they start (docs/schedules.md). */
+export interface TaskSchedule {
+  readonly name: string;
+  /** Exactly one of `cron` and `every` (`"15m"`, or milliseconds). */
+  readonly cron?: string;
+  readonly every?: Duration;
+  /** With `cron`: an IANA name, as Europe/Berlin. */
+  readonly zone?: string;
+  readonly payload?: unknown;
+  readonly queue?: string;
+  readonly priority?: number;
+  readonly attempts?: number;
+  readonly timeout?: Duration;
+  readonly missed?: MissedPolicy;
+  readonly missedMax?: number;
+  readonly overlap?: OverlapPolicy;
 }
 
 /** `Input` is what a caller submits, `Payload` what the schema makes of it. */
@@ -114,6 +134,33 @@ export class PermanentError extends Error {
   override readonly name = "PermanentError";
 }
 
+/**
+ * Throw it to say when to try again, for instance what a server asked for. It counts as a failure, and replaces the delay of the retry
+ * policy once. Worth nothing when the attempts are spent.
+ */
+export class RetryAfter extends Error {
+  readonly code = "RETRY_AFTER";
+  override readonly name = "RetryAfter";
+  readonly retryAfterMs: number;
+
+  /** `"30s"`, `"5m"`, or milliseconds. */
+  constructor(delay: Duration, message?: string, options?: ErrorOptions) {
+    super(message ?? `asked to run again after ${typeof delay === "number" ? `${delay}ms` : delay}`, options);
+    this.retryAfterMs = delayOf(delay);
+  }
+}
+
+function delayOf(delay: unknown): number {
+  const mistake = aDelay(delay);
+  if (mistake !== null) throw badDelay(mistake);
+  return durationMs(delay);
+}
+
+/** It takes the place of what the handler wanted to throw, so the job is retried as after any error. */
+function badDelay(why: string): Error {
+  return fault("BAD_RETRY_AFTER", `the delay of RetryAfter ${why}`, true);
+}
+
 /** A failure of ours in a run. Unless it is `retryable`, another attempt would end the same way. */
 export function fault(code: string, message: string, retryable = false): Error {
   return Object.assign(new Error(message), { code, retryable });
@@ -124,6 +171,7 @@ const OPTIONS: Readonly<Record<string, readonly [rule: string, holds: (value: un
   isolation: ['"none" or "thread"', (value) => value === "none" || value === "thread"],
   module: ["the module's URL, import.meta.url", (value) => typeof value === "string"],
   schema: ["a Standard Schema (zod, valibot, arktype, …)", isStandardSchema],
+  schedules: ["a list of schedules", Array.isArray],
 };
 const JOB_OPTIONS = ["queue", "priority", "timeout"];
 const KNOWN = ["name", "run", "retry", ...Object.keys(OPTIONS), ...JOB_OPTIONS];

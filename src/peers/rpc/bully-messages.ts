@@ -95,6 +95,7 @@ const shown = {
     .readonly()
     .optional()
     .catch(undefined),
+  declares: z.string().max(100).optional().catch(undefined),
   supervised: z.record(z.string(), z.unknown()).readonly().optional().catch(undefined),
 };
 const load = z

@@ -96,6 +96,7 @@ export const PEER_ROUTES = {
   /** To the leader, for the whole cluster. */
   pause: route("schedules/pause", schedules.pauseAsked, nothing),
   pauses: route("schedules/pauses", nothing, schedules.pausesAnswer),
+  declare: route("schedules/declare", schedules.declareAsked, nothing),
   note: route("schedules/note", schedules.noteAsked, schedules.noteAnswer),
   read: route("schedules/read", schedules.pageAsked, schedules.notesAnswer),
   digest: route("schedules/digest", schedules.pageAsked, schedules.digestsAnswer),

@@ -51,6 +51,7 @@ export interface PeerTarget {
 /** A request to vote is a kilobyte, a thousand members of a long name are a hundred. What carries jobs may be larger. */
 export const MESSAGE_BYTES_MAX = 262_144;
 const LARGE: ReadonlySet<PeerRoute> = new Set([
+  "declare",
   "note",
   "read",
   "place",

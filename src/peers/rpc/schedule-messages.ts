@@ -7,6 +7,7 @@ import { z } from "zod";
 import { LEADER_ROLES, type Term } from "../../core/leadership/term.ts";
 import type { JobId } from "../../core/ids.ts";
 import type { JobStatus } from "../../core/jobs/job.ts";
+import type { DeclaredSchedule } from "../../core/schedules/declared-schedules.ts";
 import type { ScheduleNote, Version } from "../../core/schedules/schedule-register.ts";
 import { split } from "../../platform/loop.ts";
 import type { Placing } from "../../store/schedule-notes.ts";
@@ -40,12 +41,14 @@ const timing = z.union([
   z.looseObject({ kind: z.literal("cron"), expression: z.string(), zone: z.string() }),
   z.looseObject({ kind: z.literal("every"), everyMs: z.number(), anchor: z.number() }),
 ]);
-const schedule = template.extend({
+const definition = template.extend({
   name,
   timing,
   missed: z.string(),
   missedMax: z.int(),
   overlap: z.string(),
+});
+const schedule = definition.extend({
   paused: z.boolean(),
   createdAt: instant,
   updatedAt: instant,
@@ -117,6 +120,11 @@ export const notesAnswer = z.looseObject({ blank, caughtUp, notes, next: after }
 export const digestsAnswer = z.looseObject({ blank, digests: versions, next: after });
 /** The notes of queues. `blank`: it may have lost some. */
 export const pausesAnswer = z.looseObject({ blank, caughtUp, notes });
+/** What the code of a node declares; its version is the digest of all of it. */
+export const declareAsked = z.looseObject({
+  version: z.string().min(1).max(100),
+  declared: of<readonly DeclaredSchedule[]>(z.array(z.looseObject({ definition, digest: z.string() }))),
+});
 export const pauseAsked = z.object({ queue: name, paused: z.boolean() });
 /** The newest occurrences. */
 export const historyAsked = z.looseObject({ schedule: name, limit: z.int().min(1).max(1_000) });

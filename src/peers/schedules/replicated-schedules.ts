@@ -23,6 +23,7 @@ import {
   pauseNote,
   putNote,
   removeNote,
+  reviseNote,
   templateOf,
 } from "../../core/schedules/schedule-register.ts";
 import { sameTerm, type Duty, type Term } from "../../core/leadership/term.ts";
@@ -111,6 +112,18 @@ export class ReplicatedSchedules implements ScheduleStore {
     return this.change(wanted.name, (note, now) => {
       const { draft, ...result } = putNote(note, wanted, nextAt, now);
       return { draft, result };
+    });
+  }
+
+  revise(
+    from: ScheduleDefinition | null,
+    definition: ScheduleDefinition,
+    state: { readonly nextAt: number | null; readonly paused: boolean },
+  ): Promise<Schedule | null> {
+    const wanted = structuredClone(definition);
+    return this.change(wanted.name, (note, now) => {
+      const revised = reviseNote(note, from, wanted, state, now);
+      return revised ? { draft: revised.draft, result: revised.schedule } : { draft: null, result: null };
     });
   }
 

@@ -273,7 +273,23 @@ const CLUSTER: readonly string[] = [
   ) WITH (fillfactor = 50, toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)`,
 ];
 
+/**
+ * A worker that has room, and its lease (jobs/slots.ts). A row is made, locked and removed, but not changed with each job, so that
+ * it leaves no dead versions. The end of a lease waits for submits that have locked the row, and removes it.
+ */
+const SLOTS: readonly string[] = [
+  `CREATE TABLE baton.slot (
+    lease int PRIMARY KEY REFERENCES baton.lease ON DELETE CASCADE,
+    lease_ms bigint NOT NULL,
+    kinds int[] NOT NULL,
+    worker int NOT NULL,
+    author int NOT NULL,
+    channel text NOT NULL
+  )`,
+];
+
 /** Numbered from 1; each runs in its own transaction together with the record that it ran. Never edit one that was released. */
 export const MIGRATIONS: readonly Migration[] = [
   { compatibleFrom: 1, up: [...JOBS, ...TAGS, ...SUBMIT_FUNCTIONS, ...SCRIPT_TABLES, ...CLUSTER] },
+  { compatibleFrom: 1, up: SLOTS },
 ];

@@ -25,6 +25,7 @@ import { deadRows } from "./dead-rows.ts";
 import { migrate } from "./migrate.ts";
 import { Report } from "./jobs/report.ts";
 import { Settle } from "./jobs/settle.ts";
+import { Slots } from "./jobs/slots.ts";
 import { Submit } from "./jobs/submit.ts";
 
 export interface PostgresStoreOptions extends PostgresOptions {
@@ -61,7 +62,16 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
   const purgeJobs = jobPurge(cache, scripts);
   const settle = new Settle(cache, scripts);
   const report = new Report(cache, settle, scripts);
-  const parts = { cache, scripts, submit: new Submit(cache, scripts), settle, report, renewals };
+  const slots = new Slots(cache, options.clock);
+  const parts = {
+    cache,
+    scripts,
+    slots,
+    submit: new Submit(cache, scripts, slots),
+    settle,
+    report,
+    renewals,
+  };
   const close = async (): Promise<void> => void (await Promise.all([db.stop(), renewals.stop()]));
   return {
     guarantees: { name: "postgres", durability: "power loss", shared: true, keepsTokenFile: false },

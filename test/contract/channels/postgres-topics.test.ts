@@ -43,6 +43,22 @@ describe("topics over notifications", () => {
     assert.equal(here.counters.notifies, 20);
   });
 
+  test("what is private is heard on the channel that nobody else knows, and on no other", async () => {
+    const there = await world.started();
+    const heard: Record<string, unknown[]> = { "job.given.x": [], t: [] };
+    for (const [topic, bodies] of Object.entries(heard))
+      there.subscribe(topic, ({ body }) => void bodies.push(body));
+    const notify = (channel: string, secret: string, open: string) =>
+      world.query(
+        `SELECT pg_notify('${channel}', 'sql:0:[["job.given.x","","${secret}"],["t","","${open}"]]')`,
+      );
+    await notify("baton.hints", "made up", "for all");
+    await notify(there.privateChannel!, "for it alone", "misplaced");
+    await notify("baton.hints", "made up too", "the last");
+    await until("the last", () => heard["t"]!.includes("the last"));
+    assert.deepEqual(heard, { "job.given.x": ["for it alone"], t: ["for all", "the last"] });
+  });
+
   test("what is published while a notification is under way goes out with the next one", async () => {
     const here = await world.started();
     const first = here.publish("t", [message(0)]);

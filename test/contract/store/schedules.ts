@@ -54,6 +54,43 @@ export const schedulePromises: Promises = {
     assert.equal((await world.store.schedules.list()).length, 1);
   },
 
+  "a definition is revised with its state, unless it was changed since it was read": async (world) => {
+    const { schedules } = world.store;
+    const created = await schedules.revise(null, world.definition(), { nextAt: 1_000, paused: false });
+    assert.equal(created?.nextAt, 1_000);
+    assert.deepEqual(await schedules.get("nightly"), created);
+    assert.equal(
+      await schedules.revise(null, world.definition(), { nextAt: 5, paused: false }),
+      null,
+      "it is there",
+    );
+    await world.clock.advance(5);
+    const declared = { digest: "d1", versions: ["v1"], dropped: { at: 7, why: "gone" } };
+    const dropped = await schedules.revise(
+      created,
+      { ...world.definition(), declared },
+      { nextAt: null, paused: true },
+    );
+    assert.deepEqual(dropped, {
+      ...created,
+      declared,
+      paused: true,
+      nextAt: null,
+      updatedAt: world.clock.now(),
+    });
+    assert.equal(
+      await schedules.revise(created, world.definition({ payload: "3" }), { nextAt: 1, paused: false }),
+      null,
+      "the declaration has changed",
+    );
+    assert.deepEqual(await schedules.get("nightly"), dropped);
+    const back = await schedules.revise(dropped, world.definition(), { nextAt: 9, paused: false });
+    assert.deepEqual(back, { ...created, nextAt: 9, updatedAt: world.clock.now() }, "no declaration is left");
+    assert.equal(await schedules.remove("nightly"), true);
+    assert.equal(await schedules.revise(back, world.definition(), { nextAt: 9, paused: false }), null);
+    assert.deepEqual(await schedules.list(), []);
+  },
+
   "schedules are listed and removed by name": async (world) => {
     await world.store.schedules.put(world.definition({ name: "b" }), 1_000);
     await world.store.schedules.put(world.definition({ name: "a" }), 1_000);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Task, TaskContext } from "../../../src/jobs/tasks/task.ts";
-import { PermanentError } from "../../../src/jobs/tasks/task.ts";
+import { PermanentError, RetryAfter } from "../../../src/jobs/tasks/task.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { FakeControllers } from "../../support/fake-controller.ts";
 import { eventually } from "../../support/wait.ts";
@@ -84,6 +84,25 @@ describe("an agent", { concurrency: true }, () => {
     assert.deepEqual([second.error?.code, second.error?.retryable], ["NOT_YET", true]);
     const failed = await controllers.until(controllers.submit("hopeless"), "failed");
     assert.deepEqual([failed.failures, failed.error?.retryable], [1, false]);
+  });
+
+  it("asks for the delay that a handler chose, and for none otherwise", async (t) => {
+    const controllers = await FakeControllers.open(t);
+    let tries = 0;
+    const limited: Task = {
+      name: "limited",
+      run() {
+        if (++tries === 1) throw new RetryAfter("1500ms");
+        return tries === 2 ? Promise.reject(new Error("not yet")) : tries;
+      },
+    };
+    await startAgent(t, controllers, { tasks: [limited] });
+    await controllers.until(controllers.submit("limited"), "completed");
+    const errors = controllers.calls("/v1/results").flatMap(({ body }) => {
+      const results = (Array.isArray(body) ? body : [body]) as { error?: { retry_after_ms?: number } }[];
+      return results.flatMap(({ error }) => (error ? [error.retry_after_ms] : []));
+    });
+    assert.deepEqual(errors, [1_500, undefined]);
   });
 
   it("posts log lines in order and before the result, and the last progress", async (t) => {

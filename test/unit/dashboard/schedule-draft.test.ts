@@ -26,6 +26,8 @@ const STORED: ScheduleBody = {
   last_fired_at: null,
   last_job_id: null,
   leader_epoch: 1,
+  origin: "operator",
+  note: null,
 };
 
 describe("a schedule in the form", () => {

@@ -13,6 +13,7 @@ import { RESULT_STATUSES } from "../../../core/agent.ts";
 import type { JobId } from "../../../core/ids.ts";
 import { traceHeaders } from "../../../core/trace.ts";
 import { LOG_LEVELS, type ClaimedJob } from "../../../store/store.ts";
+import { DELAY_MS_MAX } from "../../../core/jobs/job-fields.ts";
 import { Instant, JobIdText, milliseconds, Name, whole, bounded } from "../../bodies/fields.ts";
 import { Status } from "../../bodies/job-body.ts";
 import { answer, operation } from "../../operation.ts";
@@ -159,6 +160,7 @@ const ResultRequest = z.strictObject({
       code: z.string().optional(),
       stack: z.string().optional(),
       retryable: z.boolean().optional(),
+      retry_after_ms: milliseconds(0, DELAY_MS_MAX).optional(),
     })
     .optional(),
 });

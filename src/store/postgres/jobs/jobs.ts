@@ -10,6 +10,7 @@ import { jobList } from "./list.ts";
 import { jobReads } from "./read.ts";
 import { jobRecovery } from "./recover.ts";
 import type { Report } from "./report.ts";
+import type { Slots } from "./slots.ts";
 import type { StoreCache } from "./store-cache.ts";
 import { submitInTransaction } from "./submit-in-transaction.ts";
 import type { Submit } from "./submit.ts";
@@ -18,10 +19,11 @@ export function postgresJobs(parts: {
   readonly cache: StoreCache;
   readonly scripts: PostgresScripts;
   readonly submit: Submit;
+  readonly slots: Slots;
   readonly report: Report;
   readonly renewals: Postgres;
 }): JobStore {
-  const { cache, scripts, submit, report, renewals } = parts;
+  const { cache, scripts, submit, slots, report, renewals } = parts;
   const claim = new Claim(cache, scripts);
   /** Two calls use two connections, and the second may be faster. */
   const reporting = new Set<Promise<unknown>>();
@@ -29,6 +31,7 @@ export function postgresJobs(parts: {
     submit: (jobs, author, wakes = false, fence) => submit.run(jobs, author, wakes, fence),
     submitWithin: submitInTransaction(cache),
     claim: (request) => claim.run(request),
+    slots,
     record: async (batch, fence) => {
       // After the reports in progress, and not if one of them fails: a run that has ended cannot report any more.
       if (batch.settlements.length > 0 && reporting.size > 0) await Promise.all(reporting);

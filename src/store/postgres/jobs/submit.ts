@@ -18,6 +18,7 @@ import type { PostgresScripts } from "../scripts.ts";
 import { fenceFrom, termValues } from "../terms.ts";
 import { RANGE_MAX, RangeBuilder, STATE_OF_JOB } from "./ranges.ts";
 import { STATUS_NOW } from "./read.ts";
+import type { Slots } from "./slots.ts";
 import { statusName } from "../../job-row.ts";
 
 /**
@@ -37,7 +38,8 @@ const STATE = "run_at, updated_at, kind, author, priority, later";
 const SAME_STATE = "$5::int, $2::int, $7::int, false";
 /**
  * A place is that of the range and that in the range. If no job has a trace, one null stands for all: `unnest` extends it. The
- * payloads come last: the driver copies what it has once more for each parameter behind them.
+ * payloads come last: the driver copies what it has once more for each parameter behind them. Ids in order, so that two batches with the
+ * same jobs cannot deadlock.
  */
 const MANY = [
   `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
@@ -46,6 +48,7 @@ const MANY = [
     INSERT INTO baton.job (${JOB})
     SELECT now, ${SAME}, number.first[a.place / ${RANGE_MAX} + 1] + a.place % ${RANGE_MAX}, a.id, a.payload, a.trace
     FROM clock, number, unnest($8::uuid[], $9::text[], $11::int[], $14::text[]) AS a (id, trace, place, payload)
+    ORDER BY a.id
   )`,
   `INSERT INTO baton.live (seq, id, n, ${STATE})
   SELECT number.first[r.at], r.id, r.n, now, now, ${SAME_STATE}
@@ -70,7 +73,7 @@ const COLUMNS = COLUMN_FIELDS.map(({ wire, column }, at) => ({
 }));
 const list = (pick: (column: (typeof COLUMNS)[number]) => string): string => COLUMNS.map(pick).join(", ");
 
-/** Any other batch. Keys in order, so that two batches with the same keys cannot deadlock. */
+/** Any other batch. Keys and ids in order, for the same reason. */
 const any = (fenced: boolean): string => `
   WITH ${fenced ? `${fenceFrom(FIRST_COLUMN + COLUMNS.length)},` : ""}
   clock AS MATERIALIZED (SELECT ${NOW} AS now ${fenced ? "WHERE EXISTS (SELECT FROM fence)" : ""}),
@@ -83,7 +86,7 @@ const any = (fenced: boolean): string => `
        SELECT nextval('baton.job_seq') AS seq, a.*
        FROM unnest($5::uuid[], $6::int[], $7::int[], $8::bigint[], $9::bigint[], $11::text[], ${list(({ parameter }) => parameter)})
          AS a (id, birthplace, kind, delay_ms, run_at, trace, ${list(({ wire }) => wire)})
-     ) AS numbered ORDER BY idempotency_key NULLS FIRST
+     ) AS numbered ORDER BY idempotency_key NULLS FIRST, id
     ) AS asked
     ON CONFLICT DO NOTHING
     RETURNING seq, id, created_at, run_at, kind, author, priority
@@ -129,10 +132,12 @@ const TRIES = 5;
 export class Submit {
   readonly #cache: StoreCache;
   readonly #scripts: PostgresScripts;
+  readonly #slots: Slots;
 
-  constructor(cache: StoreCache, scripts: PostgresScripts) {
+  constructor(cache: StoreCache, scripts: PostgresScripts, slots: Slots) {
     this.#cache = cache;
     this.#scripts = scripts;
+    this.#slots = slots;
   }
 
   /** Learns the numbers of the names in these jobs. Call it before a transaction: it uses other connections. */
@@ -163,8 +168,8 @@ export class Submit {
     const alike = !fence && jobs.every((job) => isAlike(job, first));
     await this.learnNames(alike ? [first] : jobs);
     const by = await this.#cache.authorId(authorUnder(author, fence));
-    if (alike && (await this.#insertAlike(jobs, by, wakes)))
-      return jobs.map(({ id }) => ({ id, status: "queued", existed: false }));
+    const stored = alike ? await this.#insertAlike(jobs, by, wakes) : null;
+    if (stored) return stored;
     return this.within(this.#cache.db, jobs, by, null, wakes, fence);
   }
 
@@ -252,22 +257,33 @@ export class Submit {
     };
   }
 
-  /** False if one of them exists. Not inside a transaction, which a conflict would abort. */
-  async #insertAlike(jobs: readonly NewJob[], author: number, wakes: boolean): Promise<boolean> {
+  /** Null if one of them exists. Not inside a transaction, which a conflict would abort. */
+  async #insertAlike(
+    jobs: readonly NewJob[],
+    author: number,
+    wakes: boolean,
+  ): Promise<readonly Submitted[] | null> {
     checkPayloads(jobs);
     const first = jobs[0]!;
-    const { timeoutMs, maxAttempts, priority } = first;
+    const { id, timeoutMs, maxAttempts, priority } = first;
     const [birthplace, kind] = this.#numbers(first);
     const same = [this.#cache.now(), author, birthplace, timeoutMs, kind, maxAttempts, priority];
-    const single = jobs.length === 1;
-    const one = wakes ? SUBMIT_ONE_WAKE : SUBMIT_ONE;
-    const many = wakes ? SUBMIT_ALIKE_WAKE : SUBMIT_ALIKE;
-    const own = single ? [uuidOf(first.id), first.payload, first.trace ?? null] : inRanges(jobs);
+    const { db } = this.#cache;
     try {
-      await this.#cache.db.query(single ? one : many, [...same, ...own]);
-      return true;
+      if (jobs.length === 1) {
+        const values = [...same, uuidOf(id), first.payload, first.trace ?? null];
+        const answer = { id, status: "queued", existed: false } as const;
+        if (this.#slots.mayBeOpen()) {
+          const given = await this.#slots.submit(db, first, values, wakes);
+          return [given === undefined ? answer : { ...answer, given }];
+        }
+        await db.query(wakes ? SUBMIT_ONE_WAKE : SUBMIT_ONE, values);
+        return [answer];
+      }
+      await db.query(wakes ? SUBMIT_ALIKE_WAKE : SUBMIT_ALIKE, [...same, ...inRanges(jobs)]);
+      return jobs.map((job) => ({ id: job.id, status: "queued", existed: false }));
     } catch (error) {
-      if (isUniqueViolation(error)) return false;
+      if (isUniqueViolation(error)) return null;
       throw error;
     }
   }

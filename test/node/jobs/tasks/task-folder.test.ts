@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { mkdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, symlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { loadTaskFolder } from "../../../../src/jobs/tasks/task-folder.ts";
 import type { TaskContext } from "../../../../src/jobs/tasks/task.ts";
@@ -10,8 +10,10 @@ import { column } from "../../../support/columns.ts";
 async function folder(t: TestContext, files: Readonly<Record<string, string>>): Promise<string> {
   const dir = await temporaryDirectory(t);
   // Else the kind of a .js file would be what a package.json above the directory says.
-  for (const [name, text] of Object.entries({ "package.json": "{}", ...files }))
+  for (const [name, text] of Object.entries({ "package.json": "{}", ...files })) {
+    await mkdir(dirname(join(dir, name)), { recursive: true });
     await writeFile(join(dir, name), text);
+  }
   return dir;
 }
 
@@ -73,11 +75,82 @@ describe("a task folder", () => {
       "real.test.ts": "throw new Error('not to be loaded');",
       "README.md": "# tasks",
       "data.json": "{}",
+      "_lib/shared.mjs": "throw new Error('not to be loaded');",
+      ".cache/old.mjs": "throw new Error('not to be loaded');",
+      "node_modules/dependency/index.js": "throw new Error('not to be loaded');",
     });
     await mkdir(join(dir, "deeper.mjs"));
-    await mkdir(join(dir, "lib"));
-    await writeFile(join(dir, "lib", "shared.mjs"), "throw new Error('not to be loaded');");
     assert.deepEqual(column(await loadTaskFolder(dir), "name"), ["real"]);
+  });
+
+  it("gives the tasks of a sub-folder its name, however deep, and follows links without end once", async (t) => {
+    const dir = await folder(t, {
+      "mail.mjs": "export default () => 'mail';",
+      "mail/welcome.ts": "export default (name: string) => `welcome ${name}`;",
+      "mail/bulk/weekly.mjs": `export default { name: "mail/bulk/weekly", run: () => "weekly" };`,
+    });
+    await symlink(dir, join(dir, "mail", "again"), "dir");
+    const tasks = await loadTaskFolder(dir);
+    assert.deepEqual(column(tasks, "name"), ["mail", "mail/bulk/weekly", "mail/welcome"]);
+    assert.equal(await tasks[2]!.run("ada", NOTHING), "welcome ada");
+    const wrong = await folder(t, { "mail/welcome.mjs": "export default { name: 'welcome', run() {} };" });
+    await assert.rejects(loadTaskFolder(wrong), { message: /exports a task named "welcome"; give file/ });
+    const spaced = await folder(t, { "my mail/welcome.mjs": "export default () => {};" });
+    await assert.rejects(loadTaskFolder(spaced), { message: /its path below the folder is the name/ });
+  });
+
+  it("may be of a CommonJS project, compiled or in TypeScript with import and export", async (t) => {
+    const dir = await folder(t, {
+      "package.json": '{ "type": "commonjs" }',
+      "_lib/greeting.ts": "export const greeting: string = 'hello';",
+      "typed.ts": `import { greeting } from "./_lib/greeting.ts";
+export const queue = "typed";
+export default async (name: string) => \`\${greeting} \${name}\`;`,
+      "required.ts": `import type { Handler } from "nowhere";
+const { greeting } = require("./_lib/greeting.ts");
+module.exports = async (name: string) => greeting + name;`,
+      "compiled.js": `"use strict";
+Object.defineProperty(exports, "__esModule", { value: true });
+exports.queue = "compiled";
+exports.default = async (name) => "compiled " + name;`,
+      "plain.js": "module.exports = (name) => name; module.exports.queue = 'plain';",
+      "whole.js": "module.exports = { name: 'whole', queue: 'whole', run: (name) => name };",
+    });
+    const tasks = await loadTaskFolder(dir);
+    assert.deepEqual(
+      tasks.map(({ name, queue }) => [name, queue]),
+      [
+        ["compiled", "compiled"],
+        ["plain", "plain"],
+        ["required", undefined],
+        ["typed", "typed"],
+        ["whole", "whole"],
+      ],
+    );
+    const results = await Promise.all(tasks.map((task) => task.run("ada", NOTHING)));
+    assert.deepEqual(results, ["compiled ada", "ada", "helloada", "hello ada", "ada"]);
+  });
+
+  it("of a CommonJS project runs on threads too", async (t) => {
+    const dir = await folder(t, {
+      "package.json": '{ "type": "commonjs" }',
+      "deep/typed.ts": `export const isolation = "thread";
+export default (n: number) => n + 1;`,
+      "compiled.js": `exports.__esModule = true; exports.isolation = "thread"; exports.default = (n) => n * 2;`,
+    });
+    const node = await nodeHere(t, { settings: { TASKS: dir } });
+    assert.equal(await resultOf(node, await submit(node, "deep/typed", { payload: 10 })), 11);
+    assert.equal(await resultOf(node, await submit(node, "compiled", { payload: 10 })), 20);
+  });
+
+  it("says what to do about a file of another kind than its project", async (t) => {
+    const es = await folder(t, {
+      "package.json": '{ "type": "commonjs" }',
+      "a.js": "export default () => {};",
+    });
+    await assert.rejects(loadTaskFolder(es), { message: /"commonjs": write module\.exports/ });
+    const kinds = await folder(t, { "a.ts": "enum Kind { A }\nexport default () => Kind.A;" });
+    await assert.rejects(loadTaskFolder(kinds), { message: /compile this file to JavaScript/ });
   });
 
   it("says what is wrong with a file, and which one it is", async (t) => {
@@ -155,10 +228,26 @@ describe("a task folder", () => {
     const both = await folder(t, { "same.mjs": text, "same.ts": text });
     await assert.rejects(nodeHere(t, { settings: { TASKS: both } }), {
       code: "BAD_TASK",
-      message: /two tasks are named same/,
+      message: /two tasks are named same: .*same\.mjs and .*same\.ts; rename one of them, or remove it/,
     });
     const [one, two] = [await folder(t, { "same.mjs": text }), await folder(t, { "same.mjs": text })];
     await assert.rejects(nodeHere(t, { settings: { TASKS: `${one},${two}` } }), { code: "BAD_TASK" });
+  });
+
+  it("of a sub-folder is called, listed and counted under its whole name", async (t) => {
+    const dir = await folder(t, { "mail/welcome.mjs": "export default (name) => `welcome ${name}`;" });
+    const node = await nodeHere(t, { http: true, settings: { TASKS: dir } });
+    const call = await fetch(`${node.url}/functions/mail%2Fwelcome`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify("ada"),
+    });
+    assert.equal(((await call.json()) as { result: unknown }).result, "welcome ada");
+    const jobs = await fetch(`${node.url}/cluster/jobs?task=mail/welcome`);
+    const { items } = (await jobs.json()) as { items: { task: string }[] };
+    assert.deepEqual(column(items, "task"), ["mail/welcome"]);
+    const metrics = await (await fetch(`${node.url}/metrics`)).text();
+    assert.match(metrics, /^baton_jobs_finished_total\{.*task="mail\/welcome".*\} 1$/m);
   });
 
   it("serves a node: its tasks run, with their defaults", async (t) => {

@@ -77,6 +77,30 @@ describe("what becomes of a job, whatever its handler did", () => {
   });
 });
 
+describe("a delay that the handler chose", () => {
+  it("takes the place of the policy's, while attempts are left", () => {
+    fc.assert(
+      fc.property(claimed, fc.integer({ min: 0, max: 1e9 }), (spent, retryAfterMs) => {
+        const error = Object.assign(new Error("busy"), { retryAfterMs });
+        const outcome = decide(spent, { ended: "threw", error }, null)!;
+        if (outcome.kind === "retry")
+          assert.deepEqual([outcome.delayMs, outcome.asked], [retryAfterMs, true]);
+        else assert.equal(outcome.kind, "failed");
+      }),
+    );
+  });
+
+  it("is not one that is no time, and does not bring back what is not to be tried again", () => {
+    const spent = { failures: 0, interruptions: 0, crashes: 0, maxAttempts: 5 };
+    for (const retryAfterMs of ["30s", -1, Number.NaN, Infinity, null]) {
+      const outcome = decide(spent, { ended: "threw", error: { retryAfterMs } }, null)!;
+      assert.ok(outcome.kind === "retry" && outcome.asked === undefined, String(retryAfterMs));
+    }
+    const error = { retryAfterMs: 5, retryable: false };
+    assert.equal(decide(spent, { ended: "threw", error }, null)!.kind, "failed");
+  });
+});
+
 describe("an error as it is stored", () => {
   it("has the code and message of what was thrown, also by code from elsewhere", () => {
     const { code, message } = toJobError(Object.assign(new Error("refused"), { code: "ECONNREFUSED" }));

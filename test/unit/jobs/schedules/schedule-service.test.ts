@@ -118,7 +118,7 @@ describe("putting a schedule", () => {
     ["an unknown overlap", { overlap: "queue" as "skip" }, "overlap", /one of allow, skip/],
     ["no cap", { missedMax: 0 }, "missed_max", /from 1 to 10000/],
     ["too high a cap", { missedMax: 10_001 }, "missed_max", /from 1 to 10000/],
-    ["a payload with a cycle", { payload: cycle }, "payload", /must be plain JSON/],
+    ["a payload with a cycle", { payload: cycle }, "payload.self", /must be plain JSON/],
     ["a payload that is a function", { payload: () => 1 }, "payload", /must be plain JSON/],
   ];
   for (const [what, fields, field, message] of refused) {

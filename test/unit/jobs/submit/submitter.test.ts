@@ -173,8 +173,8 @@ describe("submitting", () => {
       [{ task: "a", idempotencyKey: "" }, "idempotency_key", /1 to 255 characters/],
       [{ task: "a", idempotencyKey: "x".repeat(256) }, "idempotency_key", /1 to 255/],
       [{ task: "a", idempotencyKey: "a\0" }, "idempotency_key", /without control characters/],
-      [{ task: "a", payload: 1n }, "payload", /must be plain JSON: .*BigInt/],
-      [{ task: "a", payload: circular }, "payload", /must be plain JSON: .*circular/],
+      [{ task: "a", payload: 1n }, "payload", /must be plain JSON, not a BigInt/],
+      [{ task: "a", payload: circular }, "payload.self", /must be plain JSON, not a part of itself/],
       [{ task: "a", payload: () => {} }, "payload", /must be plain JSON, not a function/],
     ];
     for (const [request, field, message] of cases) {

@@ -220,7 +220,9 @@ export class Claim {
     if (incomplete) await cache.learnAllKinds();
     if (seq !== null) return { ...(await this.#taken(rows, wanted, request, expected)), nextDueInMs };
     // A claimant that holds jobs learns the long way whether its lease is still there.
-    return idle && request.opens ? { jobs: [], held: true, nextDueInMs, more: false } : null;
+    return idle && (request.opens || request.hasSlot)
+      ? { jobs: [], held: true, nextDueInMs, more: false }
+      : null;
   }
 }
 

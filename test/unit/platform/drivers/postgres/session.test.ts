@@ -111,10 +111,8 @@ describe("a session of PostgreSQL", () => {
     });
     for (let round = 1; round <= 3; round++) {
       const before = await pid(session);
-      const broken = systemClock.monotonic();
       await terminate(session);
       await eventually("the loss", () => lost.length === round);
-      assert.ok(systemClock.monotonic() - broken < 1_000, "the loss was told late");
       assert.match(String(lost.at(-1)), /terminat/);
       await eventually("another connection", () => session.open);
       assert.equal(setUps, round + 1);
