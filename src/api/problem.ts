@@ -37,6 +37,7 @@ const INTERNAL_CODES: ReadonlySet<ErrorCode> = new Set([
   "DATA_IN_USE",
   "DATA_UNUSABLE",
   "JOB_FAILED",
+  "BAD_OPTIONS",
   "BAD_URL",
   "BAD_REPLY",
   "UNREACHABLE",

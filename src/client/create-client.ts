@@ -113,7 +113,7 @@ const CLIENT_OPTIONS = ["urls", "token", "timeout", "discover", "retry", "clock"
 export function createClient<Tasks = AnyTasks>(options: ClientOptions = {}): Client<Tasks> {
   const issues = unknownOptions(options, CLIENT_OPTIONS);
   const timeoutMs = readDuration("timeout", options.timeout, issues);
-  if (issues.length > 0) throw invalid("BAD_CONFIG", issues);
+  if (issues.length > 0) throw invalid("BAD_OPTIONS", issues);
   const { timeout: _, ...rest } = options;
   return new Client(new BatonClient({ ...rest, timeoutMs }));
 }

@@ -57,12 +57,10 @@ export function jobBody(
   options: JobOptions = {},
   at = "",
 ): { readonly body: JobRequestBody; readonly issues: readonly Issue[] } {
-  const { fields, issues } = readJobOptions(options);
-  const mistakes = payload === undefined ? issues : [...issues, ...jsonIssues(payload, "payload")];
-  return {
-    body: { task, payload: payload ?? null, ...wireFields(fields) },
-    issues: mistakes.map(({ field, message }) => ({ field: at + field, message: at + message })),
-  };
+  const { fields, issues } = readJobOptions(options, { at });
+  const ofPayload = payload === undefined ? [] : jsonIssues(payload, `${at}payload`);
+  const body = { task, payload: payload ?? null, ...wireFields(fields) };
+  return { body, issues: [...issues, ...ofPayload] };
 }
 
 const ROWS: readonly JobFieldRow[] = JOB_FIELDS;
@@ -85,7 +83,7 @@ export function scheduleBody(schedule: object): NamedScheduleRequest {
   const { name, task, payload, missed, missedMax, overlap, cron, zone, every, ...options } =
     schedule as ScheduleFields;
   const timing = timingBody({ cron, zone, every });
-  const { fields, issues } = readJobOptions(options, OF_JOBS);
+  const { fields, issues } = readJobOptions(options, { names: OF_JOBS });
   const mistakes = [
     ...unknownOptions(schedule, SCHEDULE_OPTIONS),
     ...timing.issues,

@@ -52,6 +52,7 @@ export const ERRORS = {
   DATA_UNUSABLE: { status: 500, retryable: false },
   STOPPED: { status: 503, retryable: true },
   JOB_FAILED: { status: 422, retryable: false },
+  BAD_OPTIONS: { status: 400, retryable: false },
   BAD_URL: { status: 400, retryable: false },
   BAD_REPLY: { status: 502, retryable: false },
   UNREACHABLE: { status: 503, retryable: true },
@@ -120,11 +121,11 @@ export function invalid(code: ErrorCode, issues: readonly Issue[], more: ErrorDe
   return new BatonError(code, text, { ...more, field, issues: shown });
 }
 
-/** `noun`: what the name is one of. */
-export function unknownName(noun: string, name: string, known: readonly string[]): string {
+/** `noun`: what the name is one of. `at`: the place in a list, as `[3].`. */
+export function unknownName(noun: string, name: string, known: readonly string[], at = ""): string {
   const near = nearest(name, known);
   const advice = near === null ? `known are ${known.join(", ")}` : `did you mean "${near}"?`;
-  return `"${name}" is not a known ${noun}; ${advice}`;
+  return `"${at}${name}" is not a known ${noun}; ${advice}`;
 }
 
 /** What waiting for a job rejects with when the job ended without a result. */

@@ -37,10 +37,10 @@ export function optionName({ name, option = name }: JobFieldRow): string {
 
 export type OptionFields = Omit<JobInput, "task" | "payload">;
 
-/** What options say, and all that is wrong with them. */
+/** What options say, and all that is wrong with them. `at`: the place in a list, as `[3].`. */
 export function readJobOptions(
   options: object,
-  names: readonly string[] = [...OPTIONS.keys()],
+  { names = [...OPTIONS.keys()], at = "" }: { readonly names?: readonly string[]; readonly at?: string } = {},
 ): { readonly fields: OptionFields; readonly issues: readonly Issue[] } {
   const fields: Record<string, unknown> = {};
   const issues: Issue[] = [];
@@ -48,18 +48,18 @@ export function readJobOptions(
     if (value === undefined) continue;
     const row = names.includes(option) ? OPTIONS.get(option) : undefined;
     if (!row) {
-      issues.push({ field: option, message: unknownName("option", option, names) });
+      issues.push({ field: at + option, message: unknownName("option", option, names, at) });
       continue;
     }
     const said = valueOf(row, value);
     const mistake = typeof said === "string" ? { field: option, rest: said } : mistakeOf(row, said.value);
     if (mistake) {
-      const field = mistake.field.replace(row.wire, option);
+      const field = at + mistake.field.replace(row.wire, option);
       issues.push({ field, message: `${field} ${mistake.rest}` });
     } else if (typeof said !== "string") fields[row.name] = said.value;
   }
   if (fields["runAt"] !== undefined && fields["delayMs"] !== undefined)
-    issues.push({ field: "runAt", message: "runAt and delay exclude each other; give one" });
+    issues.push({ field: `${at}runAt`, message: `${at}runAt and delay exclude each other; give one` });
   return { fields, issues };
 }
 

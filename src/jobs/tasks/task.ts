@@ -198,7 +198,8 @@ export function checkTask(task: { readonly name: unknown; readonly run: unknown 
     else if (!KNOWN.includes(option) && mayNotHave(task, value))
       report(option, unknownName("option of a task", option, KNOWN));
   }
-  for (const { field, message } of readJobOptions(ofJobs, JOB_OPTIONS).issues) report(field, message);
+  for (const { field, message } of readJobOptions(ofJobs, { names: JOB_OPTIONS }).issues)
+    report(field, message);
   const { retry } = task as TaskOptions;
   if (retry !== undefined) checkRetry(retry, report);
   if (issues.length > 0) throw invalid("BAD_TASK", issues);

@@ -215,11 +215,12 @@ describe("mistakes", () => {
     assert.deepEqual([error.details.field, error.issues.at(-1)!.field], ["delay", "tags[0]"]);
     const many = await refused(
       client.submitMany([
-        ["greet", { name: "Ada" }, { priority: 101 }],
+        ["greet", { name: "Ada" }, { priority: 101, dealy: 1 } as object],
         ["greet", { name: "Ada" }, { delay: "1s", runAt: new Date() }],
       ]),
     );
-    assert.deepEqual(column(many.issues, "field"), ["[0].priority", "[1].runAt"]);
+    assert.deepEqual(column(many.issues, "field"), ["[0].priority", "[0].dealy", "[1].runAt"]);
+    assert.equal(many.issues[1]!.message, '"[0].dealy" is not a known option; did you mean "delay"?');
   });
 
   it("of a payload that is not JSON name the place", async () => {
@@ -263,7 +264,7 @@ describe("mistakes", () => {
   it("of the client's own options are refused at once", async () => {
     const wrong = { url, timeoutMs: 5, timeout: "soon" };
     const error = await refused(() => createClient(wrong as object));
-    assert.equal(error.code, "BAD_CONFIG");
+    assert.equal(error.code, "BAD_OPTIONS");
     assert.deepEqual(
       error.issues.map(({ message }) => message),
       [
