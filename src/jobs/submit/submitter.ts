@@ -3,8 +3,9 @@
  * of an unknown task is accepted and waits for a node that knows it.
  */
 
-import { BatonError, nearest } from "../../core/errors.ts";
+import { BatonError, hasCode, nearest } from "../../core/errors.ts";
 import { jobId, THING_NAME, type JobId, Uuids } from "../../core/ids.ts";
+import { keyConflict } from "../../core/jobs/idempotency.ts";
 import { rareIn, type JobInput } from "../../core/jobs/job-fields.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import { Batcher, byTerm, type UnderTerm } from "../../platform/batcher.ts";
@@ -57,8 +58,11 @@ export class Submitter {
 
   constructor({ identity, clock, random, events }: SubmitterPlatform, options: SubmitterOptions) {
     this.#options = { identity, clock, random, events, ...options };
-    this.#batcher = new Batcher({ clock, flush: (jobs) => this.#leaving(jobs.length, this.#store(jobs)) });
-    const underTerms = byTerm((jobs: readonly NewJob[], term: Term) => this.#store(jobs, term));
+    this.#batcher = new Batcher({
+      clock,
+      flush: (jobs) => this.#leaving(jobs.length, this.#store(jobs, undefined, true)),
+    });
+    const underTerms = byTerm((jobs: readonly NewJob[], term: Term) => this.#store(jobs, term, true));
     this.#fenced = new Batcher({ clock, flush: (items) => this.#leaving(items.length, underTerms(items)) });
   }
 
@@ -84,7 +88,9 @@ export class Submitter {
     this.#admit(jobs.length);
     if (jobs.length !== 1) return this.#leaving(jobs.length, this.#store(jobs, term));
     const [write] = jobs as [NewJob];
-    return [await (term ? this.#fenced.add({ write, term }) : this.#batcher.add(write))];
+    const answer = await (term ? this.#fenced.add({ write, term }) : this.#batcher.add(write));
+    if (answer.conflict) throw keyConflict([write], 0, answer.id);
+    return [answer];
   }
 
   /**
@@ -147,14 +153,15 @@ export class Submitter {
     }
   }
 
-  async #store(jobs: readonly NewJob[], term?: Term): Promise<readonly Submitted[]> {
+  async #store(jobs: readonly NewJob[], term?: Term, apart = false): Promise<readonly Submitted[]> {
     const { identity, store, author, wakes, onStored, events } = this.#options;
     const notified = wakes(jobs);
     const under = term ? { node: identity.name, ownerEpoch: term.epoch, leaderEpoch: term.epoch } : author();
     let answers: readonly Submitted[];
     try {
-      answers = await store.jobs.submit(jobs, under, notified, term);
+      answers = await store.jobs.submit(jobs, under, notified, term, apart);
     } catch (error) {
+      if (hasCode(error, "IDEMPOTENCY_CONFLICT")) throw error;
       events.emit("jobs.submit_failed", error);
       events.refused("jobs.submit", error);
       throw error;
@@ -188,6 +195,8 @@ export class Submitter {
     const task = this.#options.tasks.get(request.task);
     if (!task) this.#checkTaskName(request.task, at);
     checkFields(request, at);
+    if (request.keyReuse !== undefined && request.idempotencyKey === undefined)
+      throw bad("key_reuse", "is about an idempotency_key; give that as well", at);
     if (request.delayMs !== undefined && request.runAt !== undefined)
       throw bad("run_at", "and delay_ms exclude each other; give one", at);
     if (!task?.schema) return this.#newJob(request, task, at, trace);
@@ -215,7 +224,8 @@ export class Submitter {
       trace,
     };
     const rare = rareIn(request);
-    return rare ? { ...job, ...rare } : job;
+    const { keyReuse } = request;
+    return rare || keyReuse ? { ...job, ...rare, ...(keyReuse && { keyReuse }) } : job;
   }
 
   /** Jobs that are submitted at the same time have consecutive ids: a store may keep them as a range. */

@@ -1,7 +1,8 @@
 /**
  * The tables of the shared store.
  *
- *   job    what was requested; written once and never changed or moved until it is removed
+ *   job    what was requested; written once and never changed or moved until it is removed, but for `key_task`: its
+ *          task while its idempotency key belongs to it, null when a later job has the key
  *   live   the state of a job that is not finished: the only hot table, narrow and small
  *   done   how a job ended
  *
@@ -55,9 +56,10 @@ const JOBS: readonly string[] = [
     idempotency_key text,
     schedule text,
     trace text,
-    tags text[]
+    tags text[],
+    key_task text
   )`,
-  "CREATE UNIQUE INDEX job_idempotency ON baton.job (idempotency_key) WHERE idempotency_key IS NOT NULL",
+  "CREATE UNIQUE INDEX job_idempotency ON baton.job (idempotency_key, key_task) WHERE key_task IS NOT NULL",
   // The fill factor leaves room in a page for three versions of each row: those of a submit, a mark and a claim.
   `CREATE TABLE baton.live (
     seq bigint PRIMARY KEY,

@@ -101,7 +101,7 @@ function fire(parts: { cache: StoreCache; scripts: PostgresScripts; submit: Subm
       (tx) =>
         fireSchedule(firing, fence, {
           isUnfinished: async (job) => (await tx.query(UNFINISHED, [uuidOf(job)])).length > 0,
-          submit: (jobs) => submit.within(tx, jobs, by, firing.schedule),
+          submit: (jobs) => submit.within(tx, jobs, { author: by, schedule: firing.schedule }),
         }),
       fence,
     );

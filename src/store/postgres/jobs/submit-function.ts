@@ -84,6 +84,9 @@ BEGIN
         remedy := 'a text of 1 to 255 characters without control characters';
         fits := jsonb_typeof(value) = 'string' AND char_length(plain) BETWEEN 1 AND 255
           AND plain !~ '[\u0001-\u001f\u007f-\u009f]';
+      WHEN field = 'key_reuse' THEN
+        remedy := 'after_failure or never';
+        fits := value IN ('"after_failure"', '"never"');
       WHEN field = 'tags' THEN
         remedy := 'a list of at most 16 texts of 1 to 64 characters without control characters';
         fits := CASE WHEN jsonb_typeof(value) = 'array' THEN jsonb_array_length(value) <= 16 AND NOT EXISTS (
@@ -92,7 +95,7 @@ BEGIN
             OR t.tag #>> '{}' ~ '[\u0001-\u001f\u007f-\u009f]'
         ) ELSE false END;
       ELSE
-        RAISE EXCEPTION '"%" is not a known field; known are task, payload, queue, priority, run_at, delay_ms, max_attempts, timeout_ms, idempotency_key, tags, birthplace',
+        RAISE EXCEPTION '"%" is not a known field; known are task, payload, queue, priority, run_at, delay_ms, max_attempts, timeout_ms, idempotency_key, key_reuse, tags, birthplace',
           place || left(field, 80) USING ERRCODE = '22023', COLUMN = place || left(field, 80);
     END CASE;
     IF NOT fits THEN
@@ -106,6 +109,10 @@ BEGIN
   IF NOT job ? 'task' THEN
     RAISE EXCEPTION '"%" is missing; it must be the name of the task that does the job', place || 'task'
       USING ERRCODE = '22023', COLUMN = place || 'task';
+  END IF;
+  IF job ? 'key_reuse' AND NOT job ? 'idempotency_key' THEN
+    RAISE EXCEPTION '"%" is about an "%"; give that as well', place || 'key_reuse', place || 'idempotency_key'
+      USING ERRCODE = '22023', COLUMN = place || 'key_reuse';
   END IF;
   IF job ? 'run_at' AND job ? 'delay_ms' THEN
     RAISE EXCEPTION 'give "%" or "%", not both', place || 'run_at', place || 'delay_ms'
@@ -124,8 +131,19 @@ BEGIN
     'max_attempts', coalesce((job -> 'max_attempts')::int, 3),
     'timeout_ms', coalesce((job -> 'timeout_ms')::bigint, 3600000),
     'idempotency_key', job ->> 'idempotency_key',
+    'key_reuse', job ->> 'key_reuse',
     'tags', nullif(job -> 'tags', '[]')
   );
+END $$`;
+
+/** As `isSameJson` in core/jobs/idempotency.ts. Text that jsonb has no place for is the same only letter by letter. */
+const SAME_JSON = `
+CREATE FUNCTION baton.same_json(a text, b text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  IF a = b THEN RETURN true; END IF;
+  RETURN a::jsonb = b::jsonb;
+EXCEPTION WHEN data_exception THEN
+  RETURN false;
 END $$`;
 
 /** How often a job is tried again when the one that stood in its way is removed before it is looked at. */
@@ -156,6 +174,7 @@ DECLARE
   attempts int[];
   timeouts bigint[];
   keys text[];
+  reuses text[];
   traces text[];
   tag_lists text[];
   waiting int[];
@@ -176,13 +195,14 @@ BEGIN
     array_agg(a.task ORDER BY n), array_agg(a.queue ORDER BY n), array_agg(a.payload ORDER BY n),
     array_agg(a.priority ORDER BY n), array_agg(coalesce(a.run_at, now_ms + nullif(a.delay_ms, 0)) ORDER BY n),
     array_agg(a.max_attempts ORDER BY n), array_agg(a.timeout_ms ORDER BY n), array_agg(a.idempotency_key ORDER BY n),
-    array_agg(a.trace ORDER BY n), array_agg(a.tags ORDER BY n), array_agg(n::int ORDER BY n)
-  INTO ids, births, authors, tasks, queues, payloads, priorities, dues, attempts, timeouts, keys, traces, tag_lists, waiting
+    array_agg(a.trace ORDER BY n), array_agg(a.tags ORDER BY n), array_agg(n::int ORDER BY n),
+    array_agg(coalesce(a.key_reuse, 'after_failure') ORDER BY n)
+  INTO ids, births, authors, tasks, queues, payloads, priorities, dues, attempts, timeouts, keys, traces, tag_lists, waiting, reuses
   FROM ROWS FROM (jsonb_to_recordset(jobs) AS (
     id uuid, birthplace text, task text, queue text, payload text, priority int, delay_ms bigint, run_at bigint,
-    max_attempts int, timeout_ms bigint, idempotency_key text, trace text, tags text
+    max_attempts int, timeout_ms bigint, idempotency_key text, trace text, tags text, key_reuse text
   )) WITH ORDINALITY AS a (
-    id, birthplace, task, queue, payload, priority, delay_ms, run_at, max_attempts, timeout_ms, idempotency_key, trace, tags, n
+    id, birthplace, task, queue, payload, priority, delay_ms, run_at, max_attempts, timeout_ms, idempotency_key, trace, tags, key_reuse, n
   );
   IF waiting IS NULL THEN RETURN; END IF;
   answer_existed := array_fill(NULL::boolean, ARRAY[cardinality(waiting)]);
@@ -206,13 +226,13 @@ BEGIN
 
   FOR tries IN 1..${TRIES} LOOP
     WITH fresh AS (
-      INSERT INTO baton.job AS j (seq, id, created_at, run_at, timeout_ms, birthplace, kind, author, max_attempts, priority, payload, idempotency_key, trace, tags)
+      INSERT INTO baton.job AS j (seq, id, created_at, run_at, timeout_ms, birthplace, kind, author, max_attempts, priority, payload, idempotency_key, key_task, trace, tags)
       SELECT a.seq, a.id, now_ms, a.run_at, a.timeout_ms,
         (SELECT b.id FROM baton.name b WHERE b.name = a.birthplace),
         (SELECT k.id FROM baton.kind k WHERE k.task = a.task AND k.queue = a.queue),
         (SELECT w.id FROM baton.author w WHERE w.node = a.author
            AND w.owner_epoch = submit_prepared.owner_epoch AND w.leader_epoch = submit_prepared.leader_epoch),
-        a.max_attempts, a.priority, a.payload, a.idempotency_key, a.trace,
+        a.max_attempts, a.priority, a.payload, a.idempotency_key, CASE WHEN a.idempotency_key IS NOT NULL THEN a.task END, a.trace,
         -- As JSON text, each once and in its order.
         CASE WHEN a.tags IS NOT NULL THEN ARRAY(
           SELECT t.tag FROM jsonb_array_elements_text(a.tags::jsonb) WITH ORDINALITY AS t (tag, n) GROUP BY t.tag ORDER BY min(t.n)
@@ -222,7 +242,7 @@ BEGIN
         FROM unnest(ids, births, authors, tasks, queues, payloads, priorities, dues, attempts, timeouts, keys, traces, tag_lists) WITH ORDINALITY
           AS u (id, birthplace, author, task, queue, payload, priority, run_at, max_attempts, timeout_ms, idempotency_key, trace, tags, n)
         WHERE tries = 1 OR u.n = ANY (waiting)
-      ) AS a ORDER BY a.idempotency_key NULLS FIRST
+      ) AS a ORDER BY a.idempotency_key NULLS FIRST, a.task, a.n
       ON CONFLICT DO NOTHING
       RETURNING j.seq, j.id, j.created_at, j.run_at, j.kind, j.author, j.priority
     ),
@@ -236,10 +256,12 @@ BEGIN
     INTO stored, wakes FROM fresh f;
 
     FOR one IN
-      SELECT u.n, u.id, u.birthplace, u.key, u.due, s.id IS NOT NULL AS stored
-      FROM unnest(ids, births, keys, dues) WITH ORDINALITY AS u (id, birthplace, key, due, n)
+      SELECT u.n, u.id, u.birthplace, u.task, u.payload, u.key, u.reuse, u.due, s.id IS NOT NULL AS stored
+      FROM unnest(ids, births, tasks, payloads, keys, reuses, dues) WITH ORDINALITY AS u (id, birthplace, task, payload, key, reuse, due, n)
       LEFT JOIN unnest(stored) AS s (id) ON s.id = u.id
       WHERE tries = 1 OR u.n = ANY (waiting)
+      -- Locks of failed jobs in the order in which keys are taken.
+      ORDER BY u.key NULLS FIRST, u.task, u.n
     LOOP
       IF one.stored THEN
         answer_ids[one.n] := one.birthplace || '-' || one.id;
@@ -248,15 +270,29 @@ BEGIN
         CONTINUE;
       END IF;
       -- The job that was there first. Without a row it has gone since, and there is room.
-      SELECT b.name || '-' || j.id AS id,
+      SELECT b.name || '-' || j.id AS id, j.id AS uuid, j.payload,
         CASE coalesce(d.status, CASE WHEN l.started_at IS NOT NULL THEN 2 WHEN l.run_at > now_ms THEN 0 ELSE 1 END)
           WHEN 0 THEN 'scheduled' WHEN 1 THEN 'queued' WHEN 2 THEN 'processing'
           WHEN 3 THEN 'completed' WHEN 4 THEN 'failed' ELSE 'cancelled' END AS status
       INTO earlier
       FROM baton.job j JOIN baton.name b ON b.id = j.birthplace
         ${STATE_OF_JOB}
-      WHERE j.id = coalesce((SELECT k.id FROM baton.job k WHERE k.idempotency_key = one.key), one.id);
-      IF FOUND THEN
+      WHERE j.id = coalesce(
+        (SELECT k.id FROM baton.job k WHERE k.id = one.id),
+        (SELECT k.id FROM baton.job k WHERE k.idempotency_key = one.key AND k.key_task = one.task)
+      );
+      IF FOUND AND earlier.uuid <> one.id AND earlier.status = 'failed' AND one.reuse = 'after_failure' THEN
+        -- The lock that a retry takes as well; what is true under it counts. The next round stores the job.
+        PERFORM FROM baton.job k WHERE k.id = earlier.uuid FOR UPDATE;
+        UPDATE baton.job SET key_task = NULL WHERE id = earlier.uuid AND id IN (
+          SELECT j.id FROM baton.job j ${STATE_OF_JOB} WHERE j.id = earlier.uuid AND d.status = 4
+        );
+      ELSIF FOUND THEN
+        IF earlier.uuid <> one.id AND NOT baton.same_json(earlier.payload, one.payload) THEN
+          RAISE EXCEPTION 'idempotency key "%" of task % belongs to job %, which has another payload; send the same payload, or another key',
+            one.key, one.task, earlier.id USING ERRCODE = 'BT002', DETAIL = earlier.id,
+              COLUMN = CASE WHEN cardinality(ids) > 1 THEN '[' || one.n - 1 || '].' ELSE '' END || 'idempotency_key';
+        END IF;
         answer_ids[one.n] := earlier.id;
         answer_statuses[one.n] := earlier.status;
         answer_existed[one.n] := true;
@@ -310,10 +346,11 @@ END $$`;
 
 export const SUBMIT_FUNCTIONS: readonly string[] = [
   CHECKED_JOB,
+  SAME_JSON,
   SUBMIT_PREPARED,
   SUBMIT_MANY,
   SUBMIT,
-  `REVOKE ALL ON FUNCTION baton.checked_job(jsonb, text), baton.submit_prepared(jsonb, text, bigint, bigint, text, bigint),
+  `REVOKE ALL ON FUNCTION baton.checked_job(jsonb, text), baton.same_json(text, text), baton.submit_prepared(jsonb, text, bigint, bigint, text, bigint),
      baton.submit_many(jsonb), baton.submit(text, jsonb, jsonb) FROM PUBLIC`,
   // Of the names that a plain submit needs, none is then ever new.
   "INSERT INTO baton.name (name) VALUES ('sql') ON CONFLICT DO NOTHING",

@@ -4,6 +4,8 @@
  */
 
 import { BatonError } from "../../../core/errors.ts";
+import type { JobId } from "../../../core/ids.ts";
+import { keyConflict } from "../../../core/jobs/idempotency.ts";
 import { COLUMN_FIELDS, type Fields } from "../../../core/jobs/job-fields.ts";
 import { inSchema, read, write } from "../../../platform/drivers/postgres/postgres.ts";
 import type { Author, JobStore, NewJob, Submitted } from "../../store.ts";
@@ -27,6 +29,7 @@ const MAKE_KIND = write(
 );
 
 const OTHER_CLUSTER = "BT001";
+const KEY_CONFLICT = "BT002";
 /** No such function, schema or table. */
 const NOT_THERE = new Set(["42883", "3F000", "42P01"]);
 const NO_RIGHT = "42501";
@@ -45,7 +48,7 @@ export function submitInTransaction(cache: StoreCache): NonNullable<JobStore["su
       const { rows } = await client.query(inSchema(SUBMIT_PREPARED, db.schema), values);
       return rows as readonly Submitted[];
     } catch (error) {
-      throw explained(error, db.schema);
+      throw explained(error, db.schema, jobs);
     }
   };
 }
@@ -85,17 +88,19 @@ function prepared(job: NewJob): Record<string, unknown> {
     delay_ms: job.delayMs,
     run_at: job.runAt,
     ...Object.fromEntries(COLUMN_FIELDS.map(({ wire, name }) => [wire, (job as unknown as Fields)[name]])),
+    ...(job.keyReuse && { key_reuse: job.keyReuse }),
     ...(job.trace && { trace: job.trace }),
   };
 }
 
 /** Only misuse of the client becomes a BatonError: other errors of the database concern the caller's transaction. */
-function explained(error: unknown, schema: string): unknown {
+function explained(error: unknown, schema: string, jobs: readonly NewJob[]): unknown {
   // Recognized by its fields: the caller's driver may be another copy of ours, or another library.
   const code = (error as { code?: unknown } | null)?.code;
   if (code === OTHER_CLUSTER) {
     return refused("is connected to the database of another cluster; connect it to the node's own", error);
   }
+  if (code === KEY_CONFLICT) return conflictIn(error as DatabaseError, jobs);
   if (typeof code === "string" && NOT_THERE.has(code)) {
     const rest = `is connected to a database without Baton in schema ${schema}; connect it to the node's own`;
     return refused(rest, error);
@@ -105,6 +110,13 @@ function explained(error: unknown, schema: string): unknown {
     return refused(rest, error);
   }
   return error;
+}
+
+type DatabaseError = Partial<Record<"detail" | "column", string>>;
+
+function conflictIn({ detail, column }: DatabaseError, jobs: readonly NewJob[]): BatonError {
+  const at = Number(/\d+/.exec(column ?? "")?.[0] ?? 0);
+  return keyConflict(jobs, at, detail as JobId);
 }
 
 function refused(rest: string, cause: unknown): BatonError {

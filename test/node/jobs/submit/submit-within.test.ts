@@ -181,6 +181,28 @@ describe("submitting with a client of the caller", () => {
     assert.deepEqual(rows, [{ id: first.id }]);
   });
 
+  it("refuses the key of a job with another payload, and says of which place and which job", async (t) => {
+    const { world, client, one, submitter } = await within(t);
+    const request = { task: "work", payload: { a: "\0", b: 1 }, idempotencyKey: "order-1" };
+    const { id } = await one(request, { client });
+    assert.equal((await one(request, { client })).id, id);
+    const conflict = (field: string) => ({
+      code: "IDEMPOTENCY_CONFLICT",
+      details: { field, job_id: id },
+      message: new RegExp(
+        `^${field.replaceAll(/[[\].]/g, "\\$&")} "order-1" of task work belongs to job ${id}`,
+      ),
+    });
+    const other = { ...request, payload: 2 };
+    await assert.rejects(one(other, { client }), conflict("idempotency_key"));
+    await assert.rejects(one(other), conflict("idempotency_key"));
+    for (const options of [{ client }, {}]) {
+      const list = submitter.submit([{ task: "work" }, { task: "work" }, other], options);
+      await assert.rejects(list, conflict("[2].idempotency_key"));
+    }
+    assert.equal(await world.count(), 1);
+  });
+
   it("takes anything that passes a text and values to the database", async (t) => {
     const world = await open(t);
     const session = await world.session();
