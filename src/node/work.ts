@@ -22,7 +22,7 @@ import { jobService } from "../jobs/job-service.ts";
 import { LeaseReaper } from "../jobs/recover/lease-reaper.ts";
 import { queueService } from "../jobs/queue-service.ts";
 import { scheduleService } from "../jobs/schedules/schedule-service.ts";
-import { Submitter } from "../jobs/submit/submitter.ts";
+import { notedTask, Submitter } from "../jobs/submit/submitter.ts";
 import { ThreadPool } from "../jobs/run/thread-pool.ts";
 import { hearsOfWork, workNotifier } from "../jobs/submit/work-notifier.ts";
 import { Worker } from "../jobs/run/worker.ts";
@@ -49,6 +49,7 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
   const rules = { budgets, retry, chance: () => random.chance() };
   const author = authorOf(identity.name, () => leadership.current()?.epoch ?? 0);
 
+  await store.noteTasks?.(Array.from(tasks.all(), (task) => notedTask(task, p.defaults)));
   const followers = new Followers(p, channels);
   const peerWire = b.peers && peerEventWire(p, b.peers);
   const feed = new EventFeed(p, {

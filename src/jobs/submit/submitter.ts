@@ -10,7 +10,7 @@ import { rareIn, type JobInput } from "../../core/jobs/job-fields.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import { Batcher, byTerm, type UnderTerm } from "../../platform/batcher.ts";
 import type { Platform } from "../../platform/platform.ts";
-import type { Author, Store, NewJob, Submitted, TransactionClient } from "../../store/store.ts";
+import type { Author, NotedTask, Store, NewJob, Submitted, TransactionClient } from "../../store/store.ts";
 import type { JobSpans } from "../job-spans.ts";
 import { checkPayload, type Task } from "../tasks/task.ts";
 import type { TaskRegistry } from "../tasks/task-registry.ts";
@@ -40,6 +40,19 @@ export interface SubmitterOptions {
   readonly spans?: JobSpans;
   /** New work has been stored; `notified` when the store has notified other nodes of it. */
   readonly onStored: (jobs: readonly NewJob[], notified: boolean) => void;
+}
+
+const DEFAULTS = { queue: "default", priority: 0 } as const;
+
+/** The options that a job of this task has, unless its caller says otherwise. */
+export function notedTask(task: Task, { maxAttempts, timeoutMs }: SubmitterOptions["defaults"]): NotedTask {
+  return {
+    task: task.name,
+    queue: task.queue ?? DEFAULTS.queue,
+    priority: task.priority ?? DEFAULTS.priority,
+    maxAttempts: task.maxAttempts ?? maxAttempts,
+    timeoutMs: task.timeoutMs ?? timeoutMs,
+  };
 }
 
 /** So far behind may the time in an id be. */
@@ -213,8 +226,8 @@ export class Submitter {
     const job: NewJob = {
       id: request.id ?? jobId(identity.name, this.#newUuid()),
       task: request.task,
-      queue: request.queue ?? task?.queue ?? "default",
-      priority: request.priority ?? task?.priority ?? 0,
+      queue: request.queue ?? task?.queue ?? DEFAULTS.queue,
+      priority: request.priority ?? task?.priority ?? DEFAULTS.priority,
       payload: payloadText(request.payload, at),
       delayMs: request.delayMs ?? 0,
       runAt: request.runAt ?? null,

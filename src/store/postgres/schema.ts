@@ -193,6 +193,20 @@ const TAGS: readonly string[] = [
 ];
 
 /**
+ * The options of tasks, for callers in SQL. A node writes those of its tasks at its start; of two versions, those of the node
+ * that started last count. Never removed: a job may wait for a node that has its task.
+ */
+const TASKS: readonly string[] = [
+  `CREATE TABLE baton.task (
+    name text COLLATE "C" PRIMARY KEY,
+    queue text NOT NULL,
+    priority int NOT NULL,
+    max_attempts int NOT NULL,
+    timeout_ms bigint
+  )`,
+];
+
+/**
  * For sessions that wait for the lock of a leader role: the first of these locks that is free, or the first of all if it becomes
  * free in time, else null. An error that is caught inside is not logged by the server. A lock of the session outlives the
  * roll-back of the block.
@@ -277,5 +291,5 @@ const CLUSTER: readonly string[] = [
 
 /** Numbered from 1; each runs in its own transaction together with the record that it ran. Never edit one that was released. */
 export const MIGRATIONS: readonly Migration[] = [
-  { compatibleFrom: 1, up: [...JOBS, ...TAGS, ...SUBMIT_FUNCTIONS, ...SCRIPT_TABLES, ...CLUSTER] },
+  { compatibleFrom: 1, up: [...JOBS, ...TAGS, ...TASKS, ...SUBMIT_FUNCTIONS, ...SCRIPT_TABLES, ...CLUSTER] },
 ];

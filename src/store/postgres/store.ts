@@ -23,6 +23,7 @@ import { postgresQueues } from "./queues.ts";
 import { PostgresScripts } from "./scripts.ts";
 import { deadRows } from "./dead-rows.ts";
 import { migrate } from "./migrate.ts";
+import { noteTasks } from "./note-tasks.ts";
 import { Report } from "./jobs/report.ts";
 import { Settle } from "./jobs/settle.ts";
 import { Submit } from "./jobs/submit.ts";
@@ -81,6 +82,7 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
       ...assignments(cache, scripts),
       record: ownedWrites(cache, settle, report),
     },
+    noteTasks: (tasks) => noteTasks(db, tasks),
     purge: (what, fence) =>
       what.of === "jobs"
         ? purgeJobs(what.retention, what.limit, fence)

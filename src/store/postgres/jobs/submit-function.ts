@@ -3,7 +3,8 @@
  *
  *   submit, submit_many    for people and other languages: every field is checked as POST /jobs checks it
  *   submit_prepared        used by these two and by our nodes: stores jobs, resolves keys, wakes workers
- *   checked_job            validates one job and converts it for submit_prepared
+ *   checked_job            validates one job, fills in the options of its task (table task, which nodes write at their
+ *                          start), and converts it for submit_prepared
  *
  * They run with the rights of their owner: a role that may submit can neither read payloads nor write results. No role
  * may execute them until it is granted, and the search path is fixed, so that no other schema can inject an operator.
@@ -29,6 +30,17 @@ export const WAKE = `pg_notify(
     ELSE 'hints.' || left(encode(sha256(convert_to(rtrim('baton.', '.'), 'UTF8')), 'hex'), 32) END,
   'sql:0:[["jobs.ready","",null]]')`;
 
+/** For "did you mean": those that share most pairs of letters with it. */
+const NEAR_TASKS = `
+CREATE FUNCTION baton.near_tasks(wanted text) RETURNS text LANGUAGE sql STABLE AS $$
+  SELECT coalesce('; did you mean ' || string_agg(near.name, ' or ') || '?', '') FROM (
+    SELECT t.name FROM baton.task t CROSS JOIN LATERAL (
+      SELECT count(*) * 2.0 / (length(t.name) + length(wanted)) AS alike FROM generate_series(1, length(t.name) - 1) AS at
+      WHERE strpos(lower(wanted), lower(substr(t.name, at, 2))) > 0
+    ) AS pairs WHERE pairs.alike > 0.4 ORDER BY pairs.alike DESC, t.name LIMIT 3
+  ) AS near
+$$`;
+
 const CHECKED_JOB = String.raw`
 CREATE FUNCTION baton.checked_job(job jsonb, place text) RETURNS jsonb
 LANGUAGE plpgsql AS $$
@@ -41,6 +53,7 @@ DECLARE
   low bigint;
   high bigint;
   due timestamptz;
+  known baton.task%ROWTYPE;
   millis bigint := (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
 BEGIN
   IF jsonb_typeof(job) IS DISTINCT FROM 'object' THEN
@@ -87,6 +100,9 @@ BEGIN
       WHEN field = 'key_reuse' THEN
         remedy := 'after_failure or never';
         fits := value IN ('"after_failure"', '"never"');
+      WHEN field = 'allow_unknown' THEN
+        remedy := 'true or false';
+        fits := jsonb_typeof(value) = 'boolean';
       WHEN field = 'tags' THEN
         remedy := 'a list of at most 16 texts of 1 to 64 characters without control characters';
         fits := CASE WHEN jsonb_typeof(value) = 'array' THEN jsonb_array_length(value) <= 16 AND NOT EXISTS (
@@ -95,7 +111,7 @@ BEGIN
             OR t.tag #>> '{}' ~ '[\u0001-\u001f\u007f-\u009f]'
         ) ELSE false END;
       ELSE
-        RAISE EXCEPTION '"%" is not a known field; known are task, payload, queue, priority, run_at, delay_ms, max_attempts, timeout_ms, idempotency_key, key_reuse, tags, birthplace',
+        RAISE EXCEPTION '"%" is not a known field; known are task, payload, queue, priority, run_at, delay_ms, max_attempts, timeout_ms, idempotency_key, key_reuse, tags, birthplace, allow_unknown',
           place || left(field, 80) USING ERRCODE = '22023', COLUMN = place || left(field, 80);
     END CASE;
     IF NOT fits THEN
@@ -118,18 +134,24 @@ BEGIN
     RAISE EXCEPTION 'give "%" or "%", not both', place || 'run_at', place || 'delay_ms'
       USING ERRCODE = '22023', COLUMN = place || 'delay_ms';
   END IF;
+  SELECT * INTO known FROM baton.task t WHERE t.name = job ->> 'task';
+  IF NOT FOUND AND NOT coalesce((job -> 'allow_unknown')::boolean, false) THEN
+    RAISE EXCEPTION 'no node of this cluster has had the task "%" so far%; start one that has it, or give "%": true',
+      job ->> 'task', baton.near_tasks(job ->> 'task'), place || 'allow_unknown'
+      USING ERRCODE = '22023', COLUMN = place || 'task';
+  END IF;
   RETURN jsonb_build_object(
     -- A uuid of version 7: the time in front, the rest out of a random one.
     'id', (lpad(to_hex(millis), 12, '0') || '7' || substr(replace(gen_random_uuid()::text, '-', ''), 14))::uuid,
     'birthplace', coalesce(job ->> 'birthplace', 'sql'),
     'task', job ->> 'task',
     'payload', coalesce((job -> 'payload')::text, 'null'),
-    'queue', coalesce(job ->> 'queue', 'default'),
-    'priority', coalesce((job -> 'priority')::int, 0),
+    'queue', coalesce(job ->> 'queue', known.queue, 'default'),
+    'priority', coalesce((job -> 'priority')::int, known.priority, 0),
     'delay_ms', coalesce((job -> 'delay_ms')::bigint, 0),
     'run_at', floor(extract(epoch FROM due) * 1000)::bigint,
-    'max_attempts', coalesce((job -> 'max_attempts')::int, 3),
-    'timeout_ms', coalesce((job -> 'timeout_ms')::bigint, 3600000),
+    'max_attempts', coalesce((job -> 'max_attempts')::int, known.max_attempts, 3),
+    'timeout_ms', coalesce((job -> 'timeout_ms')::bigint, CASE WHEN known.name IS NULL THEN 3600000 ELSE known.timeout_ms END),
     'idempotency_key', job ->> 'idempotency_key',
     'key_reuse', job ->> 'key_reuse',
     'tags', nullif(job -> 'tags', '[]')
@@ -152,11 +174,12 @@ const TRIES = 5;
 /**
  * `author`: the node that submits, null for the birthplace. `cluster`: whose jobs they are meant to be (see Cluster in
  * submit-in-transaction.ts); null for the owner of this schema. `at`: the instant, null for the database's clock.
+ * `transaction`: the number of the one that a call before has seen, if the caller must have one open.
  */
 const SUBMIT_PREPARED = String.raw`
 CREATE FUNCTION baton.submit_prepared(
   jobs jsonb, author text DEFAULT NULL, owner_epoch bigint DEFAULT 0, leader_epoch bigint DEFAULT 0,
-  cluster text DEFAULT NULL, at bigint DEFAULT NULL
+  cluster text DEFAULT NULL, at bigint DEFAULT NULL, transaction text DEFAULT NULL
 ) RETURNS TABLE (job_id text, status text, existed boolean)
 LANGUAGE plpgsql ${RIGHTS}
 -- Callers' sessions have plans made for whatever size a table had when they were young; the indexes are always right.
@@ -189,6 +212,9 @@ BEGIN
   IF cluster <> (SELECT (extract(epoch FROM m.ran_at) * 1000000)::bigint::text FROM baton.migration m WHERE m.version = 1) THEN
     RAISE EXCEPTION 'these jobs are meant for another cluster than the one that is kept in database "%"', current_database()
       USING ERRCODE = 'BT001';
+  END IF;
+  IF transaction <> txid_current()::text THEN
+    RAISE EXCEPTION 'no transaction is open' USING ERRCODE = 'BT003';
   END IF;
 
   SELECT array_agg(a.id ORDER BY n), array_agg(a.birthplace ORDER BY n), array_agg(coalesce(author, a.birthplace) ORDER BY n),
@@ -345,12 +371,13 @@ BEGIN
 END $$`;
 
 export const SUBMIT_FUNCTIONS: readonly string[] = [
+  NEAR_TASKS,
   CHECKED_JOB,
   SAME_JSON,
   SUBMIT_PREPARED,
   SUBMIT_MANY,
   SUBMIT,
-  `REVOKE ALL ON FUNCTION baton.checked_job(jsonb, text), baton.same_json(text, text), baton.submit_prepared(jsonb, text, bigint, bigint, text, bigint),
+  `REVOKE ALL ON FUNCTION baton.near_tasks(text), baton.checked_job(jsonb, text), baton.same_json(text, text), baton.submit_prepared(jsonb, text, bigint, bigint, text, bigint, text),
      baton.submit_many(jsonb), baton.submit(text, jsonb, jsonb) FROM PUBLIC`,
   // Of the names that a plain submit needs, none is then ever new.
   "INSERT INTO baton.name (name) VALUES ('sql') ON CONFLICT DO NOTHING",

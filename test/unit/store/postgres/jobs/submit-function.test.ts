@@ -135,6 +135,44 @@ describe("a job submitted in SQL", () => {
     assert.ok(Math.abs(made - job.createdAt) <= 1_000, "the uuid begins with the time");
   });
 
+  it("has the options of its task, as the node that started last had them", async (t) => {
+    const { world, session } = await opened(t);
+    const as = (maxAttempts: number, timeoutMs: number | null) => {
+      return [{ task: "charge", queue: "payments", priority: 7, maxAttempts, timeoutMs }];
+    };
+    const look = async (options: object) => {
+      const { queue, priority, maxAttempts, timeoutMs } = (await world.store.jobs.get(
+        await submit(session, "charge", 1, options),
+      ))!;
+      return [queue, priority, maxAttempts, timeoutMs];
+    };
+    await world.store.noteTasks!(as(5, 15_000));
+    assert.deepEqual(await look({}), ["payments", 7, 5, 15_000]);
+    await world.store.noteTasks!(as(8, null));
+    await world.store.noteTasks!([]);
+    assert.deepEqual(await look({}), ["payments", 7, 8, null]);
+    const own = { queue: "other", priority: 0, max_attempts: 1, timeout_ms: 5 };
+    assert.deepEqual(await look(own), ["other", 0, 1, 5]);
+  });
+
+  it("is refused for a task that no node has had, unless that is allowed", async (t) => {
+    const { world, session } = await opened(t);
+    for (const attempt of [submit(session, "recipt"), submitMany(session, [{ task: "recipt" }])]) {
+      const error = await refusal(attempt);
+      assert.equal(error.code, "22023");
+      assert.match(error.column!, /task$/);
+      assert.match(
+        error.message,
+        /^no node of this cluster has had the task "recipt" so far; did you mean receipt\?; start one that has it, or give "(\[0\]\.)?allow_unknown": true$/,
+      );
+    }
+    assert.match((await refusal(submit(session, "zzz"))).message, /so far; start one/);
+    assert.equal(await world.count(), 0);
+    const id = await submit(session, "recipt", 1, { allow_unknown: true });
+    const { queue, priority, maxAttempts, timeoutMs } = (await world.store.jobs.get(id))!;
+    assert.deepEqual([queue, priority, maxAttempts, timeoutMs], ["default", 0, 3, 3_600_000]);
+  });
+
   it("waits for its time, given as a delay or as an instant", async (t) => {
     const { world, session } = await opened(t);
     const answers = await submitMany(session, [
@@ -419,6 +457,7 @@ describe("a submit in SQL refuses", () => {
       "[0].key_reuse",
       /is about an ".*idempotency_key"; give that as well/,
     ],
+    [{ task: "a", allow_unknown: 1 }, "[0].allow_unknown", /true or false, not 1/],
     [{ task: "a", payload: nested(65) }, "[0].payload", /at most 64 levels/],
     [{ task: "a", payload: { a: nested(64) } }, "[0].payload", /at most 64 levels/],
     [{ task: "a", prioritty: 1 }, "[0].prioritty", /is not a known field; known are task, payload/],
