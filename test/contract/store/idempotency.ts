@@ -77,11 +77,17 @@ export const idempotencyPromises: Promises = {
   },
 
   "two jobs of one list with the same key and different payloads are refused": async (world) => {
-    const list = ["1", "2"].map((payload) => world.newJob({ idempotencyKey: "k", payload }));
-    await assert.rejects(world.store.jobs.submit(list, AUTHOR), {
-      code: "IDEMPOTENCY_CONFLICT",
-      message: /^\[1\]\.idempotency_key "k" of task work belongs to \[0\] of the same list/,
-    });
+    const [one, two] = [world.newJob().id, world.newJob().id];
+    for (const ids of [
+      [one, two],
+      [two, one],
+    ]) {
+      const list = ids.map((id) => world.newJob({ id, idempotencyKey: "k", payload: JSON.stringify(id) }));
+      await assert.rejects(world.store.jobs.submit(list, AUTHOR), {
+        code: "IDEMPOTENCY_CONFLICT",
+        message: /^\[1\]\.idempotency_key "k" of task work belongs to \[0\] of the same list/,
+      });
+    }
     assert.deepEqual(await world.claim(), []);
   },
 
