@@ -52,7 +52,7 @@ const COMPILED = join(import.meta.dirname, "../node_modules/.cache/baton-compile
 const flags = new Set(process.argv.slice(2).filter((word) => word.startsWith("--")));
 const words = process.argv.slice(2).filter((word) => !word.startsWith("--"));
 const nightly = flags.has("--nightly");
-const files = globSync("test/**/*.test.ts")
+const files = globSync("test/**/*.test.ts", { exclude: ["**/node_modules/**"] })
   .filter((file) =>
     words.length === 0
       ? file.startsWith("test/nightly/") === nightly

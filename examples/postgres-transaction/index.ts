@@ -32,7 +32,7 @@ async function order(customer: string, cents: number): Promise<JobHandle<string>
   const client = await pool.connect();
   try {
     await client.query("BEGIN");
-    const job = await node.submit(receipt, { customer, cents }, { client });
+    const job = await node.tx(client).submit(receipt, { customer, cents });
     await client.query("INSERT INTO orders VALUES ($1, $2)", [customer, cents]);
     await client.query("COMMIT");
     return job;

@@ -305,7 +305,10 @@ export class BatonClient implements AsyncDisposable {
     if (!this.#retry) return [...jobs];
     const batch = this.#random.uuid();
     return jobs.map((job, n) =>
-      job.idempotency_key === undefined ? { ...job, idempotency_key: `client:${batch}:${n}` } : job,
+      // A second try is the same request, also when the job of the first one has failed meanwhile.
+      job.idempotency_key === undefined
+        ? { ...job, idempotency_key: `client:${batch}:${n}`, key_reuse: "never" }
+        : job,
     );
   }
 }

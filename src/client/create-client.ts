@@ -300,9 +300,9 @@ function scheduleCalls<Tasks>(client: BatonClient) {
 function submitted(answer: {
   readonly job_id: string;
   readonly status: JobStatus;
-  readonly existed?: boolean;
+  readonly existed: boolean;
 }) {
-  return { id: answer.job_id, status: answer.status, existed: answer.existed ?? false };
+  return { id: answer.job_id, status: answer.status, existed: answer.existed };
 }
 
 function following({ signal, giveUpAfter, onTrouble }: FollowOptions): StreamOptions {

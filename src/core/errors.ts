@@ -28,6 +28,7 @@ export const ERRORS = {
   JOB_NOT_RETRYABLE: { status: 409, retryable: false },
   JOB_FINISHED: { status: 409, retryable: false },
   SCHEDULE_DECLARED: { status: 409, retryable: false },
+  IDEMPOTENCY_CONFLICT: { status: 409, retryable: false },
   NAME_IN_USE: { status: 409, retryable: true },
   BODY_TOO_LARGE: { status: 413, retryable: false },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, retryable: false },

@@ -30,6 +30,8 @@ import { Lifecycle } from "../platform/service.ts";
 import type { Guarantees } from "../store/store.ts";
 import { baseServices, compose, type Composed, workingServices } from "./compose.ts";
 import type { NodeOptions } from "./node-options.ts";
+import type { AnyTransaction } from "../library/transactions/transaction-client.ts";
+import { type SubmitsWithin, within } from "../library/transactions/within.ts";
 import { platform } from "./platform.ts";
 import { serviceList } from "./service-list.ts";
 
@@ -98,6 +100,11 @@ export class BatonNode extends Lifecycle {
     const [submitted] = await jobs.submit([{ ...fields, task: name, payload }], { client, trace });
     if (submitted!.existed) await placement?.retracted.confirm(submitted!.id);
     return new JobHandle(jobs, submitted!);
+  }
+
+  /** Its submits store jobs within a transaction of the caller: of node-postgres, Drizzle, Kysely, Knex, Prisma or TypeORM. */
+  tx(transaction: AnyTransaction): SubmitsWithin<this> {
+    return within(this, transaction);
   }
 
   get url(): string {

@@ -7,6 +7,7 @@
 
 import type { Budgets, Job, JobStatus, Spent } from "../core/jobs/job.ts";
 import type { TimelineRun } from "../core/jobs/job-timeline.ts";
+import type { KeyReuse } from "../core/jobs/idempotency.ts";
 import type { Abandoned, Outcome, PastOutcome, Recovered } from "../core/jobs/run-end.ts";
 import type { JobId, LeaseId } from "../core/ids.ts";
 import type { FieldFilters, RareFields } from "../core/jobs/job-fields.ts";
@@ -19,7 +20,9 @@ export type { Abandoned, Outcome, Recovered } from "../core/jobs/run-end.ts";
 
 export interface JobStore {
   /**
-   * A job with a known idempotency key is not stored: the known job is returned with `existed`. With `wakes`, a shared
+   * A job whose idempotency key belongs to another job of its task is not stored: that job is returned with `existed`. If it
+   * has another payload, the call rejects with IDEMPOTENCY_CONFLICT and stores nothing (core/jobs/idempotency.ts). `apart`:
+   * the jobs are of different callers, and one that is refused is answered with `conflict` instead. With `wakes`, a shared
    * store also sends the hint `jobs.ready` with its commit, which saves a round trip.
    */
   submit(
@@ -27,6 +30,7 @@ export interface JobStore {
     author: Author,
     wakes?: boolean,
     fence?: Term,
+    apart?: boolean,
   ): Promise<readonly Submitted[]>;
 
   /**
@@ -65,8 +69,11 @@ export interface JobStore {
   /** A waiting job is cancelled at once. For a running job the request is stored, and `renew` returns it. */
   cancel(id: JobId, reason: string | null): Promise<CancelAnswer>;
 
-  /** A failed or cancelled job returns to the queue with fresh budgets. */
-  retry(id: JobId): Promise<JobStatus | "missing" | "retried">;
+  /**
+   * A failed or cancelled job returns to the queue with fresh budgets. `superseded`: its idempotency key has made another
+   * job since, and to run both would be to do the work twice.
+   */
+  retry(id: JobId): Promise<RetryAnswer>;
 
   /** Removes a job that does not run, with its logs. */
   remove(id: JobId): Promise<"removed" | "running" | "missing">;
@@ -105,6 +112,8 @@ export interface NewJob
   /** From now, by the store's clock; 0 is at once. Ignored when `runAt` is given. */
   readonly delayMs: number;
   readonly runAt: number | null;
+  /** `after_failure` unless given. Not stored: the job that would use the key again decides. */
+  readonly keyReuse?: KeyReuse;
   /** Passed on to its worker (core/trace.ts). */
   readonly trace?: string | null;
 }
@@ -113,6 +122,8 @@ export interface Submitted {
   readonly id: JobId;
   readonly status: JobStatus;
   readonly existed: boolean;
+  /** This job, which existed, has another payload. */
+  readonly conflict?: true;
   /** Left out unless the job runs under a slot. The run, if the slot was opened through this store; null if another one was. */
   readonly given?: ClaimedJob | null;
 }
@@ -256,6 +267,8 @@ export interface Renewal {
 export type CancelAnswer =
   | { readonly outcome: "cancelled" | "requested" | "missing" }
   | { readonly outcome: "finished"; readonly status: JobStatus };
+
+export type RetryAnswer = JobStatus | "missing" | "retried" | "superseded";
 
 export interface JobQuery extends FieldFilters {
   readonly status?: JobStatus;

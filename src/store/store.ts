@@ -17,6 +17,7 @@
  */
 
 import type { NodeName } from "../core/ids.ts";
+import type { Job } from "../core/jobs/job.ts";
 import type { Term } from "../core/leadership/term.ts";
 import type { AccessStore } from "./access.ts";
 import type { AgentStore } from "./agents.ts";
@@ -51,6 +52,11 @@ export interface Store extends AsyncDisposable {
   readonly access: AccessStore;
   /** For push dispatch. Left out by a backend that only one process can open. */
   readonly ownership?: OwnershipStore;
+  /**
+   * Notes the options of tasks for callers that know no task, in SQL; of the node that started last. Left out by a store
+   * to which callers cannot connect.
+   */
+  readonly noteTasks?: (tasks: readonly NotedTask[]) => Promise<void>;
   /** Returns how many rows were removed. */
   readonly purge: (what: Purge, fence: Term) => Promise<number>;
   /** Left out by a backend that removes old versions of rows at once. */
@@ -58,6 +64,8 @@ export interface Store extends AsyncDisposable {
   /** Waits for calls in progress. Closing twice is harmless. */
   close(): Promise<void>;
 }
+
+export type NotedTask = Pick<Job, "task" | "queue" | "priority" | "maxAttempts" | "timeoutMs">;
 
 /** Code above the store uses these values and never the name, which is only shown. */
 export interface Guarantees {

@@ -12,6 +12,19 @@ import { atEnd } from "./node-cleanup.ts";
 import { PostgresServer, type SharedPostgres } from "./postgres-server.ts";
 import { AUTHOR, lease, LEASE_MS, NODE } from "./store-world.ts";
 
+/** Known to the cluster, with the options of a task that has none. */
+const TASKS = [
+  "mail",
+  "other",
+  "later",
+  "receipt",
+  "work",
+  "fine",
+  "a",
+  "a.b_c:d/e-9",
+  "x".repeat(128),
+].concat(["brand-new", "first-COMMIT", "first-ROLLBACK"]);
+
 /** To be called at the top of a test file: one server for all of its tests. */
 export function submitWorlds(): (t: TestContext, schema?: string) => Promise<SubmitWorld> {
   let server: SharedPostgres;
@@ -42,6 +55,8 @@ export class SubmitWorld {
     atEnd(t, () => server.giveBack(url));
     const store = await openPostgresStore({ url, clock: systemClock, schema });
     atEnd(t, () => store.close());
+    const as = { queue: "default", priority: 0, maxAttempts: 3, timeoutMs: 3_600_000 };
+    await store.noteTasks!(TASKS.map((task) => ({ task, ...as })));
     return new SubmitWorld(t, { server, url, schema, store });
   }
 

@@ -39,7 +39,14 @@ export const Instant = z.iso.datetime({ offset: true }).describe(jobField("run_a
 /** Control characters are kept out: such a text travels in headers and in logs. */
 const text = (max: number) => z.string().regex(new RegExp(`^\\P{Cc}{1,${max}}$`, "u"));
 
-function schemaOf({ kind, min = 0, max = 0, itemsMax = 0, must: description }: JobFieldRow): z.ZodType {
+function schemaOf({
+  kind,
+  min = 0,
+  max = 0,
+  itemsMax = 0,
+  choices,
+  must: description,
+}: JobFieldRow): z.ZodType {
   switch (kind) {
     case "name":
       return Name;
@@ -51,6 +58,8 @@ function schemaOf({ kind, min = 0, max = 0, itemsMax = 0, must: description }: J
       return z.int().min(min).max(max).describe(description);
     case "text":
       return text(max).describe(description);
+    case "choice":
+      return z.enum(choices as readonly [string, ...string[]]).describe(description);
     case "texts":
       return z.array(textItem(max)).max(itemsMax).describe(description);
   }

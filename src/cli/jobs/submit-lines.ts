@@ -40,14 +40,16 @@ export async function submitLines(
   const total = path === null ? null : await linesIn(path, file);
   const bar = new ProgressBar(terminal, "submitting");
   let done = 0;
+  let known = 0;
   const send = async (batch: readonly Numbered[]): Promise<void> => {
     if (batch.length === 0) return;
     const taken = await client.submitMany(batch.map(({ job }) => job)).catch((error: unknown) => {
       throw explained(error, batch, done);
     });
     done += taken.length;
-    const shown = taken.map(({ job_id }, at) => {
-      return output === "table" ? job_id : JSON.stringify({ line: batch[at]!.line, job_id });
+    known += taken.filter(({ existed }) => existed).length;
+    const shown = taken.map(({ job_id, existed }, at) => {
+      return output === "table" ? job_id : JSON.stringify({ line: batch[at]!.line, job_id, existed });
     });
     out.write(shown.map((each) => `${each}\n`).join(""));
     bar.show(done, total);
@@ -69,7 +71,8 @@ export async function submitLines(
   } finally {
     bar.clear();
   }
-  say(terminal, `${several(done, "job")} submitted in ${span(clock.monotonic() - since)}`);
+  const existed = known > 0 ? `, of which ${count(known)} existed already` : "";
+  say(terminal, `${several(done, "job")} submitted in ${span(clock.monotonic() - since)}${existed}`);
 }
 
 function linesOf(terminal: Terminal, path: string | null): AsyncIterable<string> {

@@ -104,7 +104,8 @@ async function submit(
   }
   print(terminal, options.output, submitted, () => submitted.job_id);
   if (options.output !== "table") return;
-  say(terminal, statusText(terminal, submitted.status));
+  const known = submitted.existed ? " (this job has the key already; no other was made)" : "";
+  say(terminal, statusText(terminal, submitted.status) + known);
   // Mostly a slip of the finger, which somebody who sits there wants to know now and not after an hour.
   if (!isAttended(terminal) || submitted.status !== "queued") return;
   const waits = (await client.job(submitted.job_id).catch(() => null))?.waiting_for;

@@ -7,11 +7,12 @@
  */
 
 import { THING_NAME } from "../ids.ts";
+import { KEY_REUSES } from "./idempotency.ts";
 
 export interface JobFieldRow {
   readonly name: string;
   readonly wire: string;
-  readonly kind: "name" | "json" | "integer" | "instant" | "text" | "texts";
+  readonly kind: "name" | "json" | "integer" | "instant" | "text" | "texts" | "choice";
   /** As a program writes it, where that is not the name: a time as `Date`, and milliseconds as a `Duration`. */
   readonly option?: string;
   readonly duration?: true;
@@ -20,6 +21,7 @@ export interface JobFieldRow {
   /** Of an integer, or the characters of a text or of each text of a list. */
   readonly max?: number;
   readonly itemsMax?: number;
+  readonly choices?: readonly string[];
   /** Follows "must be" in refusals and in the OpenAPI document. */
   readonly must: string;
   /** Type of the column `wire` of the table `job`; null if the field is stored in another form. */
@@ -153,9 +155,18 @@ export const JOB_FIELDS = [
     max: IDEMPOTENCY_KEY_LENGTH_MAX,
     must: `a text of 1 to ${IDEMPOTENCY_KEY_LENGTH_MAX} characters without control characters`,
     column: "text",
-    flag: { text: "--idempotency-key <key>", about: "the same key gives the same job" },
-    form: { label: "Idempotency key", hint: "the same key is the same job" },
+    flag: { text: "--idempotency-key <key>", about: "the same key of a task gives the same job" },
+    form: { label: "Idempotency key", hint: "the same key of a task is the same job" },
     fact: { cli: "key", page: "Idempotency key" },
+  },
+  {
+    name: "keyReuse",
+    wire: "key_reuse",
+    kind: "choice",
+    choices: KEY_REUSES,
+    must: `${KEY_REUSES.join(" or ")}: whether the idempotency key may make another job when the first one has failed`,
+    column: null,
+    flag: { text: "--key-reuse <when>", about: "whether the key may be used again: after_failure or never" },
   },
   {
     name: "tags",
@@ -175,30 +186,37 @@ export const JOB_FIELDS = [
 
 export type JobField = (typeof JOB_FIELDS)[number];
 
-export type FieldValue<Kind> = Kind extends "integer" | "instant"
+export type FieldValue<Field extends JobField> = Field extends {
+  readonly choices: readonly (infer Choice)[];
+}
+  ? Choice
+  : ValueOf<Field["kind"]>;
+type ValueOf<Kind> = Kind extends "integer" | "instant"
   ? number
   : Kind extends "texts"
     ? readonly string[]
     : Kind extends "json"
       ? unknown
       : string;
-type Wire<Kind> = Kind extends "instant" ? string : Kind extends "texts" ? string[] : FieldValue<Kind>;
+type Wire<Field extends JobField> = Field["kind"] extends "instant"
+  ? string
+  : Field["kind"] extends "texts"
+    ? string[]
+    : FieldValue<Field>;
 type Rare = Extract<JobField, { readonly rare: true }>;
 type Filtering = Extract<JobField, { readonly filter: object }>;
 
 /** As services of a node write a job: everything but the task has a default. */
 export type JobInput = {
-  readonly [F in JobField as F extends { required: true } ? F["name"] : never]: FieldValue<F["kind"]>;
+  readonly [F in JobField as F extends { required: true } ? F["name"] : never]: FieldValue<F>;
 } & {
-  readonly [F in JobField as F extends { required: true } ? never : F["name"]]?:
-    | FieldValue<F["kind"]>
-    | undefined;
+  readonly [F in JobField as F extends { required: true } ? never : F["name"]]?: FieldValue<F> | undefined;
 };
 /** In JSON. */
-export type WireFields = { [F in JobField as F["wire"]]: Wire<F["kind"]> };
+export type WireFields = { [F in JobField as F["wire"]]: Wire<F> };
 /** Of a stored job: empty lists instead of missing ones. */
-export type RareFields = { readonly [F in Rare as F["name"]]: FieldValue<F["kind"]> };
-export type RareBody = { [F in Rare as F["wire"]]: Wire<F["kind"]> };
+export type RareFields = { readonly [F in Rare as F["name"]]: FieldValue<F> };
+export type RareBody = { [F in Rare as F["wire"]]: Wire<F> };
 export type FieldFilters = { readonly [F in Filtering as F["filter"]["name"]]?: string };
 
 const ROWS: readonly JobFieldRow[] = JOB_FIELDS;
@@ -296,6 +314,10 @@ export function mistakeOf(row: JobFieldRow, value: unknown): FieldMistake | null
       const at = value.findIndex((each) => !isText(each, max));
       return at < 0 ? null : { name, field: `${field}[${at}]`, rest: textRule(max) };
     }
+    case "choice":
+      return row.choices!.includes(value as string)
+        ? null
+        : { name, field, rest: `must be ${row.choices!.join(" or ")}, not ${shown(value)}` };
     case "json":
       return null;
   }

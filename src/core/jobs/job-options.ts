@@ -19,7 +19,7 @@ type OptionValue<F extends JobField> = F extends { readonly duration: true }
   ? Duration
   : F["kind"] extends "instant"
     ? Date
-    : FieldValue<F["kind"]>;
+    : FieldValue<F>;
 type OptionField = Exclude<JobField, { readonly name: "task" | "payload" }>;
 
 export type JobOptions = { readonly [F in OptionField as OptionName<F>]?: OptionValue<F> | undefined };
@@ -60,6 +60,11 @@ export function readJobOptions(
   }
   if (fields["runAt"] !== undefined && fields["delayMs"] !== undefined)
     issues.push({ field: `${at}runAt`, message: `${at}runAt and delay exclude each other; give one` });
+  if (fields["keyReuse"] !== undefined && fields["idempotencyKey"] === undefined)
+    issues.push({
+      field: `${at}keyReuse`,
+      message: `${at}keyReuse is about an idempotencyKey; give that as well`,
+    });
   return { fields, issues };
 }
 

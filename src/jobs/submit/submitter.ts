@@ -3,14 +3,23 @@
  * of an unknown task is accepted and waits for a node that knows it.
  */
 
-import { BatonError, invalid, type Issue, nearest } from "../../core/errors.ts";
+import { BatonError, hasCode, invalid, type Issue, nearest } from "../../core/errors.ts";
 import { jobId, THING_NAME, type JobId, Uuids } from "../../core/ids.ts";
+import { keyConflict } from "../../core/jobs/idempotency.ts";
 import { rareIn, type JobInput } from "../../core/jobs/job-fields.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import { readTrace } from "../../core/trace.ts";
 import { Batcher, byTerm, type UnderTerm } from "../../platform/batcher.ts";
 import type { Platform } from "../../platform/platform.ts";
-import type { Author, ClaimedJob, Store, NewJob, Submitted, TransactionClient } from "../../store/store.ts";
+import type {
+  Author,
+  ClaimedJob,
+  NotedTask,
+  Store,
+  NewJob,
+  Submitted,
+  TransactionClient,
+} from "../../store/store.ts";
 import type { JobSpans } from "../job-spans.ts";
 import { checkPayload, type Task, taskDefaults } from "../tasks/task.ts";
 import type { TaskRegistry } from "../tasks/task-registry.ts";
@@ -44,6 +53,20 @@ export interface SubmitterOptions {
   readonly onGiven?: (job: ClaimedJob) => void;
 }
 
+const DEFAULTS = { queue: "default", priority: 0 } as const;
+
+/** The options that a job of this task has, unless its caller says otherwise. */
+export function notedTask(task: Task, { maxAttempts, timeoutMs }: SubmitterOptions["defaults"]): NotedTask {
+  const own = taskDefaults(task);
+  return {
+    task: task.name,
+    queue: task.queue ?? DEFAULTS.queue,
+    priority: task.priority ?? DEFAULTS.priority,
+    maxAttempts: own.maxAttempts ?? maxAttempts,
+    timeoutMs: own.timeoutMs ?? timeoutMs,
+  };
+}
+
 /** So far behind may the time in an id be. */
 const SAME_TIME_MS = 10;
 
@@ -60,8 +83,11 @@ export class Submitter {
 
   constructor({ identity, clock, random, events }: SubmitterPlatform, options: SubmitterOptions) {
     this.#options = { identity, clock, random, events, ...options };
-    this.#batcher = new Batcher({ clock, flush: (jobs) => this.#leaving(jobs.length, this.#store(jobs)) });
-    const underTerms = byTerm((jobs: readonly NewJob[], term: Term) => this.#store(jobs, term));
+    this.#batcher = new Batcher({
+      clock,
+      flush: (jobs) => this.#leaving(jobs.length, this.#store(jobs, undefined, true)),
+    });
+    const underTerms = byTerm((jobs: readonly NewJob[], term: Term) => this.#store(jobs, term, true));
     this.#fenced = new Batcher({ clock, flush: (items) => this.#leaving(items.length, underTerms(items)) });
   }
 
@@ -87,7 +113,9 @@ export class Submitter {
     this.#admit(jobs.length);
     if (jobs.length !== 1) return this.#leaving(jobs.length, this.#store(jobs, term));
     const [write] = jobs as [NewJob];
-    return [await (term ? this.#fenced.add({ write, term }) : this.#batcher.add(write))];
+    const answer = await (term ? this.#fenced.add({ write, term }) : this.#batcher.add(write));
+    if (answer.conflict) throw keyConflict([write], 0, answer.id);
+    return [answer];
   }
 
   /**
@@ -173,14 +201,15 @@ export class Submitter {
     }
   }
 
-  async #store(jobs: readonly NewJob[], term?: Term): Promise<readonly Submitted[]> {
+  async #store(jobs: readonly NewJob[], term?: Term, apart = false): Promise<readonly Submitted[]> {
     const { identity, store, author, wakes, onStored, onGiven, events } = this.#options;
     const notified = wakes(jobs);
     const under = term ? { node: identity.name, ownerEpoch: term.epoch, leaderEpoch: term.epoch } : author();
     let answers: readonly Submitted[];
     try {
-      answers = await store.jobs.submit(jobs, under, notified, term);
+      answers = await store.jobs.submit(jobs, under, notified, term, apart);
     } catch (error) {
+      if (hasCode(error, "IDEMPOTENCY_CONFLICT")) throw error;
       events.emit("jobs.submit_failed", error);
       events.refused("jobs.submit", error);
       throw error;
@@ -234,6 +263,8 @@ export class Submitter {
     let issues = fieldIssues(request, at);
     const unnamed = task ? null : this.#nameIssue(request.task, at);
     if (unnamed) issues = [unnamed, ...(issues ?? [])];
+    if (request.keyReuse !== undefined && request.idempotencyKey === undefined)
+      (issues ??= []).push(issue("key_reuse", "is about an idempotency_key; give that as well", at));
     if (request.delayMs !== undefined && request.runAt !== undefined)
       (issues ??= []).push(issue("run_at", "and delay_ms exclude each other; give one", at));
     return issues;
@@ -245,8 +276,8 @@ export class Submitter {
     const job: NewJob = {
       id: request.id ?? jobId(identity.name, this.#newUuid()),
       task: request.task,
-      queue: request.queue ?? task?.queue ?? "default",
-      priority: request.priority ?? task?.priority ?? 0,
+      queue: request.queue ?? task?.queue ?? DEFAULTS.queue,
+      priority: request.priority ?? task?.priority ?? DEFAULTS.priority,
       payload: payloadText(request.payload, at),
       delayMs: request.delayMs ?? 0,
       runAt: request.runAt ?? null,
@@ -256,7 +287,8 @@ export class Submitter {
       trace,
     };
     const rare = rareIn(request);
-    return rare ? { ...job, ...rare } : job;
+    const { keyReuse } = request;
+    return rare || keyReuse ? { ...job, ...rare, ...(keyReuse && { keyReuse }) } : job;
   }
 
   /** Jobs that are submitted at the same time have consecutive ids: a store may keep them as a range. */

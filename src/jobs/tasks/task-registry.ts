@@ -36,6 +36,10 @@ export class TaskRegistry {
     return this.#tasks.get(name);
   }
 
+  all(): Iterable<Task> {
+    return this.#tasks.values();
+  }
+
   names(): ReadonlySet<string> {
     return this.#names;
   }

@@ -1,7 +1,8 @@
 /**
  * The tables of the shared store.
  *
- *   job    what was requested; written once and never changed or moved until it is removed
+ *   job    what was requested; written once and never changed or moved until it is removed, but for `key_task`: its
+ *          task while its idempotency key belongs to it, null when a later job has the key
  *   live   the state of a job that is not finished: the only hot table, narrow and small
  *   done   how a job ended
  *
@@ -60,9 +61,10 @@ const JOBS: readonly string[] = [
     idempotency_key text,
     schedule text,
     trace text,
-    tags text[]
+    tags text[],
+    key_task text
   )`,
-  "CREATE UNIQUE INDEX job_idempotency ON baton.job (idempotency_key) WHERE idempotency_key IS NOT NULL",
+  "CREATE UNIQUE INDEX job_idempotency ON baton.job (idempotency_key, key_task) WHERE key_task IS NOT NULL",
   // The fill factor leaves room in a page for three versions of each row: those of a submit, a mark and a claim.
   `CREATE TABLE baton.live (
     seq bigint PRIMARY KEY,
@@ -196,6 +198,20 @@ const TAGS: readonly string[] = [
 ];
 
 /**
+ * The options of tasks, for callers in SQL. A node writes those of its tasks at its start; of two versions, those of the node
+ * that started last count. Never removed: a job may wait for a node that has its task.
+ */
+const TASKS: readonly string[] = [
+  `CREATE TABLE baton.task (
+    name text COLLATE "C" PRIMARY KEY,
+    queue text NOT NULL,
+    priority int NOT NULL,
+    max_attempts int NOT NULL,
+    timeout_ms bigint
+  )`,
+];
+
+/**
  * For sessions that wait for the lock of a leader role: the first of these locks that is free, or the first of all if it becomes
  * free in time, else null. An error that is caught inside is not logged by the server. A lock of the session outlives the
  * roll-back of the block.
@@ -295,6 +311,6 @@ const SLOTS: readonly string[] = [
 
 /** Numbered from 1; each runs in its own transaction together with the record that it ran. Never edit one that was released. */
 export const MIGRATIONS: readonly Migration[] = [
-  { compatibleFrom: 1, up: [...JOBS, ...TAGS, ...SUBMIT_FUNCTIONS, ...SCRIPT_TABLES, ...CLUSTER] },
+  { compatibleFrom: 1, up: [...JOBS, ...TAGS, ...TASKS, ...SUBMIT_FUNCTIONS, ...SCRIPT_TABLES, ...CLUSTER] },
   { compatibleFrom: 1, up: SLOTS },
 ];

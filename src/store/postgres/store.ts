@@ -23,6 +23,7 @@ import { postgresQueues } from "./queues.ts";
 import { PostgresScripts } from "./scripts.ts";
 import { deadRows } from "./dead-rows.ts";
 import { migrate } from "./migrate.ts";
+import { noteTasks } from "./note-tasks.ts";
 import { Report } from "./jobs/report.ts";
 import { Settle } from "./jobs/settle.ts";
 import { Slots } from "./jobs/slots.ts";
@@ -91,6 +92,7 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
       ...assignments(cache, scripts),
       record: ownedWrites(cache, settle, report),
     },
+    noteTasks: (tasks) => noteTasks(db, tasks),
     purge: (what, fence) =>
       what.of === "jobs"
         ? purgeJobs(what.retention, what.limit, fence)
@@ -111,7 +113,7 @@ function fire(parts: { cache: StoreCache; scripts: PostgresScripts; submit: Subm
       (tx) =>
         fireSchedule(firing, fence, {
           isUnfinished: async (job) => (await tx.query(UNFINISHED, [uuidOf(job)])).length > 0,
-          submit: (jobs) => submit.within(tx, jobs, by, firing.schedule),
+          submit: (jobs) => submit.within(tx, jobs, { author: by, schedule: firing.schedule }),
         }),
       fence,
     );

@@ -1,7 +1,8 @@
 /**
  * The tables of the embedded store.
  *
- *   job    what was requested; written once and never changed or moved until it is removed
+ *   job    what was requested; written once and never changed or moved until it is removed, but for `key_task`: its
+ *          task while its idempotency key belongs to it, null when a later job has the key
  *   live   the state of a job that is neither fresh nor finished
  *   done   how a job ended
  *
@@ -39,10 +40,11 @@ const MIGRATIONS: readonly string[] = [
     author INTEGER NOT NULL,
     fresh INTEGER NOT NULL,
     trace TEXT,
-    tags TEXT
+    tags TEXT,
+    key_task TEXT
   ) STRICT;
   CREATE INDEX job_id_key ON job (id_key);
-  CREATE UNIQUE INDEX job_idempotency ON job (idempotency_key) WHERE idempotency_key IS NOT NULL;
+  CREATE UNIQUE INDEX job_idempotency ON job (idempotency_key, key_task) WHERE key_task IS NOT NULL;
 
   CREATE TABLE live (
     seq INTEGER PRIMARY KEY,

@@ -69,7 +69,7 @@ export function sqliteStore(cache: StoreCache): SqliteStore {
     schedules: scheduleStore(scripts, fire(parts)),
     scheduleNotes: scheduleNotes(scripts, {
       pause: (queue, paused) => cache.setPaused(queue, paused),
-      submit: (job, author, schedule) => parts.submit.run([job], author, schedule)[0]!,
+      submit: (job, author, schedule) => parts.submit.run([job], author, { schedule })[0]!,
     }),
     terms: termStore(scripts),
     samples: sampleStore(scripts),
@@ -98,7 +98,8 @@ function fire(parts: { scripts: SqliteScripts; submit: Submit; read: Read }): Sc
             const found = read.get(job);
             return found !== null && !isFinal(found.status);
           },
-          submit: (jobs) => submit.run(jobs, { ...author, leaderEpoch: fence.epoch }, firing.schedule),
+          submit: (jobs) =>
+            submit.run(jobs, { ...author, leaderEpoch: fence.epoch }, { schedule: firing.schedule }),
         }),
       fence,
     );

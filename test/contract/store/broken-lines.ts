@@ -1,4 +1,3 @@
-import { isFinal } from "../../../src/core/jobs/job.ts";
 import type { ClaimedJob, JobStore, Submitted } from "../../../src/store/store.ts";
 import { type BrokenStores, IN_HISTORIES, claims, inJobs, submits, writes } from "./broken-row.ts";
 
@@ -28,22 +27,6 @@ export const BROKEN_LINES: BrokenStores = {
         const answers: Submitted[] = [];
         for (const job of batch) answers.push(...(await jobs.submit([job], author)));
         return answers;
-      },
-    })),
-  ],
-  "forgets idempotency keys": [IN_HISTORIES, submits((job) => ({ ...job, idempotencyKey: null }))],
-  "forgets the idempotency key of a finished job": [
-    IN_HISTORIES,
-    inJobs(({ jobs }) => ({
-      async submit(batch, author) {
-        const answers = await jobs.submit(batch, author);
-        return Promise.all(
-          answers.map(async (answer, index) => {
-            if (!answer.existed || !isFinal(answer.status)) return answer;
-            const [anew] = await jobs.submit([{ ...batch[index]!, idempotencyKey: null }], author);
-            return anew!;
-          }),
-        );
       },
     })),
   ],

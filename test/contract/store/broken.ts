@@ -8,6 +8,7 @@ import type { JobStore, Store } from "../../../src/store/store.ts";
 import { type OpenStore, reportRuns, settleRuns } from "../../support/store-world.ts";
 import { BROKEN_ACCESS } from "./broken-access.ts";
 import { BROKEN_FENCES } from "./broken-fences.ts";
+import { BROKEN_KEYS } from "./broken-keys.ts";
 import { BROKEN_INTERRUPTIONS } from "./broken-interruptions.ts";
 import { BROKEN_LEADERS } from "./broken-leaders.ts";
 import { BROKEN_LINES } from "./broken-lines.ts";
@@ -19,6 +20,7 @@ import { BROKEN_RUNS } from "./broken-runs.ts";
 export const BROKEN: BrokenStores = {
   ...BROKEN_RUNS,
   ...BROKEN_LINES,
+  ...BROKEN_KEYS,
   ...BROKEN_LEADERS,
   ...BROKEN_FENCES,
   ...BROKEN_INTERRUPTIONS,

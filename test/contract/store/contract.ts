@@ -12,6 +12,7 @@ import { cancelAndRetryPromises } from "./cancel-and-retry.ts";
 import { claimPromises } from "./claim.ts";
 import { fencedWritePromises } from "./fenced-writes.ts";
 import { firingPromises } from "./firing.ts";
+import { idempotencyPromises } from "./idempotency.ts";
 import { journalPromises } from "./journal.ts";
 import { interruptionPromises } from "./interruptions.ts";
 import { leaderWritePromises } from "./leader-writes.ts";
@@ -34,6 +35,7 @@ import { tracePromises } from "./traces.ts";
 
 export const SUBJECTS: Readonly<Record<string, Promises>> = {
   submit: submitPromises,
+  idempotency: idempotencyPromises,
   claim: claimPromises,
   settle: settlePromises,
   report: reportPromises,

@@ -92,8 +92,8 @@ const WRITES: Readonly<Record<string, Write>> = {
       const job = newJob({ idempotencyKey: "k" });
       return {
         // Whether the key is free is not known before that transaction has ended.
-        obstacle: `INSERT INTO baton.job (seq, id, created_at, birthplace, kind, author, max_attempts, priority, payload, idempotency_key)
-          VALUES (0, gen_random_uuid(), 0, 0, 0, 0, 1, 0, '{}', 'k')`,
+        obstacle: `INSERT INTO baton.job (seq, id, created_at, birthplace, kind, author, max_attempts, priority, payload, idempotency_key, key_task)
+          VALUES (0, gen_random_uuid(), 0, 0, 0, 0, 1, 0, '{}', 'k', 'work')`,
         write: () => leader.jobs.submit([job], AUTHOR, true, fence),
       };
     },

@@ -23,6 +23,7 @@ const UNFENCED: Readonly<Record<string, string>> = {
 /** All that is about jobs and uses no term of that role. */
 const FENCED_SUBJECTS = [
   "submit",
+  "idempotency",
   "claim",
   "settle",
   "report",
@@ -59,7 +60,7 @@ function fenced(open: OpenStore): OpenStore {
 
 function fencedJobs({ jobs }: Store): JobStore {
   const calls: Partial<JobStore> = {
-    submit: (wanted, author, wakes) => jobs.submit(wanted, author, wakes, FENCE),
+    submit: (wanted, author, wakes, _, apart) => jobs.submit(wanted, author, wakes, FENCE, apart),
     claim: (request) => jobs.claim({ ...request, fence: FENCE }),
     record: (batch) => jobs.record(batch, FENCE),
     renew: (lease, ttlMs) => jobs.renew(lease, ttlMs, FENCE),

@@ -47,6 +47,8 @@ interface Expected {
   readonly task: string;
   readonly timeoutMs: number | null;
   readonly maxAttempts: number;
+  /** Its idempotency key has made another job since. */
+  superseded: boolean;
   status: JobStatus;
   dueAt: number;
   startedAt: number;
@@ -165,19 +167,30 @@ class Model {
     const fields = { priority, queue, task, delayMs, timeoutMs, maxAttempts, idempotencyKey: key };
     const wanted = this.#world.newBatch(key === null ? count : 1, fields);
     const answers = await this.#world.store.jobs.submit(wanted, AUTHOR);
-    const there = key === null ? undefined : this.#jobs.get(this.#keys.get(key)!);
-    if (there) return assert.deepEqual(answers, [{ id: there.id, status: there.status, existed: true }]);
+    const name = `${task} ${key}`;
+    const there = key === null ? undefined : this.#jobs.get(this.#keys.get(name)!);
+    if (there && there.status !== "failed")
+      return assert.deepEqual(answers, [{ id: there.id, status: there.status, existed: true }]);
+    if (there) there.superseded = true;
 
     const status = delayMs > 0 ? "scheduled" : "queued";
     const dueAt = this.#world.clock.now() + delayMs;
-    const unbegun = { startedAt: 0, epoch: 0, attempts: 0, ...UNSPENT, wish: false, lease: null };
+    const unbegun = {
+      superseded: false,
+      startedAt: 0,
+      epoch: 0,
+      attempts: 0,
+      ...UNSPENT,
+      wish: false,
+      lease: null,
+    };
     for (const [at, { id }] of wanted.entries()) {
       assert.deepEqual(answers[at], { id, status, existed: false });
       const asked = { id, priority, queue, task, timeoutMs, maxAttempts };
       const job = { ...asked, arrival: this.#arrivals++, status, dueAt } as const;
       this.#jobs.set(id, { ...job, ...unbegun, result: null, progress: null, lines: [] });
       this.#ids.push(id);
-      if (key !== null) this.#keys.set(key, id);
+      if (key !== null) this.#keys.set(name, id);
     }
   }
 
@@ -331,6 +344,7 @@ class Model {
     if (!job) return;
     const answer = await this.#world.store.jobs.retry(job.id);
     if (job.status !== "failed" && job.status !== "cancelled") return assert.equal(answer, job.status);
+    if (job.superseded) return assert.equal(answer, "superseded");
     assert.equal(answer, "retried");
     const { jobEpoch: epoch } = await this.#world.job(job.id);
     assert.ok(epoch > job.epoch, "the epoch did not grow");

@@ -6,7 +6,7 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { Postgres, read, write } from "../../../src/platform/drivers/postgres/postgres.ts";
 import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
 import type { ClaimRequest } from "../../../src/store/store.ts";
-import { AUTHOR, lease, LEASE_MS, node } from "../../support/store-world.ts";
+import { AUTHOR, lease, LEASE_MS, node, settleRuns } from "../../support/store-world.ts";
 import { claimRequest, newJob } from "../../support/job-builders.ts";
 import { endSessions, server, waiting, withSession, withStores, withStoresOn } from "./postgres-world.ts";
 import { column } from "../../support/columns.ts";
@@ -90,6 +90,28 @@ void describe("the postgres store, shared", () => {
         assert.equal((await here!.queues.list())[0]!.counts.queued, 90);
       }));
   }
+
+  void test("of a retry of a failed job and a job with its key, at the same time, one is refused", () =>
+    withStores(2, async ([here, there]) => {
+      for (let round = 0; round < 30; round++) {
+        const job = newJob({ idempotencyKey: `${round}` });
+        await here!.jobs.submit([job], AUTHOR);
+        const { jobs } = await here!.jobs.claim(request("node-0"));
+        const outcome = { kind: "failed", error: { code: "E", message: "" }, spends: "failure" } as const;
+        await settleRuns(here!, [{ run: jobs[0]!, outcome }]);
+        const [retried, [answer]] = await Promise.all([
+          here!.jobs.retry(job.id),
+          there!.jobs.submit([{ ...job, id: newJob().id }], AUTHOR),
+        ]);
+        assert.equal(answer!.existed, retried === "retried", retried);
+        assert.ok(answer!.existed || retried === "superseded");
+        assert.equal((await here!.queues.list())[0]!.counts.queued, 1);
+        for (const { id } of (await here!.jobs.list({ limit: 10 })).jobs) {
+          await here!.jobs.cancel(id, null);
+          await here!.jobs.remove(id);
+        }
+      }
+    }));
 
   void test("many claims at once open a lease that none of them has had yet, and all of them hold it", () =>
     withStores(1, async ([store]) => {

@@ -109,7 +109,7 @@ export const submitPromises: Promises = {
     const batch = [
       world.newJob({ idempotencyKey: "twin", payload: "1" }),
       world.newJob({ payload: "2" }),
-      world.newJob({ idempotencyKey: "twin", payload: "3" }),
+      world.newJob({ idempotencyKey: "twin", payload: "1" }),
     ];
     const answers = await world.store.jobs.submit(batch, AUTHOR);
     assert.deepEqual(answers, [

@@ -217,10 +217,27 @@ describe("mistakes", () => {
       client.submitMany([
         ["greet", { name: "Ada" }, { priority: 101, dealy: 1 } as object],
         ["greet", { name: "Ada" }, { delay: "1s", runAt: new Date() }],
+        ["greet", { name: "Ada" }, { keyReuse: "never" }],
+        ["greet", { name: "Ada" }, { idempotencyKey: "k", keyReuse: "always" as never }],
       ]),
     );
-    assert.deepEqual(column(many.issues, "field"), ["[0].priority", "[0].dealy", "[1].runAt"]);
+    assert.deepEqual(column(many.issues, "field"), [
+      "[0].priority",
+      "[0].dealy",
+      "[1].runAt",
+      "[2].keyReuse",
+      "[3].keyReuse",
+    ]);
     assert.equal(many.issues[1]!.message, '"[0].dealy" is not a known option; did you mean "delay"?');
+  });
+
+  it("of a key that belongs to another payload name the first job", async () => {
+    const options = { idempotencyKey: "greeting", keyReuse: "never" } as const;
+    const { id } = await client.submit("greet", { name: "Ada" }, options);
+    assert.deepEqual((await client.submit("greet", { name: "Ada" }, options)).existed, true);
+    const error = await refused(client.submit("greet", { name: "Bob" }, options));
+    assert.equal(error.code, "IDEMPOTENCY_CONFLICT");
+    assert.equal(error.details["job_id"], id);
   });
 
   it("of a payload that is not JSON name the place", async () => {

@@ -5,6 +5,7 @@ import { before, describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import { birthplace, langidFile, PeerCluster, QUICK_PEERS } from "../../support/peer-cluster.ts";
+import { column } from "../../support/columns.ts";
 import { eventually } from "../../support/wait.ts";
 
 const NAMES = ["node", "node-a", "node-a-b"];
@@ -36,6 +37,21 @@ describe("through a hop", { timeout: 120_000 }, () => {
       payload: { letter: "x", length: 1, filling: "x".repeat(1_048_576) },
     });
     assert.deepEqual([status, (body as { error: string }).error], [413, "BODY_TOO_LARGE"]);
+  });
+
+  it("a key is one job at whichever node it is repeated, and another payload is refused there", async () => {
+    const payload = { letter: "x", length: 1 };
+    const request = { task: "blob", payload, idempotency_key: "one" };
+    const answers = [];
+    for (const name of NAMES) answers.push(await cluster.node(name).client.submit(request));
+    assert.deepEqual(column(answers, "existed"), [false, true, true]);
+    assert.deepEqual(column(answers, "job_id"), Array(3).fill(answers[0]!.job_id));
+    for (const name of NAMES) {
+      const other = { ...request, payload: { ...payload, length: 2 } };
+      const { status, body } = await cluster.node(name).post("/jobs", other);
+      const { error, job_id } = body as { error: string; job_id: string };
+      assert.deepEqual([status, error, job_id], [409, "IDEMPOTENCY_CONFLICT", answers[0]!.job_id]);
+    }
   });
 
   it("200 followers of a log see every line live, while others are answered", async (t) => {

@@ -10,7 +10,7 @@ describe("submitting", () => {
   it("takes one job and answers its id and status", async () => {
     const { status, body } = await call("POST", "/jobs", { task: "hello", payload: { to: ["you"] } });
     assert.equal(status, 200);
-    assert.deepEqual(Object.keys(body), ["job_id", "status"]);
+    assert.deepEqual(Object.keys(body), ["job_id", "status", "existed"]);
     assert.equal(body.status, "queued");
     assert.equal(node.kept.get(body.job_id)!.job.payload, '{"to":["you"]}');
   });

@@ -6,14 +6,14 @@ import { parseJobId, type JobId } from "../../../core/ids.ts";
 import type { NodeServices } from "../../node-services.ts";
 import { IdParams, JobIdText } from "../../bodies/fields.ts";
 import { traceIn } from "../../../transport/hop-headers.ts";
-import { JobBody, JobSummaryBody, Status, jobSummary } from "../../bodies/job-body.ts";
+import { JobBody, JobSummaryBody, jobSummary } from "../../bodies/job-body.ts";
 import { answer, operation } from "../../operation.ts";
 import type { SubmitRequest } from "../../../jobs/submit/submitter.ts";
 import { JobsQuery, getJob, jobQuery } from "../jobs/jobs.ts";
-import { JobRequestBody, request } from "../jobs/submit-jobs.ts";
+import { JobRequestBody, request, SubmittedBody } from "../jobs/submit-jobs.ts";
 
 const V1JobRequest = JobRequestBody.extend({ job_id: JobIdText.optional() });
-const SubmittedUnder = z.object({ job_id: z.string(), status: Status, leader_epoch: z.int() });
+const SubmittedUnder = SubmittedBody.extend({ leader_epoch: z.int() });
 const JOBS_MAX = 10_000;
 
 export const v1SubmitJobs = operation("POST /v1/jobs", {
@@ -28,7 +28,12 @@ export const v1SubmitJobs = operation("POST /v1/jobs", {
       ? body.map((job, index) => submitRequest(services, job, index))
       : [submitRequest(services, body, null)];
     const { jobs, leaderEpoch } = await services.controller.submit(requests, { trace: traceIn(headers) });
-    const bodies = jobs.map(({ id, status }) => ({ job_id: id, status, leader_epoch: leaderEpoch }));
+    const bodies = jobs.map(({ id, status, existed }) => ({
+      job_id: id,
+      status,
+      existed,
+      leader_epoch: leaderEpoch,
+    }));
     return answer(200, many ? bodies : bodies[0]!);
   },
 });

@@ -115,6 +115,7 @@ async function act(jobs: Jobs, id: JobId, { action, reason }: BulkBody): Promise
     case "retry": {
       const outcome = await jobs.retry(id);
       if (outcome === "retried") return null;
+      if (outcome === "superseded") return "its idempotency key was used again since";
       return outcome === "missing" ? "it is gone" : `it is ${outcome}`;
     }
     case "cancel": {

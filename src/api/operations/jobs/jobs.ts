@@ -102,6 +102,11 @@ export const retryJob = operation("POST /jobs/{id}/retry", {
     const status = await jobs.retry(id as JobId);
     if (status === "missing") throw noSuchJob(id);
     if (status === "retried") return answer(200, { job_id: id, status: "queued" });
+    if (status === "superseded") {
+      const why =
+        "has failed, and its idempotency key was used again since; look at the newer job of that key";
+      throw refusal("JOB_NOT_RETRYABLE", { id, status: "failed" }, why);
+    }
     const why = `is ${status}; only failed and cancelled jobs can be retried`;
     throw refusal("JOB_NOT_RETRYABLE", { id, status }, why);
   },

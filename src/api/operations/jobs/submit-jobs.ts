@@ -19,7 +19,11 @@ const fromBody = fromWire(JobRequestBody);
 
 const JOBS_MAX = 10_000;
 
-export const SubmittedBody = z.object({ job_id: z.string(), status: Status });
+export const SubmittedBody = z.object({
+  job_id: z.string(),
+  status: Status,
+  existed: z.boolean().describe("the idempotency key belongs to this job, and no other was made"),
+});
 export type SubmittedBody = z.output<typeof SubmittedBody>;
 const submittedBody = toWire(SubmittedBody, { job_id: "id" });
 

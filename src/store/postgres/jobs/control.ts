@@ -7,7 +7,7 @@ import type { JobId } from "../../../core/ids.ts";
 import { isFinal, type JobStatus } from "../../../core/jobs/job.ts";
 import { cancelledWaiting } from "../../../core/jobs/run-end.ts";
 import { type Queryable, write } from "../../../platform/drivers/postgres/postgres.ts";
-import type { CancelAnswer, JobStore } from "../../store.ts";
+import type { CancelAnswer, JobStore, RetryAnswer } from "../../store.ts";
 import type { PostgresScripts } from "../scripts.ts";
 import { applyChanges } from "./run-endings.ts";
 import { covering, takeApart } from "./ranges.ts";
@@ -17,12 +17,14 @@ import { STATUS, statusName } from "../../job-row.ts";
 interface Place {
   readonly seq: number;
   readonly status: JobStatus;
+  /** Its idempotency key belongs to another job. */
+  readonly superseded: boolean;
 }
 
 /** A change to a job locks its row in `job`, which neither claims nor results touch. */
 const HOLD = write(
   "control-hold",
-  `SELECT j.seq FROM baton.job j JOIN baton.name b ON b.id = j.birthplace
+  `SELECT j.seq, j.idempotency_key IS NOT NULL AND j.key_task IS NULL AS superseded FROM baton.job j JOIN baton.name b ON b.id = j.birthplace
    WHERE j.id = $1 AND b.name = $2 FOR UPDATE OF j`,
 );
 /** `live` first: a result may move the job to `done` meanwhile, and only a change under this lock moves it back. */
@@ -82,12 +84,12 @@ export function jobControl(
 ): Pick<JobStore, "cancel" | "retry" | "remove"> {
   const change = <T>(id: JobId, missing: T, work: (tx: Queryable, place: Place) => Promise<T>): Promise<T> =>
     scripts.transaction(async (tx) => {
-      const [job] = await tx.query<{ seq: number }>(HOLD, [uuidOf(id), birthplaceOf(id)]);
+      const [job] = await tx.query<Pick<Place, "seq" | "superseded">>(HOLD, [uuidOf(id), birthplaceOf(id)]);
       if (!job) return missing;
       await takeApart(tx, [job.seq]);
       const [live] = await tx.query<{ status: number }>(IN_LIVE, [cache.now(), job.seq]);
       const [found] = live ? [live] : await tx.query<{ status: number }>(IN_DONE, [job.seq]);
-      return found ? work(tx, { seq: job.seq, status: statusName(found.status) }) : missing;
+      return found ? work(tx, { ...job, status: statusName(found.status) }) : missing;
     });
   return {
     cancel: (id, reason) =>
@@ -105,8 +107,9 @@ export function jobControl(
         return { outcome: "cancelled" };
       }),
     retry: (id) =>
-      change<JobStatus | "missing" | "retried">(id, "missing", async (tx, { seq, status }) => {
+      change<RetryAnswer>(id, "missing", async (tx, { seq, status, superseded }) => {
         if (status !== "failed" && status !== "cancelled") return status;
+        if (superseded) return "superseded";
         await tx.query(REVIVE, [cache.now(), seq]);
         return "retried";
       }),

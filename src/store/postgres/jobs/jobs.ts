@@ -28,7 +28,7 @@ export function postgresJobs(parts: {
   /** Two calls use two connections, and the second may be faster. */
   const reporting = new Set<Promise<unknown>>();
   return {
-    submit: (jobs, author, wakes = false, fence) => submit.run(jobs, author, wakes, fence),
+    submit: (jobs, author, wakes = false, fence, apart) => submit.run(jobs, author, wakes, fence, apart),
     submitWithin: submitInTransaction(cache),
     claim: (request) => claim.run(request),
     slots,

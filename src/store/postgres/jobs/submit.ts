@@ -1,13 +1,14 @@
 /**
  * Stores new jobs in PostgreSQL. A batch of jobs that are due now and differ only in id, payload and trace is written
- * by a cheaper statement than any other. If a job with the same id or idempotency key exists, the answer is that job.
+ * by a cheaper statement than any other. If a job with the same id exists, or one that has the same idempotency key, the
+ * answer is that job.
  */
 
 import { BatonError } from "../../../core/errors.ts";
-import type { JobId } from "../../../core/ids.ts";
+import { keyConflict } from "../../../core/jobs/idempotency.ts";
 import { COLUMN_FIELDS, type Fields, type JobFieldRow, rareIn } from "../../../core/jobs/job-fields.ts";
 import type { Term } from "../../../core/leadership/term.ts";
-import { type Queryable, read, type Statement, write } from "../../../platform/drivers/postgres/postgres.ts";
+import { type Queryable, type Statement, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { isUniqueViolation } from "../../../platform/drivers/postgres/errors.ts";
 import { int4s, int8s, texts, uuids } from "../../../platform/drivers/postgres/arrays.ts";
 import { authorUnder } from "../../jobs.ts";
@@ -16,10 +17,9 @@ import { birthplaceOf, type StoreCache, NOW, sameBirthplace, uuidOf } from "./st
 import { WAKE } from "./submit-function.ts";
 import type { PostgresScripts } from "../scripts.ts";
 import { fenceFrom, termValues } from "../terms.ts";
-import { RANGE_MAX, RangeBuilder, STATE_OF_JOB } from "./ranges.ts";
-import { STATUS_NOW } from "./read.ts";
+import { RANGE_MAX, RangeBuilder } from "./ranges.ts";
 import type { Slots } from "./slots.ts";
-import { statusName } from "../../job-row.ts";
+import { freeKeys, hasKey, isFree, jobsInTheWay, type Tried } from "./submit-keys.ts";
 
 /**
  * The common batch: jobs that differ only in id, payload and trace, due at once, without keys. Two arrays instead of ten, no
@@ -30,7 +30,7 @@ import { statusName } from "../../job-row.ts";
 const alike = (name: string, [jobs, waiting]: readonly [string, string], wakes: boolean): Statement =>
   write(name, wakes ? `${jobs}, waiting AS (${waiting}) SELECT ${WAKE}::text` : jobs + waiting);
 /** The first parameter of any other batch that contains the values of a column. */
-const FIRST_COLUMN = 12;
+const FIRST_COLUMN = 13;
 const JOB =
   "created_at, author, birthplace, timeout_ms, kind, max_attempts, priority, seq, id, payload, trace";
 const SAME = "$2::int, $3::int, $4::bigint, $5::int, $6::int, $7::int";
@@ -73,20 +73,20 @@ const COLUMNS = COLUMN_FIELDS.map(({ wire, column }, at) => ({
 }));
 const list = (pick: (column: (typeof COLUMNS)[number]) => string): string => COLUMNS.map(pick).join(", ");
 
-/** Any other batch. Keys and ids in order, for the same reason. */
+/** Any other batch. Keys and ids in order, for the same reason; of the jobs with one key, the first of the list is stored. */
 const any = (fenced: boolean): string => `
   WITH ${fenced ? `${fenceFrom(FIRST_COLUMN + COLUMNS.length)},` : ""}
   clock AS MATERIALIZED (SELECT ${NOW} AS now ${fenced ? "WHERE EXISTS (SELECT FROM fence)" : ""}),
   fresh AS (
-    INSERT INTO baton.job (seq, id, created_at, run_at, birthplace, kind, author, schedule, trace, ${list(({ wire }) => wire)})
-    SELECT seq, id, now, run_at, birthplace, kind, $2::int, $3::text, trace, ${list(({ value }) => value)}
+    INSERT INTO baton.job (seq, id, created_at, run_at, birthplace, kind, author, schedule, trace, key_task, ${list(({ wire }) => wire)})
+    SELECT seq, id, now, run_at, birthplace, kind, $2::int, $3::text, trace, key_task, ${list(({ value }) => value)}
     FROM clock CROSS JOIN LATERAL (
-     SELECT seq, id, coalesce(run_at, clock.now + nullif(delay_ms, 0)) AS run_at, birthplace, kind, trace, ${list(({ wire }) => wire)}
+     SELECT seq, id, coalesce(run_at, clock.now + nullif(delay_ms, 0)) AS run_at, birthplace, kind, trace, key_task, ${list(({ wire }) => wire)}
      FROM (
        SELECT nextval('baton.job_seq') AS seq, a.*
-       FROM unnest($5::uuid[], $6::int[], $7::int[], $8::bigint[], $9::bigint[], $11::text[], ${list(({ parameter }) => parameter)})
-         AS a (id, birthplace, kind, delay_ms, run_at, trace, ${list(({ wire }) => wire)})
-     ) AS numbered ORDER BY idempotency_key NULLS FIRST, id
+       FROM unnest($5::uuid[], $6::int[], $7::int[], $8::bigint[], $9::bigint[], $11::text[], $12::text[], ${list(({ parameter }) => parameter)})
+         AS a (id, birthplace, kind, delay_ms, run_at, trace, key_task, ${list(({ wire }) => wire)})
+     ) AS numbered ORDER BY idempotency_key NULLS FIRST, key_task, CASE WHEN key_task IS NULL THEN id END, seq
     ) AS asked
     ON CONFLICT DO NOTHING
     RETURNING seq, id, created_at, run_at, kind, author, priority
@@ -103,27 +103,18 @@ const SUBMIT = write("submit", any(false));
 /** If the fence does not hold, `clock` is empty, and so are the jobs and the result. */
 const SUBMIT_FENCED = write("submit-fenced", any(true));
 
-const EXISTING = read(
-  "submit-existing",
-  `SELECT j.id AS uuid, n.name AS birthplace, j.idempotency_key AS key,
-     ${STATUS_NOW} AS status
-   FROM (
-     SELECT id FROM baton.job WHERE id = ANY ($2::uuid[])
-     UNION SELECT id FROM baton.job WHERE idempotency_key = ANY ($3::text[])
-   ) AS found
-   JOIN baton.job j USING (id) JOIN baton.name n ON n.id = j.birthplace ${STATE_OF_JOB}`,
-);
-
 interface Inserted {
   readonly now: number;
   readonly fresh: readonly string[] | null;
 }
 
-interface Existing {
-  readonly uuid: string;
-  readonly birthplace: string;
-  readonly key: string | null;
-  readonly status: number;
+export interface SubmitBatch {
+  readonly author: number;
+  readonly schedule?: string | null;
+  readonly wakes?: boolean;
+  readonly fence?: Term;
+  /** See JobStore.submit. */
+  readonly apart?: boolean;
 }
 
 /** A conflicting job may be removed before it is read; then the new one can be stored. */
@@ -159,6 +150,7 @@ export class Submit {
     author: Author,
     wakes: boolean,
     fence?: Term,
+    apart = false,
   ): Promise<readonly Submitted[]> {
     if (jobs.length === 0) {
       await this.#scripts.check(fence);
@@ -170,19 +162,31 @@ export class Submit {
     const by = await this.#cache.authorId(authorUnder(author, fence));
     const stored = alike ? await this.#insertAlike(jobs, by, wakes) : null;
     if (stored) return stored;
-    return this.within(this.#cache.db, jobs, by, null, wakes, fence);
+    const batch: SubmitBatch = { author: by, wakes, fence, apart };
+    const inTransaction = (some: readonly NewJob[]) =>
+      this.#scripts.transaction((tx) => this.within(tx, some, batch));
+    // A conflict in a list undoes what was stored before it was seen. In all other cases one statement is enough, mostly.
+    if (!apart && jobs.length > 1 && jobs.some(hasKey)) return inTransaction(jobs);
+    const answers = await this.#submit(this.#cache.db, jobs, batch, false);
+    const left = jobs.filter((_, at) => answers[at] === null);
+    const late = left.length > 0 ? [...(await inTransaction(left))] : [];
+    return answers.map((answer) => answer ?? late.shift()!);
   }
 
-  /** The names must have been learnt. */
-  async within(
+  /** In a transaction. The names must have been learnt. */
+  async within(tx: Queryable, jobs: readonly NewJob[], batch: SubmitBatch): Promise<readonly Submitted[]> {
+    return (await this.#submit(tx, jobs, batch, true)) as Submitted[];
+  }
+
+  /** Without a transaction, the answer is null for a job whose key must be taken from a failed one. */
+  async #submit(
     db: Queryable,
     jobs: readonly NewJob[],
-    author: number,
-    schedule: string | null,
-    wakes = false,
-    fence?: Term,
-  ): Promise<readonly Submitted[]> {
+    batch: SubmitBatch,
+    inTransaction: boolean,
+  ): Promise<readonly (Submitted | null)[]> {
     checkPayloads(jobs);
+    const { fence, apart } = batch;
     const answers: (Submitted | null)[] = jobs.map(() => null);
     let open = jobs.map((_, index) => index);
     for (let tries = 0; open.length > 0; tries++) {
@@ -193,17 +197,25 @@ export class Submit {
         );
       }
       const asked = open.map((index) => jobs[index]!);
-      const values = [...this.#values(asked, author, schedule, wakes), ...(fence ? termValues(fence) : [])];
+      const values = [...this.#values(asked, batch), ...(fence ? termValues(fence) : [])];
       const [row] = await db.query<Inserted>(fence ? SUBMIT_FENCED : SUBMIT, values);
       if (!row) throw await this.#scripts.refusal(fence!);
-      const given = await this.#answers(db, asked, row);
-      for (const [at, answer] of given.entries()) answers[open[at]!] = answer;
-      open = open.filter((_, at) => given[at] === null);
+      const tried = await this.#tried(db, asked, row);
+      for (const [at, answer] of tried.entries()) {
+        if (typeof answer === "string" || "free" in answer) continue;
+        if (answer.conflict && !apart) throw keyConflict(jobs, open[at]!, answer.id);
+        answers[open[at]!] = answer;
+      }
+      const taken = tried.flatMap((answer) => (isFree(answer) ? answer.free : []));
+      if (taken.length > 0 && inTransaction) {
+        await freeKeys(db, taken);
+      }
+      open = open.filter((_, at) => tried[at] === "gone" || (inTransaction && isFree(tried[at]!)));
     }
-    return answers as Submitted[];
+    return answers;
   }
 
-  #values(jobs: readonly NewJob[], author: number, schedule: string | null, wakes: boolean): unknown[] {
+  #values(jobs: readonly NewJob[], { author, schedule = null, wakes = false }: SubmitBatch): unknown[] {
     const numbers = jobs.map((job) => this.#numbers(job));
     return [
       this.#cache.now(),
@@ -217,16 +229,12 @@ export class Submit {
       int8s(jobs.map((job) => job.runAt)),
       wakes,
       traces(jobs),
+      jobs.some(hasKey) ? texts(jobs.map((job) => (hasKey(job) ? job.task : null))) : null,
       ...COLUMN_FIELDS.map((field) => columnValues(field, jobs)),
     ];
   }
 
-  /** Null for a job whose predecessor was removed before it was read. */
-  async #answers(
-    db: Queryable,
-    jobs: readonly NewJob[],
-    { now, fresh }: Inserted,
-  ): Promise<(Submitted | null)[]> {
+  async #tried(db: Queryable, jobs: readonly NewJob[], { now, fresh }: Inserted): Promise<readonly Tried[]> {
     const stored = (job: NewJob): Submitted => {
       const runAt = job.runAt ?? now + job.delayMs;
       return { id: job.id, status: runAt > now ? "scheduled" : "queued", existed: false };
@@ -235,26 +243,8 @@ export class Submit {
 
     // The same id or key twice in one batch: only the first of them was stored.
     const mine = new Set(fresh);
-    const existing = await this.#existing(db, jobs);
+    const existing = await jobsInTheWay(db, this.#cache.now(), jobs);
     return jobs.map((job) => (mine.delete(uuidOf(job.id)) ? stored(job) : existing(job)));
-  }
-
-  async #existing(db: Queryable, jobs: readonly NewJob[]): Promise<(job: NewJob) => Submitted | null> {
-    const keys = jobs.flatMap((job) => job.idempotencyKey ?? []);
-    const rows = await db.query<Existing>(EXISTING, [
-      this.#cache.now(),
-      uuids(jobs.map((job) => uuidOf(job.id))),
-      texts(keys),
-    ]);
-    const byUuid = new Map(rows.map((row) => [row.uuid, row]));
-    const byKey = new Map(rows.map((row) => [row.key, row]));
-    return (job) => {
-      const keyed = job.idempotencyKey === null ? undefined : byKey.get(job.idempotencyKey);
-      const found = keyed ?? byUuid.get(uuidOf(job.id));
-      if (!found) return null;
-      const id = `${found.birthplace}-${found.uuid}` as JobId;
-      return { id, status: statusName(found.status), existed: true };
-    };
   }
 
   /** Null if one of them exists. Not inside a transaction, which a conflict would abort. */

@@ -15,7 +15,7 @@ import {
   type Retention,
 } from "../../../core/jobs/job.ts";
 import { cancelledWaiting } from "../../../core/jobs/run-end.ts";
-import type { CancelAnswer } from "../../jobs.ts";
+import type { CancelAnswer, RetryAnswer } from "../../jobs.ts";
 import type { StoreCache } from "./store-cache.ts";
 import { DONE_COLUMNS } from "../schema.ts";
 import { statusName } from "../../job-row.ts";
@@ -25,6 +25,7 @@ interface Place {
   readonly queue: string;
   readonly status: JobStatus;
   readonly due: boolean;
+  readonly superseded: boolean;
 }
 
 export class Control {
@@ -38,7 +39,7 @@ export class Control {
     const { file } = cache;
     this.#sql = {
       place: file.prepare(
-        `SELECT j.kind, coalesce(d.status, l.status, 1) AS status, l.run_at
+        `SELECT j.kind, j.idempotency_key IS NOT NULL AND j.key_task IS NULL AS superseded, coalesce(d.status, l.status, 1) AS status, l.run_at
          FROM job j LEFT JOIN live l ON l.seq = j.seq LEFT JOIN done d ON d.seq = j.seq WHERE j.seq = ?`,
       ),
       requestCancel: file.prepare(
@@ -98,11 +99,12 @@ export class Control {
     }
   }
 
-  retry(id: JobId): JobStatus | "missing" | "retried" {
+  retry(id: JobId): RetryAnswer {
     const place = this.#find(id);
     if (place === null) return "missing";
     const { seq } = place;
     if (place.status !== "failed" && place.status !== "cancelled") return place.due ? "queued" : place.status;
+    if (place.superseded) return "superseded";
     this.#sql.keepRun.run(seq);
     this.#sql.revive.run(this.#cache.clock.now(), seq);
     this.#sql.dropDone.run(seq);
@@ -150,7 +152,7 @@ export class Control {
     const status = statusName(row["status"] as number);
     const due = status === "scheduled" && (row["run_at"] as number) <= this.#cache.clock.now();
     const { queue } = this.#cache.kind(row["kind"] as number);
-    return { seq, queue, status, due };
+    return { seq, queue, status, due, superseded: row["superseded"] === 1 };
   }
 
   #drop({ seq, queue, status }: Place): void {

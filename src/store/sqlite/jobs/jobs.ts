@@ -28,7 +28,8 @@ export function sqliteJobs(parts: {
   const recover = recovery(cache, settle);
   const write = <T>(operation: () => T, fence?: Term): Promise<T> => scripts.transaction(operation, fence);
   return {
-    submit: (jobs, author, _wakes, fence) => write(() => submit.run(jobs, authorUnder(author, fence)), fence),
+    submit: (jobs, author, _wakes, fence, apart) =>
+      write(() => submit.run(jobs, authorUnder(author, fence), { apart }), fence),
     claim: (request) => {
       const { author, fence } = request;
       const claimed = fence ? { ...request, author: authorUnder(author, fence) } : request;

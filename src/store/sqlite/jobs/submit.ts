@@ -1,10 +1,11 @@
 /**
  * Stores new jobs in SQLite, inside the caller's transaction. Jobs without special settings are inserted many at a time
- * into `job` only; any other job also gets a row in `live`. If a job with the same id or idempotency key exists, the
- * answer is that job.
+ * into `job` only; any other job also gets a row in `live`. If a job with the same id exists, or one that has the same
+ * idempotency key, the answer is that job.
  */
 
 import type { JobId } from "../../../core/ids.ts";
+import { isSameJson, keyConflict, keyName, keyVerdict } from "../../../core/jobs/idempotency.ts";
 import type { JobStatus } from "../../../core/jobs/job.ts";
 import { COLUMN_FIELDS, FILTER_FIELDS, type Fields, rareIn } from "../../../core/jobs/job-fields.ts";
 import type { Author, NewJob, Submitted } from "../../store.ts";
@@ -22,9 +23,17 @@ const PLAIN_VALUES = 9;
 const COLUMNS =
   "(seq, id, id_key, kind, priority, payload, created_at, max_attempts, timeout_ms, idempotency_key, schedule, author, fresh, trace)";
 /** For a job that is not plain. */
-const OTHER_COLUMNS = ["seq", "id", "id_key", "kind", "created_at", "schedule", "author", "trace"].concat(
-  COLUMN_FIELDS.map(({ wire }) => wire),
-);
+const OTHER_COLUMNS = [
+  "seq",
+  "id",
+  "id_key",
+  "kind",
+  "created_at",
+  "schedule",
+  "author",
+  "trace",
+  "key_task",
+].concat(COLUMN_FIELDS.map(({ wire }) => wire));
 
 export class Submit {
   readonly #cache: StoreCache;
@@ -51,11 +60,18 @@ export class Submit {
         name,
         insert: file.prepare(`INSERT OR IGNORE INTO job_${filter.name} (value, seq) VALUES (?, ?)`),
       })),
-      byKey: file.prepare("SELECT id FROM job WHERE idempotency_key = ?"),
+      byKey: file.prepare("SELECT seq, id, payload FROM job WHERE idempotency_key = ? AND key_task = ?"),
+      freeKey: file.prepare("UPDATE job SET key_task = NULL WHERE seq = ?"),
     };
   }
 
-  run(jobs: readonly NewJob[], author: Author, schedule: string | null = null): Submitted[] {
+  run(
+    jobs: readonly NewJob[],
+    author: Author,
+    { schedule = null, apart = false }: { readonly schedule?: string | null; readonly apart?: boolean } = {},
+  ): Submitted[] {
+    // First, because what is written before an error of ours stays.
+    if (!apart) this.#refuseConflicts(jobs);
     const now = this.#cache.clock.now();
     const by = this.#cache.authorId(author);
     const answers: Submitted[] = [];
@@ -92,13 +108,41 @@ export class Submit {
     return answers;
   }
 
-  /** The known job with this key, or with this id after a lost reply. */
+  /** The job that has this key, or has this id after a lost reply. Null if the job is to be stored. */
   #existing(job: NewJob): Submitted | null {
-    let id: JobId | null = this.#cache.seqOf(job.id) === null ? null : job.id;
-    if (id === null && job.idempotencyKey !== null) {
-      id = (this.#sql.byKey.get(job.idempotencyKey)?.["id"] as JobId | undefined) ?? null;
+    if (this.#cache.seqOf(job.id) !== null)
+      return { id: job.id, status: this.#read.get(job.id)!.status, existed: true };
+    const first = this.#keyed(job);
+    if (!first) return null;
+    if (first.verdict === "reused") {
+      this.#sql.freeKey.run(first.seq);
+      return null;
     }
-    return id === null ? null : { id, status: this.#read.get(id)!.status, existed: true };
+    const { id, status } = first;
+    return { id, status, existed: true, ...(first.verdict === "conflict" && { conflict: true }) };
+  }
+
+  /** The job that has its key. */
+  #keyed(job: NewJob) {
+    if (job.idempotencyKey === null) return null;
+    const row = this.#sql.byKey.get(job.idempotencyKey, job.task);
+    if (!row) return null;
+    const { seq, id, payload } = row as { seq: number; id: JobId; payload: string };
+    const { status } = this.#read.get(id)!;
+    return { seq, id, status, verdict: keyVerdict({ status, payload }, job) };
+  }
+
+  #refuseConflicts(jobs: readonly NewJob[]): void {
+    const firsts = new Map<string, NewJob>();
+    for (const [at, job] of jobs.entries()) {
+      if (job.idempotencyKey === null || this.#cache.seqOf(job.id) !== null) continue;
+      const twin = firsts.get(keyName(job));
+      if (twin && !isSameJson(twin.payload, job.payload)) throw keyConflict(jobs, at, twin.id);
+      if (twin) continue;
+      firsts.set(keyName(job), job);
+      const first = this.#keyed(job);
+      if (first?.verdict === "conflict") throw keyConflict(jobs, at, first.id);
+    }
   }
 
   #insertPlain(jobs: readonly NewJob[], keys: readonly number[], by: number, now: number): void {
@@ -149,7 +193,8 @@ export class Submit {
     const { id, task, queue, priority } = job;
     const kind = this.#cache.kindId(queue, task);
     const trace = job.trace ?? null;
-    this.#sql.other.run(seq, id, key, kind, now, schedule, by, trace, ...columnValues(job));
+    const keyTask = job.idempotencyKey === null ? null : task;
+    this.#sql.other.run(seq, id, key, kind, now, schedule, by, trace, keyTask, ...columnValues(job));
     for (const { name, insert } of this.#sql.listed)
       for (const text of ((job as unknown as Fields)[name] ?? []) as string[]) insert.run(text, seq);
     this.#sql.waiting.run(seq, STATUS[status], priority, runAt, now, by);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import * as fc from "../../../support/fast-check.ts";
-import { Pool } from "pg";
+import { type Client, Pool } from "pg";
 import { z } from "zod";
 import { type SubmitOptions, type SubmitRequest, Submitter } from "../../../../src/jobs/submit/submitter.ts";
 import type { NodeName } from "../../../../src/core/ids.ts";
@@ -41,6 +41,19 @@ function submitterOf(store: Pick<Store, "jobs">) {
   const one = async (request: SubmitRequest, options?: SubmitOptions) =>
     (await submitter.submit([request], options))[0]!;
   return { submitter, one, woken };
+}
+
+/** In a transaction of the client that is committed, or rolled back with the error. */
+async function committed<T>(client: Client, work: () => Promise<T>): Promise<T> {
+  await client.query("BEGIN");
+  try {
+    const answer = await work();
+    await client.query("COMMIT");
+    return answer;
+  } catch (error) {
+    await client.query("ROLLBACK");
+    throw error;
+  }
 }
 
 /** A database, a client of the caller on it, and a submitter that is given the client. */
@@ -90,7 +103,7 @@ describe("submitting with a client of the caller", () => {
           const batch = (by: string) =>
             requests.map((each, at) => (keyed ? { ...each, idempotencyKey: `${by} ${n} ${at} ☂` } : each));
           const own = await submitter.submit(batch("own"));
-          const within = await submitter.submit(batch("within"), { client });
+          const within = await committed(client, () => submitter.submit(batch("within"), { client }));
           n++;
           const jobs = async (answers: typeof own) =>
             Promise.all(answers.map(async ({ id }) => (await world.store.jobs.get(id))!));
@@ -120,7 +133,8 @@ describe("submitting with a client of the caller", () => {
     });
     await assert.rejects(one({ task: "x", priority: 101 }, { client }), { details: { field: "priority" } });
     assert.equal(await world.count(), 0);
-    const { id } = await one({ task: "mail", payload: { to: "ada" }, delayMs: 60_000 }, { client });
+    const later = { task: "mail", payload: { to: "ada" }, delayMs: 60_000 };
+    const { id } = await committed(client, () => one(later, { client }));
     const job = (await world.store.jobs.get(id))!;
     assert.deepEqual([job.queue, job.priority, job.maxAttempts, job.timeoutMs], ["mails", 5, 9, 1_000]);
     assert.deepEqual([job.status, job.runAt - job.createdAt], ["scheduled", 60_000]);
@@ -151,7 +165,7 @@ describe("submitting with a client of the caller", () => {
     await one({ task: "brand-new" }, { client: ours });
     await theirs.query("SET lock_timeout = '1s'");
     await theirs.query("SELECT baton.submit('brand-new')");
-    await one({ task: "brand-new" }, { client: theirs });
+    await committed(theirs, () => one({ task: "brand-new" }, { client: theirs }));
     await one({ task: "brand-new" });
     assert.equal((await world.claim("brand-new")).length, 3);
     await ours.query("COMMIT");
@@ -172,13 +186,40 @@ describe("submitting with a client of the caller", () => {
   it("answers the job of an idempotency key that is in use, by whatever way it came", async (t) => {
     const { client, one } = await within(t);
     const request = { task: "work", idempotencyKey: "order-1" };
-    const first = await one(request, { client });
+    const submitting = () => committed(client, () => one(request, { client }));
+    const first = await submitting();
     assert.deepEqual(await one(request), { ...first, existed: true });
-    assert.deepEqual(await one(request, { client }), { ...first, existed: true });
+    assert.deepEqual(await submitting(), { ...first, existed: true });
     const { rows } = await client.query(
       "SELECT baton.submit('work', 'null', '{\"idempotency_key\": \"order-1\"}') AS id",
     );
     assert.deepEqual(rows, [{ id: first.id }]);
+  });
+
+  it("refuses the key of a job with another payload, and says of which place and which job", async (t) => {
+    const { world, client, one, submitter } = await within(t);
+    const request = { task: "work", payload: { a: "\0", b: 1 }, idempotencyKey: "order-1" };
+    const { id } = await committed(client, () => one(request, { client }));
+    assert.equal((await committed(client, () => one(request, { client }))).id, id);
+    const conflict = (field: string) => ({
+      code: "IDEMPOTENCY_CONFLICT",
+      details: { field, job_id: id },
+      message: new RegExp(
+        `^${field.replaceAll(/[[\].]/g, "\\$&")} "order-1" of task work belongs to job ${id}`,
+      ),
+    });
+    const other = { ...request, payload: 2 };
+    const submitting = committed(client, () => one(other, { client }));
+    await assert.rejects(submitting, conflict("idempotency_key"));
+    await assert.rejects(one(other), conflict("idempotency_key"));
+    for (const options of [{ client }, { client: undefined }]) {
+      const list = () => submitter.submit([{ task: "work" }, { task: "work" }, other], options);
+      await assert.rejects(
+        options.client ? committed(client, list) : list(),
+        conflict("[2].idempotency_key"),
+      );
+    }
+    assert.equal(await world.count(), 1);
   });
 
   it("takes anything that passes a text and values to the database", async (t) => {
@@ -193,9 +234,9 @@ describe("submitting with a client of the caller", () => {
         return { rows };
       },
     };
-    const { id } = await one({ task: "work" }, { client });
+    const { id } = await committed(session, () => one({ task: "work" }, { client }));
     assert.ok(await world.store.jobs.get(id));
-    assert.equal(texts.length, 1, "one round trip");
+    assert.equal(texts.length, 2, "one more to see that a transaction is open");
   });
 
   it("passes on what the database says of the transaction, so that the caller can try again", async (t) => {
@@ -255,6 +296,25 @@ describe("a client that cannot be right is refused", () => {
     assert.equal(await world.count(), 0);
   });
 
+  it("when no transaction is open on it, and nothing is stored", async (t) => {
+    const world = await open(t);
+    const { one, submitter } = submitterOf(world.store);
+    const session = await world.session();
+    const refused = {
+      code: "BAD_REQUEST",
+      details: client,
+      message:
+        /^client has no open transaction, so the job would not be stored with your rows; begin one first/,
+    };
+    await assert.rejects(one({ task: "work" }, { client: session }), refused);
+    await committed(session, () => one({ task: "work" }, { client: session }));
+    await assert.rejects(
+      submitter.submit([{ task: "work" }, { task: "work" }], { client: session }),
+      refused,
+    );
+    assert.equal(await world.count(), 1);
+  });
+
   it("when it is connected to a database without Baton, or with it in another schema", async (t) => {
     const world = await open(t);
     const other = await open(t, "elsewhere");
@@ -294,7 +354,7 @@ describe("a client that cannot be right is refused", () => {
     await admin.query("GRANT USAGE ON SCHEMA baton TO guest");
     await assert.rejects(one({ task: "work" }, { client: guest }), refused);
     await admin.query("GRANT EXECUTE ON FUNCTION baton.submit_prepared TO guest");
-    await one({ task: "work" }, { client: guest });
+    await committed(guest, () => one({ task: "work" }, { client: guest }));
     await admin.query("DROP OWNED BY guest");
     assert.equal(await world.count(), 1);
   });

@@ -10,7 +10,11 @@ const cwd = suiteDirectory();
 
 type Job = { readonly payload: { readonly n: number }; readonly idempotency_key?: string };
 const taken = ({ body }: Asked) => ({
-  body: (body as Job[]).map(({ payload }) => ({ job_id: `job-${payload.n}`, status: "queued" })),
+  body: (body as Job[]).map(({ payload }) => ({
+    job_id: `job-${payload.n}`,
+    status: "queued",
+    existed: payload.n === 2,
+  })),
 });
 
 describe("baton submit --each-line", () => {
@@ -26,7 +30,7 @@ describe("baton submit --each-line", () => {
     assert.equal(code, 0, err);
     const expected = Array.from({ length: 1_201 }, (_, n) => `job-${n}`);
     assert.deepEqual(out.trimEnd().split("\n"), expected);
-    assert.match(err, /^1,201 jobs submitted in /);
+    assert.match(err, /^1,201 jobs submitted in .*, of which 1 existed already$/m);
     const found = node.asked.map(({ body }) => (body as Job[]).length);
     assert.deepEqual(found, [500, 500, 201]);
     const [first] = node.asked[0]!.body as Job[];
@@ -42,7 +46,10 @@ describe("baton submit --each-line", () => {
     await using node = await fakeNode({ "POST /jobs": taken });
     const args = ["submit", "resize", "--each-line", "-", "-o", "json", "--url", node.url];
     const { out } = await runCli(args, { input: '{"n":1}\n{"n":2}\n' });
-    assert.equal(out, '{"line":1,"job_id":"job-1"}\n{"line":2,"job_id":"job-2"}\n');
+    assert.equal(
+      out,
+      '{"line":1,"job_id":"job-1","existed":false}\n{"line":2,"job_id":"job-2","existed":true}\n',
+    );
   });
 
   it("shows where a line is wrong", async () => {

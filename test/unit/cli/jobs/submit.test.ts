@@ -9,7 +9,7 @@ import { suiteDirectory } from "../../../support/node-cleanup.ts";
 
 const directory = suiteDirectory();
 
-const submitted = { job_id: JOB_ID, status: "queued" };
+const submitted = { job_id: JOB_ID, status: "queued", existed: false };
 const progress = (value: number, message: string) => ({
   event: "progress",
   data: { progress: value, message },
@@ -27,6 +27,15 @@ describe("baton submit", () => {
     assert.equal(out, `${JOB_ID}\n`);
     assert.equal(err, "queued\n");
     assert.deepEqual(node.asked[0]!.body, { task: "hello", payload: { name: "world" } });
+  });
+
+  it("says that a job had the key already", async () => {
+    await using node = await fakeNode({ "POST /jobs": { ...submitted, existed: true, status: "completed" } });
+    const args = ["submit", "hello", "--idempotency-key", "k", "--key-reuse", "never", "--url", node.url];
+    const { out, err } = await runCli(args);
+    assert.equal(out, `${JOB_ID}\n`);
+    assert.equal(err, "completed (this job has the key already; no other was made)\n");
+    assert.deepEqual(node.asked[0]!.body, { task: "hello", idempotency_key: "k", key_reuse: "never" });
   });
 
   it("passes every option on", async () => {

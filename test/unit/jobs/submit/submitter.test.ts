@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { z } from "zod";
 import { hasCode } from "../../../../src/core/errors.ts";
 import { column } from "../../../support/columns.ts";
-import { type SubmitRequest, Submitter } from "../../../../src/jobs/submit/submitter.ts";
+import { notedTask, type SubmitRequest, Submitter } from "../../../../src/jobs/submit/submitter.ts";
 import { type NodeName, parseJobId } from "../../../../src/core/ids.ts";
 import { TaskRegistry } from "../../../../src/jobs/tasks/task-registry.ts";
 import type { Task } from "../../../../src/jobs/tasks/task.ts";
@@ -170,6 +170,8 @@ describe("submitting", () => {
       [{ task: "a", delayMs: -1 }, "delay_ms", /from 0/],
       [{ task: "a", delayMs: Number.NaN }, "delay_ms", /not NaN/],
       [{ task: "a", runAt: 1, delayMs: 1 }, "run_at", /exclude each other/],
+      [{ task: "a", keyReuse: "never" }, "key_reuse", /is about an idempotency_key/],
+      [{ task: "a", idempotencyKey: "k", keyReuse: "always" }, "key_reuse", /after_failure or never/],
       [{ task: "a", idempotencyKey: "" }, "idempotency_key", /1 to 255 characters/],
       [{ task: "a", idempotencyKey: "x".repeat(256) }, "idempotency_key", /1 to 255/],
       [{ task: "a", idempotencyKey: "a\0" }, "idempotency_key", /without control characters/],
@@ -181,5 +183,22 @@ describe("submitting", () => {
       const refused = { details: { field }, message };
       await assert.rejects(submitter.submit([request as SubmitRequest]), refused);
     }
+  });
+});
+
+describe("the options of a task for callers in SQL", () => {
+  it("are what its jobs have when they are submitted at a node", () => {
+    const defaults = { maxAttempts: 3, timeoutMs: 60_000 };
+    const run = () => null;
+    const own = { name: "a", queue: "q", priority: 2, timeout: "15s", retry: { attempts: 8 }, run } as const;
+    assert.deepEqual(notedTask(own, defaults), {
+      task: "a",
+      queue: "q",
+      priority: 2,
+      maxAttempts: 8,
+      timeoutMs: 15_000,
+    });
+    const plain = { task: "b", queue: "default", priority: 0, ...defaults };
+    assert.deepEqual(notedTask({ name: "b", run }, defaults), plain);
   });
 });

@@ -135,6 +135,44 @@ describe("a job submitted in SQL", () => {
     assert.ok(Math.abs(made - job.createdAt) <= 1_000, "the uuid begins with the time");
   });
 
+  it("has the options of its task, as the node that started last had them", async (t) => {
+    const { world, session } = await opened(t);
+    const as = (maxAttempts: number, timeoutMs: number | null) => {
+      return [{ task: "charge", queue: "payments", priority: 7, maxAttempts, timeoutMs }];
+    };
+    const look = async (options: object) => {
+      const { queue, priority, maxAttempts, timeoutMs } = (await world.store.jobs.get(
+        await submit(session, "charge", 1, options),
+      ))!;
+      return [queue, priority, maxAttempts, timeoutMs];
+    };
+    await world.store.noteTasks!(as(5, 15_000));
+    assert.deepEqual(await look({}), ["payments", 7, 5, 15_000]);
+    await world.store.noteTasks!(as(8, null));
+    await world.store.noteTasks!([]);
+    assert.deepEqual(await look({}), ["payments", 7, 8, null]);
+    const own = { queue: "other", priority: 0, max_attempts: 1, timeout_ms: 5 };
+    assert.deepEqual(await look(own), ["other", 0, 1, 5]);
+  });
+
+  it("is refused for a task that no node has had, unless that is allowed", async (t) => {
+    const { world, session } = await opened(t);
+    for (const attempt of [submit(session, "recipt"), submitMany(session, [{ task: "recipt" }])]) {
+      const error = await refusal(attempt);
+      assert.equal(error.code, "22023");
+      assert.match(error.column!, /task$/);
+      assert.match(
+        error.message,
+        /^no node of this cluster has had the task "recipt" so far; did you mean receipt\?; start one that has it, or give "(\[0\]\.)?allow_unknown": true$/,
+      );
+    }
+    assert.match((await refusal(submit(session, "zzz"))).message, /so far; start one/);
+    assert.equal(await world.count(), 0);
+    const id = await submit(session, "recipt", 1, { allow_unknown: true });
+    const { queue, priority, maxAttempts, timeoutMs } = (await world.store.jobs.get(id))!;
+    assert.deepEqual([queue, priority, maxAttempts, timeoutMs], ["default", 0, 3, 3_600_000]);
+  });
+
   it("waits for its time, given as a delay or as an instant", async (t) => {
     const { world, session } = await opened(t);
     const answers = await submitMany(session, [
@@ -194,8 +232,8 @@ describe("a transaction that submits", () => {
       await session.query(`BEGIN ISOLATION LEVEL ${level}`);
       const key = { idempotency_key: "twice" };
       const id = await submit(session, "mail", 1, key);
-      assert.equal(await submit(session, "mail", 2, key), id);
-      const [again] = await submitMany(session, [{ task: "mail", ...key }]);
+      assert.equal(await submit(session, "mail", 1, key), id);
+      const [again] = await submitMany(session, [{ task: "mail", payload: 1, ...key }]);
       assert.deepEqual(again, { job_id: id, status: "queued", existed: true });
       await session.query("COMMIT");
       assert.deepEqual(column(await world.claim("mail"), "payload"), ["1"]);
@@ -246,9 +284,9 @@ describe("an idempotency key in SQL", () => {
     const world = await open(t);
     const sessions = await Promise.all(Array.from({ length: 20 }, () => world.session()));
     const answers = await Promise.all(
-      sessions.map(async (session, n) => {
+      sessions.map(async (session) => {
         await session.query("BEGIN");
-        const [answer] = await submitMany(session, [{ task: "mail", payload: n, idempotency_key: "once" }]);
+        const [answer] = await submitMany(session, [{ task: "mail", payload: 1, idempotency_key: "once" }]);
         await session.query("COMMIT");
         return answer!;
       }),
@@ -266,7 +304,7 @@ describe("an idempotency key in SQL", () => {
       const options = { idempotency_key: `key-${end}` };
       await theirs.query("BEGIN");
       const first = await submit(theirs, "mail", 1, options);
-      const second = submit(ours, "mail", 2, options);
+      const second = submit(ours, "mail", 1, options);
       await world.waiting();
       await theirs.query(end);
       assert.equal((await second) === first, end === "COMMIT");
@@ -276,7 +314,8 @@ describe("an idempotency key in SQL", () => {
 
   it("is the same key for a node, and answers with the state of its job", async (t) => {
     const { world, session } = await opened(t);
-    const again = async () => (await submitMany(session, [{ task: "mail", idempotency_key: "k" }]))[0]!;
+    const again = async () =>
+      (await submitMany(session, [{ task: "mail", payload: 1, idempotency_key: "k" }]))[0]!;
     const id = await submit(session, "mail", 1, { idempotency_key: "k" });
     assert.deepEqual(await again(), { job_id: id, status: "queued", existed: true });
     const [run] = await world.claim("mail");
@@ -292,11 +331,59 @@ describe("an idempotency key in SQL", () => {
     const answers = await submitMany(session, [
       { task: "mail", payload: 1, idempotency_key: "twin" },
       { task: "mail", payload: 2 },
-      { task: "mail", payload: 3, idempotency_key: "twin" },
+      { task: "mail", payload: 1, idempotency_key: "twin" },
     ]);
     assert.equal(answers[2]!.job_id, answers[0]!.job_id);
     assert.deepEqual(column(answers, "existed"), [false, false, true]);
     assert.deepEqual(column(await world.claim("mail"), "payload"), ["1", "2"]);
+  });
+
+  it("with another payload is refused with the first job's id, and nothing of the call is stored", async (t) => {
+    const { world, session } = await opened(t);
+    const key = { idempotency_key: "k" };
+    const id = await submit(session, "mail", { a: 1, b: [1] }, key);
+    assert.equal(await submit(session, "mail", { b: [1.0], a: 1 }, key), id);
+    const one = await refusal(submit(session, "mail", { a: 2 }, key));
+    assert.deepEqual([one.code, one.column, one.detail], ["BT002", "idempotency_key", id]);
+    assert.match(one.message, /^idempotency key "k" of task mail belongs to job sql-/);
+    const many = await refusal(submitMany(session, [{ task: "mail" }, { task: "mail", payload: 2, ...key }]));
+    assert.deepEqual([many.code, many.column, many.detail], ["BT002", "[1].idempotency_key", id]);
+    const other = await submitMany(session, [{ task: "other", payload: 2, ...key }]);
+    assert.equal(other[0]!.existed, false, "a key belongs to one task");
+    assert.equal(await world.count(), 2);
+  });
+
+  it("can be used again after a failure, unless the caller says never", async (t) => {
+    const { world, session } = await opened(t);
+    const key = { idempotency_key: "k" };
+    const id = await submit(session, "mail", 1, key);
+    const [run] = await world.claim("mail");
+    const error = { code: "ERROR", message: "no" };
+    await settleRuns(world.store, [{ run: run!, outcome: { kind: "failed", error, spends: "failure" } }]);
+    const never = await submitMany(session, [{ task: "mail", payload: 1, ...key, key_reuse: "never" }]);
+    assert.deepEqual(never, [{ job_id: id, status: "failed", existed: true }]);
+    const twice = { task: "mail", payload: 2, ...key, key_reuse: "after_failure" };
+    const again = await submitMany(session, [twice, { task: "mail" }, twice]);
+    assert.deepEqual(column(again, "existed"), [false, false, true]);
+    assert.equal(again[2]!.job_id, again[0]!.job_id);
+    assert.equal(await world.store.jobs.retry(id), "superseded");
+    assert.equal((await world.claim("mail")).length, 2);
+  });
+
+  it("of a failed job makes one job of twenty transactions at the same time", async (t) => {
+    const world = await open(t);
+    const first = await world.session();
+    await submit(first, "mail", 1, { idempotency_key: "k" });
+    const [run] = await world.claim("mail");
+    const error = { code: "ERROR", message: "no" };
+    await settleRuns(world.store, [{ run: run!, outcome: { kind: "failed", error, spends: "failure" } }]);
+    const sessions = await Promise.all(Array.from({ length: 20 }, () => world.session()));
+    const ids = await Promise.all(
+      sessions.map((session) => submit(session, "mail", 1, { idempotency_key: "k" })),
+    );
+    assert.equal(new Set(ids).size, 1);
+    assert.notEqual(ids[0], run!.id);
+    assert.equal(await world.count(), 1);
   });
 
   it("does not let two calls with the same keys wait for each other crosswise", async (t) => {
@@ -363,6 +450,14 @@ describe("a submit in SQL refuses", () => {
     [{ task: "a", idempotency_key: "x".repeat(256) }, "[0].idempotency_key", /1 to 255/],
     [{ task: "a", idempotency_key: "a\tb" }, "[0].idempotency_key", /without control characters/],
     [{ task: "a", idempotency_key: "a\u0085b" }, "[0].idempotency_key", /without control characters/],
+    [{ task: "a", idempotency_key: "k", key_reuse: "always" }, "[0].key_reuse", /after_failure or never/],
+    [{ task: "a", idempotency_key: "k", key_reuse: 1 }, "[0].key_reuse", /after_failure or never, not 1/],
+    [
+      { task: "a", key_reuse: "never" },
+      "[0].key_reuse",
+      /is about an ".*idempotency_key"; give that as well/,
+    ],
+    [{ task: "a", allow_unknown: 1 }, "[0].allow_unknown", /true or false, not 1/],
     [{ task: "a", payload: nested(65) }, "[0].payload", /at most 64 levels/],
     [{ task: "a", payload: { a: nested(64) } }, "[0].payload", /at most 64 levels/],
     [{ task: "a", prioritty: 1 }, "[0].prioritty", /is not a known field; known are task, payload/],
