@@ -50,6 +50,9 @@ export const ERRORS = {
   DATA_IN_USE: { status: 500, retryable: false },
   DATA_UNUSABLE: { status: 500, retryable: false },
   STOPPED: { status: 503, retryable: true },
+  JOB_FAILED: { status: 422, retryable: false },
+  BAD_OPTIONS: { status: 400, retryable: false },
+  TIMEOUT: { status: 504, retryable: true },
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorCode = keyof typeof ERRORS;
@@ -78,6 +81,44 @@ export class BatonError extends Error {
   get retryable(): boolean {
     return ERRORS[this.code].retryable;
   }
+}
+
+/** What waiting for a job rejects with when the job ended without a result. */
+export class JobFailed extends BatonError {
+  readonly job: string;
+  readonly jobStatus: string;
+  /** As it was stored: with the code that the task gave it. */
+  readonly error: JobFailure | null;
+
+  /** `jobStatus`: failed, cancelled or deleted. */
+  constructor(job: string, jobStatus: string, error: JobFailure | null) {
+    const why = error === null ? "" : `: ${error.message}`;
+    const ended = jobStatus === "failed" ? "failed" : `was ${jobStatus}`;
+    const options = error === null ? {} : { cause: causeOf(error) };
+    super("JOB_FAILED", `job ${job} ${ended}${why}`, { job, status: jobStatus }, options);
+    this.name = "JobFailed";
+    this.job = job;
+    this.jobStatus = jobStatus;
+    this.error = error;
+  }
+
+  /** A handler that does not catch it is tried again, as after most errors. */
+  override get retryable(): boolean {
+    return true;
+  }
+}
+
+interface JobFailure {
+  readonly code: string;
+  readonly message: string;
+  readonly stack?: string;
+}
+
+/** As it was thrown in the run, with the stack of there. */
+export function causeOf({ code, message, stack }: JobFailure): Error {
+  const cause = Object.assign(new Error(message), { code });
+  if (stack !== undefined) cause.stack = stack;
+  return cause;
 }
 
 export function hasCode(error: unknown, code: ErrorCode): error is BatonError {

@@ -95,8 +95,7 @@ const USE_CLIENT = `
   await baton.close();`;
 const USE_NODE = `
   const task = defineTask({ name: "shout", run: (text) => text.toUpperCase() });
-  const { settings } = loadSettings({ environment: {}, flags: { store: "memory", "http.port": "0" } });
-  const node = await createNode({ settings, tasks: [task] });
+  const node = await createNode({ store: "memory", tasks: [task] });
   await node.start();
   console.log(await (await node.submit(task, "it works")).result());
   await node.stop();`;
@@ -131,7 +130,7 @@ describe("the installed package", () => {
   }
 
   it("runs a first job in an ESM and in a CommonJS program", () => {
-    const names = "createNode, defineTask, loadSettings";
+    const names = "createNode, defineTask";
     writeFileSync(join(project, "node.mjs"), asModule(names, "batonjs", USE_NODE));
     writeFileSync(join(project, "node.cjs"), asCommonJs(names, "batonjs", USE_NODE));
     for (const file of ["node.mjs", "node.cjs"])

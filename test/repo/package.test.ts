@@ -130,11 +130,10 @@ describe("the package", () => {
     const file = join(directory, "user.js");
     writeFileSync(
       file,
-      `import { createNode, defineTask, loadSettings, isFinal } from "batonjs";
+      `import { createNode, defineTask, isFinal } from "batonjs";
        import { BatonClient } from "batonjs/client";
        const shout = defineTask({ name: "shout", run: (text) => text.toUpperCase() });
-       const { settings } = loadSettings({ environment: {}, flags: { store: "memory", "http.port": "0" } });
-       await using node = await createNode({ settings, tasks: [shout] });
+       await using node = await createNode({ store: "memory", tasks: [shout], http: { port: 0 } });
        await node.start();
        await using client = new BatonClient({ url: node.url });
        const { job_id } = await client.submit({ task: "shout", payload: "it works" });

@@ -2,6 +2,7 @@
 
 import { parentPort } from "node:worker_threads";
 import { JobAborted, progressOf, taskLog } from "./job-run.ts";
+import { childJobs } from "./run-jobs.ts";
 import { isAbort, mayTryAgain, resultText, toJobError } from "./run-outcome.ts";
 import type { Handler, Task, TaskContext } from "../tasks/task.ts";
 import type { FromThread, ThreadReport, ToThread } from "./thread-pool.ts";
@@ -42,5 +43,6 @@ function context(order: Order, signal: AbortSignal, say: (said: ThreadReport) =>
     job: order.job,
     attempt: order.attempt,
     traceparent: order.traceparent,
+    ...childJobs(undefined, { id: order.job.id, trace: null, waiter: { signal, wait: (work) => work() } }),
   };
 }

@@ -2,11 +2,14 @@
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { BatonError } from "../../core/errors.ts";
+import type { JsonOf } from "../../core/json.ts";
 import { THING_NAME } from "../../core/ids.ts";
 import type { Job } from "../../core/jobs/job.ts";
 import { DELAY_MS_MAX, mistakeIn } from "../../core/jobs/job-fields.ts";
 import { DEFAULT_RETRY, type RetryPolicy } from "../../core/jobs/retry.ts";
 import type { LogLevel } from "../../store/store.ts";
+import type { JobHandle } from "../job-handle.ts";
+import type { JobOptions } from "../job-options.ts";
 
 export interface TaskJob extends Pick<
   Job,
@@ -33,6 +36,37 @@ export interface TaskContext {
   readonly attempt: number;
   /** W3C: the trace that this run is a part of, for calls to others; null when the job was submitted in none. */
   readonly traceparent: string | null;
+  readonly submit: ChildJobs["submit"];
+  readonly call: ChildJobs["call"];
+}
+
+/** While a run waits for another job in one of these ways, its slot is free for others. */
+export interface ChildJobs {
+  readonly submit: SubmitChild;
+  readonly call: CallChild;
+}
+
+/** A job that stands for itself; wait for it with `result()`. Another run of this job submits it again unless it has a key. */
+interface SubmitChild {
+  <Result, Input>(
+    task: Task<any, Result, Input>,
+    payload: NoInfer<Input>,
+    options?: JobOptions,
+  ): Promise<JobHandle<JsonOf<Awaited<Result>>>>;
+  <Result = unknown>(task: string, payload?: unknown, options?: JobOptions): Promise<JobHandle<Result>>;
+}
+
+/**
+ * Runs another task and waits for its result; rejects with JobFailed. A later run of this job that makes the same call gets the result
+ * that there is already; a call that failed is tried again.
+ */
+interface CallChild {
+  <Result, Input>(
+    task: Task<any, Result, Input>,
+    payload: NoInfer<Input>,
+    options?: JobOptions,
+  ): Promise<JsonOf<Awaited<Result>>>;
+  <Result = unknown>(task: string, payload?: unknown, options?: JobOptions): Promise<Result>;
 }
 
 export type Handler<Payload = unknown, Result = unknown> = (
@@ -69,13 +103,24 @@ export type AnyTask = Task<any, any, any>;
 export interface TaskDefinition<Schema extends StandardSchemaV1, Result> extends TaskOptions {
   readonly name: string;
   /** Any Standard Schema (zod, valibot, arktype, …): checked at submit and again before the run. */
-  readonly schema?: Schema;
+  readonly schema: Schema;
   readonly run: Handler<StandardSchemaV1.InferOutput<Schema>, Result>;
+}
+
+/** Its payload is believed to be what the handler says, and not checked. */
+export interface PlainTaskDefinition<Payload, Result> extends TaskOptions {
+  readonly name: string;
+  readonly schema?: undefined;
+  readonly run: Handler<Payload, Result>;
 }
 
 export function defineTask<Schema extends StandardSchemaV1, Result>(
   definition: TaskDefinition<Schema, Result>,
-): Task<StandardSchemaV1.InferOutput<Schema>, Result, StandardSchemaV1.InferInput<Schema>> {
+): Task<StandardSchemaV1.InferOutput<Schema>, Result, StandardSchemaV1.InferInput<Schema>>;
+export function defineTask<Payload = unknown, Result = unknown>(
+  definition: PlainTaskDefinition<Payload, Result>,
+): Task<Payload, Result, Payload>;
+export function defineTask(definition: Task<any>): Task<any> {
   checkTask(definition);
   return definition;
 }
