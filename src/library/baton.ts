@@ -56,6 +56,10 @@ export class Baton implements AsyncDisposable {
     return this.stop();
   }
 
+  protected get stopped(): boolean {
+    return this.#stopped;
+  }
+
   /** The payload is checked by the schema of the task; a task that this node does not know waits for a node that does. */
   async submit<Result, Input>(
     task: Task<any, Result, Input>,

@@ -30,6 +30,7 @@ function read(pattern: string): SourceFile[] {
 const ENTRIES = [
   "src/index.ts",
   "src/client/baton-client.ts",
+  "src/library/testing.ts",
   "src/cli/main.ts",
   "src/jobs/run/thread-main.ts",
   "src/agent/controller-link-main.ts",
