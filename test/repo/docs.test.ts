@@ -203,11 +203,12 @@ describe("the documentation", () => {
       writeFileSync(join(directory, name), `${text}\nexport {};\n`);
       return name;
     });
-    const paths = {
-      batonjs: [join(root, "src/index.ts")],
-      "batonjs/client": [join(root, "src/client/baton-client.ts")],
-      "batonjs/task": [join(root, "src/jobs/tasks/task.ts")],
+    const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+      readonly exports: Readonly<Record<string, string>>;
     };
+    const paths = Object.fromEntries(
+      Object.entries(exports).map(([name, file]) => [name.replace(/^\./, "batonjs"), [join(root, file)]]),
+    );
     const compilerOptions = { allowImportingTsExtensions: true, paths };
     writeFileSync(
       join(directory, "tsconfig.json"),

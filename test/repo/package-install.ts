@@ -137,6 +137,17 @@ describe("the installed package", () => {
       assert.equal(run(process.execPath, [file], project), "IT WORKS\n", file);
   });
 
+  it("runs a test with the helper for tests", () => {
+    const code = `
+      const baton = await testNode({ tasks: [{ name: "shout", run: (text) => text.toUpperCase() }] });
+      await baton.submit("shout", "it works");
+      await baton.runAll();
+      console.log((await baton.jobs())[0].result);
+      await baton.stop();`;
+    writeFileSync(join(project, "test.mjs"), asModule("testNode", "batonjs/testing", code));
+    assert.equal(run(process.execPath, ["test.mjs"], project), "IT WORKS\n");
+  });
+
   it("starts with its command, and clients of every Node, ESM and CommonJS, whole and bundled, run a job", async (t) => {
     const tasks = join(project, "tasks");
     mkdirSync(tasks);

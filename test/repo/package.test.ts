@@ -145,6 +145,24 @@ describe("the package", () => {
     assert.equal(out, "IT WORKS true\n");
   });
 
+  it("has a node for tests", async () => {
+    const file = join(directory, "tested.js");
+    writeFileSync(
+      file,
+      `import { defineTask } from "batonjs/task";
+       import { testNode } from "batonjs/testing";
+       const shout = defineTask({ name: "shout", run: (text) => text.toUpperCase() });
+       await using baton = await testNode({ tasks: [shout] });
+       await baton.submit(shout, "it works", { delay: "1h" });
+       await baton.advance("1h");
+       console.log((await baton.jobs())[0].result);`,
+    );
+    await using user = script(file, [], { cwd: directory });
+    const { code, out, err } = await user.ended;
+    assert.equal(code, 0, err);
+    assert.equal(out, "IT WORKS\n");
+  });
+
   it("gives its types to those who compile against it", () => {
     link("@types/node");
     link("zod");
