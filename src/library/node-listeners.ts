@@ -87,13 +87,12 @@ export class NodeListeners {
   }
 
   #ended({ run, outcome, thrown }: EndedRun): void {
+    if (outcome.kind === "completed" && !this.#hears("job.completed")) return;
     const { id, task, queue, attempts: attempt } = run;
     const job: RunJob = { id, task, queue, attempt };
     switch (outcome.kind) {
       case "completed":
-        if (this.#hears("job.completed"))
-          this.#emit("job.completed", { job, result: JSON.parse(outcome.result) as unknown });
-        return;
+        return this.#emit("job.completed", { job, result: JSON.parse(outcome.result) as unknown });
       case "retry": {
         const error = errorOf(outcome.error, thrown);
         this.#call(this.#onError, error, { job, willRetry: true });

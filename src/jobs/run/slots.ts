@@ -31,6 +31,7 @@ export class Slots<Run extends { readonly aborted: object | null }> {
 
   /** Whether a run waits for a slot. */
   get wanted(): boolean {
+    if (this.#away.size === 0) return false; // asked after every job, and nearly always so
     for (const { resume } of this.#away.values()) if (resume) return true;
     return false;
   }
@@ -45,7 +46,7 @@ export class Slots<Run extends { readonly aborted: object | null }> {
 
   /** A run that waits for a slot gets this one. */
   leave(): void {
-    for (const [run, away] of this.#away) if (away.resume) return this.#back(run, away);
+    if (this.wanted) for (const [run, away] of this.#away) if (away.resume) return this.#back(run, away);
     this.#occupied--;
   }
 

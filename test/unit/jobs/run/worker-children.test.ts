@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
+import type { JobId } from "../../../../src/core/ids.ts";
+import { childJobs } from "../../../../src/jobs/run/run-jobs.ts";
 import type { Handler } from "../../../../src/jobs/tasks/task.ts";
 import { HeldRuns, WorkerWorld } from "../../../support/node-worker.ts";
 
@@ -147,6 +149,16 @@ describe("a run that waits for another job", () => {
     await world.until(id, "completed");
     assert.deepEqual(await world.result(id), [1, "fine"]);
     assert.deepEqual(runs, { good: 1, bad: 2 });
+  });
+
+  it("says so where jobs cannot be submitted, as on a thread or in an agent", async () => {
+    const waiter = {
+      signal: new AbortController().signal,
+      wait: <Answer>(work: () => Promise<Answer>) => work(),
+    };
+    const { submit, call } = childJobs(undefined, { id: "a-1" as JobId, trace: null, waiter });
+    await assert.rejects(submit("double", 1), { code: "NOT_AVAILABLE" });
+    await assert.rejects(call("double", 1), { code: "NOT_AVAILABLE" });
   });
 
   it("ends in order when it does not wait for what it called", async (t) => {
