@@ -59,6 +59,7 @@ export const ERRORS = {
   OUTCOME_UNKNOWN: { status: 504, retryable: false },
   ABORTED: { status: 503, retryable: false },
   CLOSED: { status: 503, retryable: false },
+  BAD_OPTIONS: { status: 400, retryable: false },
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorCode = keyof typeof ERRORS;
@@ -149,6 +150,11 @@ export class JobFailed extends BatonError {
     this.jobStatus = jobStatus;
     this.error = error;
   }
+
+  /** A handler that does not catch it is tried again, as after most errors. */
+  override get retryable(): boolean {
+    return true;
+  }
 }
 
 interface JobFailure {
@@ -158,7 +164,7 @@ interface JobFailure {
 }
 
 /** As it was thrown in the run, with the stack of there. */
-function causeOf({ code, message, stack }: JobFailure): Error {
+export function causeOf({ code, message, stack }: JobFailure): Error {
   const cause = Object.assign(new Error(message), { code });
   if (stack !== undefined) cause.stack = stack;
   return cause;

@@ -40,8 +40,6 @@ export interface SubmitterOptions {
   readonly spans?: JobSpans;
   /** New work has been stored and waits; `notified` when the store has notified other nodes of it. */
   readonly onStored: (jobs: readonly NewJob[], notified: boolean) => void;
-  /** A job was put into the slot of this process. Left out where there is none. */
-  readonly onGiven?: (job: ClaimedJob) => void;
 }
 
 /** So far behind may the time in an id be. */
@@ -52,6 +50,7 @@ type SubmitterPlatform = Pick<Platform, "identity" | "clock" | "random" | "event
 export class Submitter {
   readonly #options: SubmitterPlatform & SubmitterOptions;
   readonly #batcher: Batcher<NewJob, Submitted>;
+  #onGiven: ((job: ClaimedJob) => void) | null = null;
   #unstored = 0;
   #uuids: Uuids | null = null;
   #uuidsUntil = -Infinity;
@@ -63,6 +62,11 @@ export class Submitter {
     this.#batcher = new Batcher({ clock, flush: (jobs) => this.#leaving(jobs.length, this.#store(jobs)) });
     const underTerms = byTerm((jobs: readonly NewJob[], term: Term) => this.#store(jobs, term));
     this.#fenced = new Batcher({ clock, flush: (items) => this.#leaving(items.length, underTerms(items)) });
+  }
+
+  /** Of a job that was put into the slot of this process. The worker of the slot is made after the submitter. */
+  onGiven(listener: (job: ClaimedJob) => void): void {
+    this.#onGiven = listener;
   }
 
   submit(requests: readonly SubmitRequest[], options: SubmitOptions = {}): Promise<readonly Submitted[]> {
@@ -174,7 +178,7 @@ export class Submitter {
   }
 
   async #store(jobs: readonly NewJob[], term?: Term): Promise<readonly Submitted[]> {
-    const { identity, store, author, wakes, onStored, onGiven, events } = this.#options;
+    const { identity, store, author, wakes, onStored, events } = this.#options;
     const notified = wakes(jobs);
     const under = term ? { node: identity.name, ownerEpoch: term.epoch, leaderEpoch: term.epoch } : author();
     let answers: readonly Submitted[];
@@ -191,7 +195,7 @@ export class Submitter {
       onStored(jobs, notified);
       return answers;
     }
-    if (given) onGiven?.(given);
+    if (given) this.#onGiven?.(given);
     return [answer];
   }
 
