@@ -9,6 +9,7 @@
 export { defineTask, PermanentError, RetryAfter } from "./jobs/tasks/task.ts";
 export type {
   AnyTask,
+  ChildJobs,
   Handler,
   Task,
   TaskContext,
@@ -18,18 +19,15 @@ export type {
   TaskOptions,
 } from "./jobs/tasks/task.ts";
 export { JobAborted } from "./jobs/run/job-run.ts";
-export { JobHandle } from "./jobs/submit/job-handle.ts";
 
 // A node in this process
-export { createNode } from "./node/create-node.ts";
-export type { BatonNode, NodeOptions } from "./node/baton-node.ts";
-export { loadSettings } from "./config/load-settings.ts";
-export type { Loaded, LoadOptions } from "./config/load-settings.ts";
-export type { Settings } from "./config/settings.ts";
+export { createNode } from "./library/create-node.ts";
+export type { Baton, HandleOf, JobEntry, JobSubmitOptions, PayloadOf } from "./library/baton.ts";
+export type { Middleware, NodeOptions, TasksOption } from "./library/node-options.ts";
+export type { BatonEvent, BatonEvents, EventJob, FailedRun, RunJob } from "./library/node-listeners.ts";
 export { createLog } from "./platform/log.ts";
 export type { Log, LogFields, LogOptions } from "./platform/log.ts";
 export type { Clock } from "./platform/clock.ts";
-export type { Random } from "./platform/random.ts";
 export { VERSION } from "./platform/version.ts";
 
 // What a node offers to the program around it
@@ -39,6 +37,12 @@ export type { NodeServices } from "./api/node-services.ts";
 export type { Queues } from "./jobs/queue-service.ts";
 export type { ScheduleRequest, Schedules } from "./jobs/schedules/schedule-service.ts";
 export type { SubmitOptions, SubmitRequest } from "./jobs/submit/submitter.ts";
+export { JobHandle } from "./jobs/job-handle.ts";
+export type { JobEvent, WaitOptions } from "./jobs/job-handle.ts";
+export type { JobInfo, JobLogLine } from "./jobs/job-info.ts";
+export type { JobOptions } from "./core/jobs/job-options.ts";
+export type { JsonOf } from "./core/json.ts";
+export type { Duration } from "./core/duration.ts";
 export type { TaskInfo } from "./jobs/tasks/task-registry.ts";
 export type {
   CancelAnswer,

@@ -1,6 +1,7 @@
 /** A process that makes a node with the default settings in the folder that it is given, and prints the CPU time until it was ready. */
 
-import { createNode, loadSettings } from "../../src/index.ts";
+import { loadSettings } from "../../src/config/load-settings.ts";
+import { createNode } from "../../src/node/baton-node.ts";
 
 const { settings } = loadSettings({ cwd: process.argv[2]!, environment: { BATON_HTTP__PORT: "0" } });
 const node = await createNode({ settings });

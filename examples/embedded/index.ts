@@ -4,38 +4,46 @@
  *     npx node examples/embedded/index.ts
  */
 
-import { createNode, defineTask, JobFailed, loadSettings, PermanentError } from "batonjs";
+import { createNode, defineTask, JobFailed, PermanentError } from "batonjs";
 import { z } from "zod";
+
+const total = defineTask({
+  name: "total",
+  run: (cents: number[]) => cents.reduce((sum, each) => sum + each, 0),
+});
 
 const invoice = defineTask({
   name: "invoice",
   schema: z.object({ customer: z.string(), cents: z.array(z.int()) }),
   retry: { attempts: 5 },
-  run({ customer, cents }, { log, job }) {
+  async run({ customer, cents }, { log, job, call }) {
     if (cents.length === 0) throw new PermanentError(`${customer} has bought nothing`);
     log(`job ${job.id} for ${customer}`);
-    return { customer, total: cents.reduce((sum, each) => sum + each, 0) };
+    // A job of its own. Its slot is free while it waits, so one slot is enough for both.
+    return { customer, total: await call(total, cents) };
   },
 });
 
-// As `baton start` would: from a file and the environment. Flags win over both.
-const { settings } = loadSettings({ flags: { data: process.env["BATON_DATA"] ?? ".baton/embedded" } });
+await using baton = await createNode({
+  store: process.env["DATABASE_URL"] ?? "sqlite:.baton/embedded.db",
+  tasks: [invoice, total],
+  worker: { concurrency: 1 },
+  onError: (error, { job }) => console.log(`${job.task}: ${error.message}`),
+});
+baton.on("job.completed", ({ job }) => console.log(`${job.task} is done`));
+await baton.start();
 
-await using node = await createNode({ settings, tasks: [invoice], http: false });
-await node.start();
+const jobs = await baton.submitMany([
+  [invoice, { customer: "Ada", cents: [1_250, 499] }, { priority: 10 }],
+  [invoice, { customer: "Bob", cents: [] }],
+]);
 
-const orders = [
-  { customer: "Ada", cents: [1_250, 499] },
-  { customer: "Bob", cents: [] },
-];
-
-for (const order of orders) {
-  const job = await node.submit(invoice, order);
+for (const job of jobs) {
   try {
-    const { customer, total } = await job.result();
-    console.log(`${customer} pays ${total / 100}`);
+    const { customer, total: cents } = await job.result({ timeout: "30s" });
+    console.log(`${customer} pays ${cents / 100}`);
   } catch (error) {
     if (!(error instanceof JobFailed)) throw error;
-    console.log(`${error.jobStatus}: ${error.error?.message}`);
+    console.log(`no invoice: ${error.error?.message}`);
   }
 }

@@ -6,7 +6,7 @@
  * Then open http://127.0.0.1:3000/jobs and log in as admin.
  */
 
-import { createNode, defineTask, loadSettings } from "batonjs";
+import { createNode, defineTask } from "batonjs";
 import { dashboard } from "batonjs/express";
 import express, { type RequestHandler } from "express";
 import { z } from "zod";
@@ -17,8 +17,7 @@ const greet = defineTask({
   run: ({ name }) => `Hello ${name}`,
 });
 
-const { settings } = loadSettings({ flags: { store: process.env["STORE"] ?? "memory" } });
-const baton = await createNode({ settings, tasks: [greet], http: false });
+const baton = await createNode({ store: process.env["STORE"] ?? "memory", tasks: [greet] });
 
 /** Stands for the login of the application. A browser asks for name and password itself. */
 const requireAdmin: RequestHandler = (request, response, next) => {

@@ -6,7 +6,7 @@
  *     curl -H 'authorization: Bearer secret' http://127.0.0.1:3000/jobs/jobs
  */
 
-import { createNode, defineTask, loadSettings } from "batonjs";
+import { createNode, defineTask, type PayloadOf } from "batonjs";
 import { batonDashboard } from "batonjs/fastify";
 import Fastify, { type FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -17,8 +17,7 @@ const greet = defineTask({
   run: ({ name }) => `Hello ${name}`,
 });
 
-const { settings } = loadSettings({ flags: { store: process.env["STORE"] ?? "memory" } });
-const baton = await createNode({ settings, tasks: [greet], http: false });
+const baton = await createNode({ store: process.env["STORE"] ?? "memory", tasks: [greet] });
 
 /** Stands for what the application has: a session, a signed token, a header of its proxy. */
 function permissionOf({ headers }: FastifyRequest) {
@@ -30,7 +29,7 @@ function permissionOf({ headers }: FastifyRequest) {
 const app = Fastify();
 await app.register(batonDashboard, { prefix: "/jobs", baton, authenticate: permissionOf });
 
-app.post<{ Body: z.input<typeof greet.schema> }>("/greetings", async ({ body }, reply) => {
+app.post<{ Body: PayloadOf<typeof greet> }>("/greetings", async ({ body }, reply) => {
   const job = await baton.submit(greet, body);
   return reply.code(201).send({ greeting: await job.result() });
 });

@@ -5,7 +5,7 @@
  *     DATABASE_URL=postgres://user@host/database npx node examples/postgres-transaction/index.ts
  */
 
-import { createNode, defineTask, JobHandle, loadSettings, type JobId } from "batonjs";
+import { createNode, defineTask, type JobHandle } from "batonjs";
 import { Pool } from "pg";
 import { z } from "zod";
 
@@ -18,8 +18,7 @@ const receipt = defineTask({
   run: ({ customer, cents }) => `${customer} gets a receipt for ${cents / 100}`,
 });
 
-const { settings } = loadSettings({ flags: { store: url, name: "shop" } });
-await using node = await createNode({ settings, tasks: [receipt], http: false });
+await using node = await createNode({ store: url, tasks: [receipt] });
 await node.start();
 
 const pool = new Pool({ connectionString: url });
@@ -51,11 +50,10 @@ await order("Bob", 0).catch((error: Error) =>
 );
 
 // The same from any language: one statement in whatever transaction is open.
-const { rows } = await pool.query<{ id: JobId }>(
+const { rows } = await pool.query<{ id: string }>(
   `WITH new AS (INSERT INTO orders VALUES ('Eve', 500) RETURNING *)
    SELECT baton.submit('receipt', to_jsonb(new)) AS id FROM new`,
 );
-const other = new JobHandle<string>(node.services.jobs, { id: rows[0]!.id, existed: false });
-console.log(await other.result());
+console.log(await node.job<string>(rows[0]!.id).result());
 
 await pool.end();

@@ -1,7 +1,7 @@
 /** The fabric that the settings select: the backend that stores the jobs, and the one that coordinates the nodes. */
 
 import type { Settings } from "./settings.ts";
-import { isPostgresUrl } from "./values/secret-url.ts";
+import { isPostgresUrl, sqliteFile } from "./values/secret-url.ts";
 import type { PostgresOptions } from "../platform/drivers/postgres/postgres.ts";
 import type { StoreOptions } from "../store/open-store.ts";
 
@@ -26,5 +26,8 @@ export function storeOptions(
   connection: Omit<PostgresOptions, "url" | "schema">,
 ): StoreOptions {
   if (isPostgresUrl(store)) return { kind: "postgres", url: store, schema, ...connection };
-  return { kind: store, dir: data, clock: connection.clock };
+  const file = sqliteFile({ store, data });
+  return file === null
+    ? { kind: "memory", clock: connection.clock }
+    : { kind: "sqlite", file, clock: connection.clock };
 }

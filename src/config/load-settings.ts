@@ -37,8 +37,11 @@ export const FILE_NAMES = ["baton.yaml", "baton.yml", "baton.json", "cluster_con
 export interface LoadOptions {
   readonly cwd?: string;
   readonly environment?: Environment;
-  readonly configFile?: string;
+  /** Null for none; the one in the directory unless told otherwise. */
+  readonly configFile?: string | null;
   readonly flags?: Readonly<Partial<Record<SettingPath, string | readonly string[] | undefined>>>;
+  /** As a program has given them: they win over everything, and have the types of a file. */
+  readonly options?: readonly Found[];
   readonly hostname?: string;
 }
 
@@ -62,6 +65,7 @@ export function loadSettings(options: LoadOptions = {}): Loaded {
   );
 
   const mistakes = [...file.mistakes, ...environment.mistakes];
+  let field: string | undefined;
   const values = new Map<string, Value>();
   const sources = new Map<string, Source>();
   const take = ({ path, value, source }: Found): void => {
@@ -75,6 +79,7 @@ export function loadSettings(options: LoadOptions = {}): Loaded {
     } catch (error) {
       if (!(error instanceof Mistake)) throw error;
       values.delete(path);
+      field ??= sourceText(source);
       mistakes.push(describeMistake(source, path, error.message));
     }
   };
@@ -83,7 +88,8 @@ export function loadSettings(options: LoadOptions = {}): Loaded {
   for (const { path, default: value } of SETTINGS)
     take({ path, value: path === "name" ? name : value, source: { from: "default" } });
   // A value that is overruled is read all the same: a mistake in it would come back with the next start.
-  for (const found of [...file.found, ...environment.found, ...flags]) take(found);
+  for (const found of [...file.found, ...environment.found, ...flags, ...(options.options ?? [])])
+    take(found);
   const takeDefaults = (defaults: readonly Found[]): void => {
     for (const found of defaults) if (sources.get(found.path)?.from === "default") take(found);
   };
@@ -94,7 +100,7 @@ export function loadSettings(options: LoadOptions = {}): Loaded {
   }
   takeDefaults(ownListener(values, sources));
   mistakes.push(...checkSettings(values, sources));
-  if (mistakes.length > 0) throw new BatonError("BAD_CONFIG", mistakes.join("\n"), { mistakes });
+  if (mistakes.length > 0) throw new BatonError("BAD_CONFIG", mistakes.join("\n"), { field, mistakes });
 
   const warnings = [...file.warnings, ...environment.warnings];
   const settings = nested("key", ({ path }) => values.get(path)) as unknown as Settings;
@@ -154,6 +160,7 @@ const NAMING_VARIABLES = ["BATON_CONFIG", "LANGID_CLUSTER_CONFIG_FILE"] as const
 function readFile(options: LoadOptions, cwd: string): FileRead {
   const environment = options.environment ?? process.env;
   const nothing = { found: [], mistakes: [], warnings: [] };
+  if (options.configFile === null) return { shown: null, directory: cwd, ...nothing };
   const variable = NAMING_VARIABLES.find((each) => environment[each]);
   const asked = options.configFile ?? (variable && environment[variable]);
   const name = asked ?? FILE_NAMES.find((each) => existsSync(resolve(cwd, each)));
@@ -165,7 +172,7 @@ function readFile(options: LoadOptions, cwd: string): FileRead {
   try {
     text = readFileSync(path, "utf8");
   } catch (error) {
-    const who = options.configFile !== undefined ? "--config" : (variable ?? shown);
+    const who = options.configFile != null ? "--config" : (variable ?? shown);
     const mistake = `${who} cannot be read (${shown}): ${whyUnreadable(error)}`;
     return { shown, directory: cwd, ...nothing, mistakes: [mistake] };
   }

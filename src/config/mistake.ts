@@ -26,6 +26,8 @@ export type Source =
   | { readonly from: "file"; readonly file: string; readonly line: number; readonly column: number }
   | { readonly from: "environment"; readonly variable: string }
   | { readonly from: "flag"; readonly flag: string }
+  /** Of `createNode`. */
+  | { readonly from: "option"; readonly option: string }
   | { readonly from: "start"; readonly why: string };
 
 /** A value as it was found, not checked yet. */
@@ -47,6 +49,7 @@ export function sourceText(source: Source): string {
   if (source.from === "profile") return `profile ${source.profile}`;
   if (source.from === "environment") return source.variable;
   if (source.from === "flag") return source.flag;
+  if (source.from === "option") return source.option;
   return source.from === "start" ? source.why : source.from;
 }
 

@@ -40,7 +40,7 @@ const KINDS: Readonly<Record<Kind, KindRules>> = {
   },
   map: { fromText: (found) => nodesFromText([found].flat().join(",")), read: readNodes },
   enum: { read: (found, { values = [] }) => readChoice(values, found) },
-  store: { read: readStore, write: masked },
+  store: { read: (found, _, directory) => readStore(found, directory), write: masked },
   redis: { read: (found) => readServerUrl("redis", found), write: masked },
   etcd: { read: (found) => readServerUrl("etcd", found), write: masked },
   integer: {

@@ -1,5 +1,6 @@
 /** All settings, each declared once in definitions/. Type, variables, flags, validation and docs/configuration.md derive from them. */
 
+import type { Duration } from "../core/duration.ts";
 import { CLUSTER_SECTIONS } from "./definitions/cluster-settings.ts";
 import { NODE_SECTIONS, TOP_SETTINGS } from "./definitions/node-settings.ts";
 import type { Declared, Definition } from "./definitions/setting-definition.ts";
@@ -62,6 +63,28 @@ type Sections = typeof SECTIONS;
 export type SettingPath =
   | keyof typeof TOP_SETTINGS
   | { [S in keyof Sections]: `${S}.${keyof Sections[S] & string}` }[keyof Sections];
+
+type OptionValue<Row> =
+  Unit<Row> extends "Ms"
+    ? Duration
+    : Unit<Row> extends "Bytes"
+      ? number | string
+      : Row extends Declared<infer Value, string>
+        ? Value
+        : never;
+type OptionFields<Rows> = {
+  readonly [Name in keyof Rows & string as Camel<Name>]?: OptionValue<Rows[Name]> | undefined;
+};
+
+/** As a program writes them: in camel case, durations as `"30s"` or in ms, sizes as `"1MiB"` or in bytes. */
+export type SettingOptions = OptionFields<typeof TOP_SETTINGS> & {
+  readonly [S in keyof Sections]?: OptionFields<Sections[S]> | undefined;
+};
+
+/** The name of a setting in such options: `http.body_limit` is `http.bodyLimit`. */
+export function optionPath(path: string): string {
+  return path.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
 
 /** All values, nested: `settings.leader.leaseMs`, `settings.http.bodyLimitBytes`, `settings.worker.concurrency`. */
 export type Settings = Fields<typeof TOP_SETTINGS> & {

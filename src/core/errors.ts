@@ -53,7 +53,6 @@ export const ERRORS = {
   DATA_UNUSABLE: { status: 500, retryable: false },
   STOPPED: { status: 503, retryable: true },
   JOB_FAILED: { status: 422, retryable: false },
-  BAD_OPTIONS: { status: 400, retryable: false },
   BAD_URL: { status: 400, retryable: false },
   BAD_REPLY: { status: 502, retryable: false },
   UNREACHABLE: { status: 503, retryable: true },
@@ -61,6 +60,7 @@ export const ERRORS = {
   OUTCOME_UNKNOWN: { status: 504, retryable: false },
   ABORTED: { status: 503, retryable: false },
   CLOSED: { status: 503, retryable: false },
+  BAD_OPTIONS: { status: 400, retryable: false },
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorCode = keyof typeof ERRORS;
@@ -151,6 +151,11 @@ export class JobFailed extends BatonError {
     this.jobStatus = jobStatus;
     this.error = error;
   }
+
+  /** A handler that does not catch it is tried again, as after most errors. */
+  override get retryable(): boolean {
+    return true;
+  }
 }
 
 interface JobFailure {
@@ -160,7 +165,7 @@ interface JobFailure {
 }
 
 /** As it was thrown in the run, with the stack of there. */
-function causeOf({ code, message, stack }: JobFailure): Error {
+export function causeOf({ code, message, stack }: JobFailure): Error {
   const cause = Object.assign(new Error(message), { code });
   if (stack !== undefined) cause.stack = stack;
   return cause;

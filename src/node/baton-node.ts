@@ -19,7 +19,7 @@ import type { Settings } from "../config/settings.ts";
 import { BatonError } from "../core/errors.ts";
 import type { JobId } from "../core/ids.ts";
 import type { DrainProgress, NodeStatus } from "../core/node.ts";
-import { JobHandle } from "../jobs/submit/job-handle.ts";
+import { JobHandle } from "../jobs/job-handle.ts";
 import { declarations, type Declarations } from "../jobs/schedules/schedule-declarations.ts";
 import type { Task } from "../jobs/tasks/task.ts";
 import { loadTaskFolder } from "../jobs/tasks/task-folder.ts";
@@ -27,7 +27,7 @@ import type { SubmitOptions, SubmitRequest } from "../jobs/submit/submitter.ts";
 import { TaskRegistry, type TaskInfo } from "../jobs/tasks/task-registry.ts";
 import { Deadline } from "../platform/loop.ts";
 import { Lifecycle } from "../platform/service.ts";
-import type { Guarantees } from "../store/store.ts";
+import type { Guarantees, Submitted } from "../store/store.ts";
 import { baseServices, compose, type Composed, workingServices } from "./compose.ts";
 import type { NodeOptions } from "./node-options.ts";
 import type { AnyTransaction } from "../library/transactions/transaction-client.ts";
@@ -94,12 +94,16 @@ export class BatonNode extends Lifecycle {
     payload: Input,
     options: Omit<SubmitRequest, "task" | "payload"> & SubmitOptions = {},
   ): Promise<JobHandle<Awaited<Result>>> {
-    const { jobs, placement } = this.services;
+    const { jobs, clock } = this.services;
     const name = typeof task === "string" ? task : task.name;
     const { client, trace, ...fields } = options;
-    const [submitted] = await jobs.submit([{ ...fields, task: name, payload }], { client, trace });
-    if (submitted!.existed) await placement?.retracted.confirm(submitted!.id);
-    return new JobHandle(jobs, submitted!);
+    const [submitted] = await this.submitMany([{ ...fields, task: name, payload }], { client, trace });
+    return new JobHandle({ jobs, clock }, submitted!);
+  }
+
+  /** All of them or none. */
+  submitMany(requests: readonly SubmitRequest[], options?: SubmitOptions): Promise<readonly Submitted[]> {
+    return this.#built.w.submit(requests, options);
   }
 
   /** Its submits store jobs within a transaction of the caller: of node-postgres, Drizzle, Kysely, Knex, Prisma or TypeORM. */
@@ -152,6 +156,7 @@ export class BatonNode extends Lifecycle {
     this.#stopped = new AbortController();
     const { postgres } = this.#settings;
     const p = platform(this.#settings, this.#tasks, this.#declared, this.#options);
+    this.#options.observe?.(p.events);
     const waitMs = fabricOf(this.#settings) === "postgres" ? postgres.waitMs : 0;
     const list = serviceList(p, waitMs, this.#stopAsked.signal);
     try {

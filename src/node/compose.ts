@@ -21,7 +21,7 @@ export type Composed = Awaited<ReturnType<typeof compose>>;
 export async function compose(p: NodePlatform, options: NodeOptions, list: ServiceList) {
   const b = await backend(p, list, options.fabric);
   const e = elections(p, b, options.beforeLeading);
-  const w = await work(p, b, e);
+  const w = await work(p, b, e, options.around);
   const d = duties(p, b, e, w);
   const x = await entry(p, b, e, w, options.http ?? true);
   registerMetrics({ p, b, e, w, x });

@@ -3,7 +3,9 @@
 import type { Channels } from "../channels/channels.ts";
 import type { Coordination } from "../leadership/coordination.ts";
 import type { BeforeLeading } from "../leadership/elector.ts";
+import type { WorkerOptions } from "../jobs/run/worker.ts";
 import type { BullyOptions } from "../peers/open-peers.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import type { Probe } from "../observe/reachability.ts";
 import type { Store } from "../store/store.ts";
 import type { NodeTransport } from "../transport/transport.ts";
@@ -12,6 +14,10 @@ import type { NodePlatform, PlatformOptions } from "./platform.ts";
 export interface NodeOptions extends PlatformOptions {
   /** False for a node without a listener, used in process only. */
   readonly http?: boolean;
+  /** Called around each run of a handler here. */
+  readonly around?: WorkerOptions["around"];
+  /** Gets the events of each start before anything happens. */
+  readonly observe?: (events: NodeEvents) => void;
   /** What has to happen before this node begins to lead, such as its agent's end. */
   readonly beforeLeading?: BeforeLeading;
   /** In place of disks and networks, for a simulation of whole nodes. */

@@ -18,7 +18,7 @@ import { jobEventEmitter } from "../controller/events/job-event-emitter.ts";
 import { termGuard } from "../controller/term-guard.ts";
 import { roleOf } from "../core/leadership/role.ts";
 import { Followers } from "../jobs/follow/followers.ts";
-import { jobService } from "../jobs/job-service.ts";
+import { jobService, type Jobs } from "../jobs/job-service.ts";
 import { LeaseReaper } from "../jobs/recover/lease-reaper.ts";
 import { queueService } from "../jobs/queue-service.ts";
 import { DeclarationWriter } from "../jobs/schedules/declaration-writer.ts";
@@ -28,7 +28,7 @@ import { scheduleNotifier, scheduleService } from "../jobs/schedules/schedule-se
 import { notedTask, Submitter } from "../jobs/submit/submitter.ts";
 import { ThreadPool } from "../jobs/run/thread-pool.ts";
 import { hearsOfWork, workNotifier } from "../jobs/submit/work-notifier.ts";
-import { Worker } from "../jobs/run/worker.ts";
+import { Worker, type WorkerOptions } from "../jobs/run/worker.ts";
 import { storePorts } from "../jobs/run/worker-ports.ts";
 import type { NewJob } from "../store/store.ts";
 import type { Backend } from "./backend.ts";
@@ -43,7 +43,12 @@ const EMBEDDED_LEASE_MS = 100 * 365 * 24 * 3_600_000;
 
 export type Work = Awaited<ReturnType<typeof work>>;
 
-export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
+export async function work(
+  p: NodePlatform,
+  b: Backend,
+  e: LeaderElections,
+  around?: WorkerOptions["around"],
+) {
   const { settings, identity, state, events, signal, tasks, budgets, spans, clock, random } = p;
   const { store, channels, membership } = b;
   const { shared } = store.guarantees;
@@ -75,32 +80,9 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
 
   const threads = new ThreadPool(p, settings.drain.cleanupMs);
   const push = isPushed(settings) ? (await import("./work-push.ts")).pushWork(p, b, e) : null;
-  const leaseMs = shared ? settings.worker.leaseMs : EMBEDDED_LEASE_MS;
-  const { renewMs } = settings.worker;
-  const worker = new Worker(p, {
-    tasks,
-    threads,
-    channels,
-    author,
-    ...storePorts(p, { store, leaseMs, renewMs }),
-    ...(push && { claims: push.inbox, results: push.sink }),
-    rules,
-    settings: {
-      ...p.places,
-      leaseMs,
-      renewMs,
-      prefetchMax: settings.worker.prefetchMax,
-      abortGraceMs: settings.drain.cleanupMs,
-    },
-    watch: p.watch,
-    onChange: (id, status, job) => news.changed(id, status, job),
-  });
-  state.publish({ running: () => worker.active });
-  push?.dispatched.subscribe(() => worker.wake());
-
   /** What fits here is taken sooner than another node could hear of it; what is pushed is handed out by the leader. */
   const handledHere = (stored: readonly NewJob[]): boolean =>
-    push ? leadership.held() !== null : worker.fits(stored);
+    push ? leadership.held() !== null : state.readings.fits(stored);
   const submitter = new Submitter(p, {
     store,
     tasks,
@@ -115,8 +97,6 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
       // and a lone caller would wait for two fsyncs each time.
       void clock.turn().then(() => signal.raise(stored));
     },
-    // A turn later, too: its callers are answered first.
-    onGiven: (job) => void clock.turn().then(() => worker.give(job)),
   });
 
   const reaper = new LeaseReaper(p, {
@@ -143,14 +123,6 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
     onChange: (id) => followers.changed(id),
     onReady: announce,
   });
-  // Where jobs are pushed, the leader's dispatcher hands them out; elsewhere the worker helps itself.
-  signal.subscribe(push ? () => push.dispatcher.wake() : () => worker.wake());
-  signal.subscribe((stored) => controller.wake(stored));
-  events.on("jobs.recovered", (recovered) => {
-    for (const { id } of recovered) controller.recovered(id);
-    announce();
-  });
-
   const jobs = jobService({
     store,
     submitter,
@@ -175,6 +147,48 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
   const onScheduleChanged = scheduleNotifier(p.log, channels);
   const peers =
     b.peers && (await import("./work-peers.ts")).peerWork(p, b.peers, e, { store, jobs, onScheduleChanged });
+  /** A job that a repeated key was answered with must not be on its way out. */
+  const submit: Jobs["submit"] = async (requests, options) => {
+    const submitted = await jobs.submit(requests, options);
+    for (const { id, existed } of submitted) if (existed) await peers?.placement.retracted.confirm(id);
+    return submitted;
+  };
+  const leaseMs = shared ? settings.worker.leaseMs : EMBEDDED_LEASE_MS;
+  const { renewMs } = settings.worker;
+  const worker = new Worker(p, {
+    tasks,
+    threads,
+    channels,
+    author,
+    ...storePorts(p, { store, leaseMs, renewMs }),
+    ...(push && { claims: push.inbox, results: push.sink }),
+    rules,
+    settings: {
+      ...p.places,
+      leaseMs,
+      renewMs,
+      prefetchMax: settings.worker.prefetchMax,
+      abortGraceMs: settings.drain.cleanupMs,
+    },
+    watch: p.watch,
+    jobs: { jobs, clock, submit: async (request, trace) => (await submit([request], { trace }))[0]! },
+    around,
+    onChange: (id, status, job) => news.changed(id, status, job),
+    onEnded: (ended) => events.emit("run.ended", ended),
+  });
+  state.publish({ running: () => worker.active, fits: (stored) => worker.fits(stored) });
+  push?.dispatched.subscribe(() => worker.wake());
+  // A turn later: its callers are answered first.
+  submitter.onGiven((job) => void clock.turn().then(() => worker.give(job)));
+
+  // Where jobs are pushed, the leader's dispatcher hands them out; elsewhere the worker helps itself.
+  signal.subscribe(push ? () => push.dispatcher.wake() : () => worker.wake());
+  signal.subscribe((stored) => controller.wake(stored));
+  events.on("jobs.recovered", (recovered) => {
+    for (const { id } of recovered) controller.recovered(id);
+    announce();
+  });
+
   const alone = b.alone;
   const writer =
     peers?.declarationWriter ??
@@ -207,6 +221,7 @@ export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
     reaper,
     controller,
     jobs,
+    submit,
     queues: queueService(p, store, peers?.pauses ?? store.queues, announce),
     schedules,
     declared,

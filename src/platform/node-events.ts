@@ -6,7 +6,7 @@
  */
 
 import type { JobId, NodeName } from "../core/ids.ts";
-import type { JobStatus } from "../core/jobs/job.ts";
+import type { JobError, JobStatus } from "../core/jobs/job.ts";
 import type { NodeIdentity, NodeStatus } from "../core/node.ts";
 import { refusalOf, type LeaderWrite, type Refusal } from "../core/leadership/refused-write.ts";
 import type { TermChange } from "../core/leadership/term.ts";
@@ -25,6 +25,8 @@ export interface NodeEventMap {
     readonly failed: boolean;
     readonly jobs: number;
   }[];
+  /** A run here has ended, and the store knows. `thrown` is what its handler threw, where it did. */
+  readonly "run.ended": EndedRun;
   /** Taken back from a worker that is gone, or from a run that took too long. */
   readonly "jobs.recovered": readonly {
     readonly id: JobId;
@@ -53,6 +55,21 @@ export interface NodeEventMap {
     readonly jobs: number | null;
     readonly reason: string;
   };
+}
+
+export interface EndedRun {
+  readonly run: {
+    readonly id: JobId;
+    readonly task: string;
+    readonly queue: string;
+    readonly attempts: number;
+  };
+  readonly outcome:
+    | { readonly kind: "completed"; readonly result: string }
+    | { readonly kind: "retry"; readonly error: JobError; readonly delayMs: number }
+    | { readonly kind: "failed" | "cancelled"; readonly error: JobError }
+    | { readonly kind: "interrupted" | "released" };
+  readonly thrown?: unknown;
 }
 
 type EventName = keyof NodeEventMap;

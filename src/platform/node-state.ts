@@ -13,6 +13,8 @@ export interface NodeReadings {
   /** The term of the leader, as last seen. */
   readonly leader: () => Term | null;
   readonly running: () => number;
+  /** Whether the worker here has slots for all of these at once. */
+  readonly fits: (jobs: readonly { readonly task: string; readonly queue: string }[]) => boolean;
   readonly connections: () => number;
   /** Where the listener is reached from this machine; null while it does not listen. */
   readonly url: () => string | null;
@@ -25,6 +27,7 @@ const UNPUBLISHED: NodeReadings = {
   term: () => null,
   leader: () => null,
   running: () => 0,
+  fits: () => false,
   connections: () => 0,
   url: () => null,
   owned: () => ({}),

@@ -7,8 +7,7 @@ import type { Store } from "./store.ts";
 export type StoreOptions =
   /** Its data ends with `close`. */
   | { readonly kind: "memory"; readonly clock: Clock }
-  /** `dir`: the directory of the file. */
-  | { readonly kind: "sqlite"; readonly dir: string; readonly clock: Clock }
+  | { readonly kind: "sqlite"; readonly file: string; readonly clock: Clock }
   | ({ readonly kind: "postgres" } & PostgresOptions);
 
 /** The store is open: the file is locked or the database was reached, and the tables are those of this version. */
@@ -17,7 +16,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     case "memory":
       return (await import("./sqlite/store.ts")).openSqliteStore({ ...options, dir: null });
     case "sqlite":
-      return (await import("./sqlite/store.ts")).openSqliteStore(options);
+      return (await import("./sqlite/store.ts")).openSqliteFile(options.file, options.clock);
     case "postgres":
       return (await import("./postgres/store.ts")).openPostgresStore(options);
   }

@@ -7,9 +7,8 @@ const INDEX = new URL("../../src/index.ts", import.meta.url).href;
 
 async function packagesOf(http: boolean): Promise<ReadonlySet<string>> {
   const code = `
-    const { createNode, loadSettings } = await import(${JSON.stringify(INDEX)});
-    const { settings } = loadSettings({ environment: { BATON_HTTP__PORT: "0", BATON_STORE: "memory" } });
-    const node = await createNode({ settings, http: ${http} });
+    const { createNode } = await import(${JSON.stringify(INDEX)});
+    const node = await createNode({ store: "memory", http: ${http ? "{ port: 0 }" : "false"} });
     await node.start();
     await node.stop();`;
   const child = spawn(process.execPath, ["--import", HOOK, "--input-type=module", "--eval", code], {

@@ -33,6 +33,7 @@ const ENTRIES = [
   "src/library/servers/fastify.ts",
   "src/library/servers/express.ts",
   "src/library/otel.ts",
+  "src/library/testing.ts",
   "src/cli/main.ts",
   "src/jobs/run/thread-main.ts",
   "src/agent/controller-link-main.ts",

@@ -95,8 +95,7 @@ const USE_CLIENT = `
   await baton.close();`;
 const USE_NODE = `
   const task = defineTask({ name: "shout", run: (text) => text.toUpperCase() });
-  const { settings } = loadSettings({ environment: {}, flags: { store: "memory", "http.port": "0" } });
-  const node = await createNode({ settings, tasks: [task] });
+  const node = await createNode({ store: "memory", tasks: [task] });
   await node.start();
   console.log(await (await node.submit(task, "it works")).result());
   await node.stop();`;
@@ -131,11 +130,22 @@ describe("the installed package", () => {
   }
 
   it("runs a first job in an ESM and in a CommonJS program", () => {
-    const names = "createNode, defineTask, loadSettings";
+    const names = "createNode, defineTask";
     writeFileSync(join(project, "node.mjs"), asModule(names, "batonjs", USE_NODE));
     writeFileSync(join(project, "node.cjs"), asCommonJs(names, "batonjs", USE_NODE));
     for (const file of ["node.mjs", "node.cjs"])
       assert.equal(run(process.execPath, [file], project), "IT WORKS\n", file);
+  });
+
+  it("runs a test with the helper for tests", () => {
+    const code = `
+      const baton = await testNode({ tasks: [{ name: "shout", run: (text) => text.toUpperCase() }] });
+      await baton.submit("shout", "it works");
+      await baton.runAll();
+      console.log((await baton.jobs())[0].result);
+      await baton.stop();`;
+    writeFileSync(join(project, "test.mjs"), asModule("testNode", "batonjs/testing", code));
+    assert.equal(run(process.execPath, ["test.mjs"], project), "IT WORKS\n");
   });
 
   it("starts with its command, and clients of every Node, ESM and CommonJS, whole and bundled, run a job", async (t) => {

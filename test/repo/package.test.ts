@@ -130,11 +130,10 @@ describe("the package", () => {
     const file = join(directory, "user.js");
     writeFileSync(
       file,
-      `import { createNode, defineTask, loadSettings, isFinal } from "batonjs";
+      `import { createNode, defineTask, isFinal } from "batonjs";
        import { createClient } from "batonjs/client";
        const shout = defineTask({ name: "shout", run: (text) => text.toUpperCase() });
-       const { settings } = loadSettings({ environment: {}, flags: { store: "memory", "http.port": "0" } });
-       await using node = await createNode({ settings, tasks: [shout] });
+       await using node = await createNode({ store: "memory", tasks: [shout], http: { port: 0 } });
        await node.start();
        await using client = createClient({ urls: node.url });
        const { id } = await client.submit("shout", "it works");
@@ -150,11 +149,10 @@ describe("the package", () => {
     const file = join(directory, "untraced.js");
     writeFileSync(
       file,
-      `import { createNode, defineTask, loadSettings } from "batonjs";
+      `import { createNode, defineTask } from "batonjs";
        globalThis[Symbol.for("opentelemetry.js.api.1")] = { version: "1.10.0", trace: {} };
        const shout = defineTask({ name: "shout", run: (text) => text.toUpperCase() });
-       const { settings } = loadSettings({ environment: {}, flags: { store: "memory" } });
-       await using node = await createNode({ settings, tasks: [shout], http: false });
+       await using node = await createNode({ store: "memory", tasks: [shout] });
        await node.start();
        for (const text of ["it", "works"]) console.log(await (await node.submit(shout, text)).result());`,
     );
@@ -170,13 +168,12 @@ describe("the package", () => {
     const file = join(directory, "mounted.js");
     writeFileSync(
       file,
-      `import { createNode, loadSettings } from "batonjs";
+      `import { createNode } from "batonjs";
        import { dashboard } from "batonjs/express";
        import { batonDashboard } from "batonjs/fastify";
        import express from "express";
        import Fastify from "fastify";
-       const { settings } = loadSettings({ environment: {}, flags: { store: "memory" } });
-       const baton = await createNode({ settings, http: false });
+       const baton = await createNode({ store: "memory" });
        await baton.start();
        const pages = async (url) => {
          const page = await (await fetch(url)).text();
@@ -197,6 +194,24 @@ describe("the package", () => {
     const { code, out, err } = await user.ended;
     assert.equal(code, 0, err);
     assert.equal(out, "200\n200\n");
+  });
+
+  it("has a node for tests", async () => {
+    const file = join(directory, "tested.js");
+    writeFileSync(
+      file,
+      `import { defineTask } from "batonjs/task";
+       import { testNode } from "batonjs/testing";
+       const shout = defineTask({ name: "shout", run: (text) => text.toUpperCase() });
+       await using baton = await testNode({ tasks: [shout] });
+       await baton.submit(shout, "it works", { delay: "1h" });
+       await baton.advance("1h");
+       console.log((await baton.jobs())[0].result);`,
+    );
+    await using user = script(file, [], { cwd: directory });
+    const { code, out, err } = await user.ended;
+    assert.equal(code, 0, err);
+    assert.equal(out, "IT WORKS\n");
   });
 
   it("gives its types to those who compile against it", () => {

@@ -22,7 +22,7 @@ export class Timeline extends ManualClock {
   }
 
   /** One turn of the real event loop runs every promise that can settle. */
-  protected override settle(): Promise<void> {
+  override settle(): Promise<void> {
     return systemClock.turn();
   }
 }

@@ -15,6 +15,7 @@ import { JobWatchers } from "../../src/jobs/follow/followers.ts";
 import { Submitter } from "../../src/jobs/submit/submitter.ts";
 import type { Handler, Task, TaskContext } from "../../src/jobs/tasks/task.ts";
 import { TaskRegistry } from "../../src/jobs/tasks/task-registry.ts";
+import type { RunJobs } from "../../src/jobs/run/run-jobs.ts";
 import { ThreadPool } from "../../src/jobs/run/thread-pool.ts";
 import { Worker } from "../../src/jobs/run/worker.ts";
 import { storePorts } from "../../src/jobs/run/worker-ports.ts";
@@ -107,6 +108,7 @@ export class WorkerWorld {
       author,
       rules: { budgets, retry: DEFAULT_RETRY, chance: () => 0.5 }, // in the middle there is no jitter
       settings,
+      jobs: this.#runJobs(),
       onChange: (id, status) => {
         this.changes.push({ id, status });
         this.watchers.changed(id);
@@ -138,6 +140,18 @@ export class WorkerWorld {
       onReady: () => worker.wake(),
       onChange: (id) => this.watchers.changed(id),
     });
+  }
+
+  #runJobs(): RunJobs {
+    const { clock } = this.platform;
+    const jobs = (): Jobs => this.jobs;
+    return {
+      clock,
+      get jobs() {
+        return jobs();
+      },
+      submit: async (request, trace) => (await jobs().submit([request], { trace }))[0]!,
+    };
   }
 
   get clock(): ManualClock {

@@ -16,7 +16,7 @@ import {
   PeriodicExportingMetricReader,
 } from "@opentelemetry/sdk-metrics";
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
-import { createNode, defineTask, loadSettings } from "batonjs";
+import { createNode, defineTask } from "batonjs";
 
 const [store, role] = process.argv.slice(2) as [string, "submits" | "works"];
 
@@ -28,11 +28,12 @@ const greet = defineTask({
   },
 });
 
-const { settings } = loadSettings({
-  environment: {},
-  flags: { store, name: role, roles: role === "works" ? "worker,scheduler" : "scheduler" },
+await using node = await createNode({
+  store,
+  name: role,
+  roles: role === "works" ? ["worker", "scheduler"] : ["scheduler"],
+  tasks: [greet],
 });
-await using node = await createNode({ settings, tasks: [greet], http: false });
 await node.start();
 
 const spans = new InMemorySpanExporter();

@@ -1,9 +1,10 @@
 /** `baton token` creates, lists and revokes tokens; `baton user` manages the users of the dashboard. */
 
 import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { dirname } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { storeOptions } from "../../config/fabric.ts";
+import { sqliteFile } from "../../config/values/secret-url.ts";
 import { loadSettings } from "../../config/load-settings.ts";
 import { ACCESS_NAME, type Permission, PERMISSIONS } from "../../core/access/permissions.ts";
 import { systemRandom } from "../../platform/random.ts";
@@ -119,10 +120,11 @@ async function createInStore(terminal: Terminal, options: CreateOptions) {
     configFile: options.config,
     flags: { store: options.store, data: options.data },
   });
+  const file = sqliteFile(settings);
   if (settings.store === "memory")
     throw new CliFailure(EXIT.usage, "a store in memory belongs to its node; call the node, with --url");
-  if (settings.store === "sqlite" && !existsSync(join(settings.data, "baton.db"))) {
-    const message = `there is no store in ${settings.data}`;
+  if (file !== null && !existsSync(file)) {
+    const message = `there is no store in ${dirname(file)}`;
     throw new CliFailure(EXIT.notFound, message, "name the data directory of a node with --data");
   }
   const [{ tokenBody }, { newToken, tokenOf }, { openStore }] = await Promise.all([

@@ -1,13 +1,13 @@
 /** The checks of `baton doctor`: what each gathers and who judges it. They run concurrently, each with its own deadline. */
 
-import { resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import type { Loaded } from "../../config/load-settings.ts";
 import { asksCallers } from "../../config/checks.ts";
 import { fabricOf } from "../../config/fabric.ts";
 import { mayBeFile } from "../../config/sources/environment.ts";
 import { secretAdvice } from "../../config/secrets/cluster-secret.ts";
 import { environmentName, SETTINGS } from "../../config/settings.ts";
-import { isPostgresUrl } from "../../config/values/secret-url.ts";
+import { isPostgresUrl, sqliteFile } from "../../config/values/secret-url.ts";
 import type { BatonError } from "../../core/errors.ts";
 import { span } from "../../core/format-figures.ts";
 import type { Clock } from "../../platform/clock.ts";
@@ -105,7 +105,8 @@ function configuration(context: DoctorContext): Judgements {
 async function data({ settings }: Loaded): Promise<readonly Judgement[]> {
   if (isPostgresUrl(settings.store))
     return [skipped("jobs are in the database; the node keeps nothing here")];
-  if (settings.store === "sqlite") return judgeDirectory(await directoryFacts(settings.data));
+  const file = sqliteFile(settings);
+  if (file !== null) return judgeDirectory(await directoryFacts(dirname(file)));
   return [
     warning("store is memory: all jobs end with the process", "use sqlite or a database for what matters"),
   ];

@@ -40,7 +40,7 @@ export const TOP_SETTINGS = {
   store: store("sqlite", {
     flag: "--store",
     about:
-      "Where jobs are kept: `sqlite` survives crashes and power loss, `memory` survives nothing, and with `postgres://user:password@host:5432/database` all nodes on that database are one cluster. Without a password in it, `PGPASSWORD` and `~/.pgpass` are looked at.",
+      "Where jobs are kept: `sqlite` (a file in `data`, or the one named as `sqlite:jobs.db`) survives crashes and power loss, `memory` survives nothing, and with `postgres://user:password@host:5432/database` all nodes on that database are one cluster. Without a password in it, `PGPASSWORD` and `~/.pgpass` are looked at.",
   }),
   tasks: paths({ flag: "--tasks", about: "Directories of task modules. A file's name is its task's name." }),
   profile: oneOf("lan", PROFILE_NAMES, {

@@ -1,5 +1,6 @@
 /** Settings that are URLs with a password. A mistake repeats only the scheme of such a URL, and a password is never shown. */
 
+import { join, resolve } from "node:path";
 import { BatonError, nearest } from "../../core/errors.ts";
 import { parseEtcdUrl, parseRedisUrl } from "../../platform/drivers/server-url.ts";
 import { Mistake } from "../mistake.ts";
@@ -7,23 +8,38 @@ import { Mistake } from "../mistake.ts";
 export const EMBEDDED_STORES = ["sqlite", "memory"] as const;
 export type EmbeddedStore = (typeof EMBEDDED_STORES)[number];
 export type PostgresUrl = `postgres://${string}` | `postgresql://${string}`;
-export type StoreSetting = EmbeddedStore | PostgresUrl;
+export type StoreSetting = EmbeddedStore | `sqlite:${string}` | PostgresUrl;
 
 export const MASK = "***";
 /** For a password that was copied from what is shown. */
 const MASKED = `has ${MASK} in place of its password, as \`baton config print\` shows it; write the real one`;
 
 const EXAMPLE = "postgres://user:password@host:5432/database";
-const STORES = `${EMBEDDED_STORES.join(", ")} or a URL such as ${EXAMPLE}`;
+const STORES = `${EMBEDDED_STORES.join(", ")}, a file as sqlite:jobs.db, or a URL such as ${EXAMPLE}`;
+const FILE = /^sqlite:(?!\/\/)(.+)$/;
 const SECRETS: ReadonlySet<string> = new Set(["password", "sslpassword"]);
 
 export function isPostgresUrl(store: string): store is PostgresUrl {
   return /^postgres(?:ql)?:\/\//.test(store);
 }
 
-export function readStore(found: unknown): StoreSetting {
+/** The file of the embedded store; null where there is none. */
+export function sqliteFile({
+  store,
+  data,
+}: {
+  readonly store: string;
+  readonly data: string;
+}): string | null {
+  return store === "sqlite" ? join(data, "baton.db") : (FILE.exec(store)?.[1] ?? null);
+}
+
+/** A relative path of a file is taken from `directory`. */
+export function readStore(found: unknown, directory: string): StoreSetting {
   if (typeof found !== "string") throw new Mistake(`must be ${STORES}`);
   if (found === "sqlite" || found === "memory") return found;
+  const [, file] = FILE.exec(found) ?? [];
+  if (file !== undefined) return `sqlite:${resolve(directory, file)}`;
   if (isPostgresUrl(found)) return checkedUrl(found);
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(found)?.[1];
   const named = scheme ?? found;

@@ -25,6 +25,8 @@ export interface ClaimLoopOptions {
   readonly results: ResultWriter;
   readonly buffer: ClaimBuffer;
   readonly running: RunningRuns;
+  /** Runs that take up a place: those that wait for another job do not. */
+  readonly active: () => number;
   readonly watch: WorkerMonitor;
   readonly tasks: TaskRegistry;
   readonly settings: WorkerSettings;
@@ -186,7 +188,7 @@ export class ClaimLoop {
   }
 
   async #sendClaim(limit: number, lease: LeaseId, opens: boolean): Promise<Claimed> {
-    const { claims, running, buffer, lease: port } = this.#o;
+    const { claims, active, buffer, lease: port } = this.#o;
     try {
       return await claims.claim({
         ...this.#claimant(),
@@ -195,7 +197,7 @@ export class ClaimLoop {
         limit,
         suspect: !this.#holdsSuspect(),
         hasSlot: this.slot.isUnder(lease),
-        running: running.size,
+        running: active(),
         pace: buffer.pace,
       });
     } catch (error) {
@@ -213,7 +215,7 @@ export class ClaimLoop {
   }
 
   #wanted(): number {
-    return this.#o.buffer.wanted(this.#o.running.size);
+    return this.#o.buffer.wanted(this.#o.active());
   }
 
   #holdsSuspect(): boolean {

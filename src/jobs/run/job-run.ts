@@ -8,7 +8,8 @@ import { traceHeaders } from "../../core/trace.ts";
 import type { Span } from "../../platform/tracing.ts";
 import { LOG_LEVELS } from "../../store/store.ts";
 import type { ClaimedJob, LogLevel, NewLogLine, Report } from "../../store/store.ts";
-import type { Task, TaskContext, TaskJob, TaskLog } from "../tasks/task.ts";
+import type { ChildJobs, Task, TaskContext, TaskJob, TaskLog } from "../tasks/task.ts";
+import { childJobs, type RunJobs } from "./run-jobs.ts";
 import type { ConsoleCapture } from "./console-capture.ts";
 import type { ThreadPool } from "./thread-pool.ts";
 
@@ -29,6 +30,9 @@ export const LOG_MESSAGE_LENGTH_MAX = 16_384;
 export interface RunHooks {
   readonly onReport: (run: JobRun) => void;
   readonly now: () => number;
+  readonly jobs?: RunJobs | undefined;
+  /** Waits without the slot of the run. */
+  readonly wait: <Answer>(run: JobRun, work: () => Promise<Answer>) => Promise<Answer>;
 }
 
 export class JobRun implements TaskContext {
@@ -50,6 +54,7 @@ export class JobRun implements TaskContext {
   #job: TaskJob | null = null;
   #lines: NewLogLine[] | null = null;
   #progress: Report["progress"] = null;
+  #children: ChildJobs | null = null;
   readonly #hooks: RunHooks;
 
   constructor(claimed: ClaimedJob, startedAt: number, hooks: RunHooks) {
@@ -86,12 +91,29 @@ export class JobRun implements TaskContext {
     return (this.#job ??= taskJob(this.claimed));
   }
 
+  get submit(): ChildJobs["submit"] {
+    return this.#jobs().submit;
+  }
+
+  get call(): ChildJobs["call"] {
+    return this.#jobs().call;
+  }
+
   /** A function of its own, as `log` is: handlers take their context apart, and those in plain JavaScript pass anything. */
   get progress(): (percent: unknown, message?: unknown) => void {
     return (percent, message) => {
       this.#progress = progressOf(percent, message);
       this.#hooks.onReport(this);
     };
+  }
+
+  #jobs(): ChildJobs {
+    const { jobs, wait } = this.#hooks;
+    return (this.#children ??= childJobs(jobs, {
+      id: this.claimed.id,
+      trace: this.span?.trace ?? this.claimed.trace ?? null,
+      waiter: { signal: this.signal, wait: (work) => wait(this, work) },
+    }));
   }
 
   // ------------------------------------------------ for the worker

@@ -16,6 +16,8 @@ export interface ResultWriterOptions {
   /** A write has been handed to the store: what is handed over now shares its commit. */
   readonly onSent: () => void;
   readonly onChange: (id: JobId, status: JobStatus | null, job?: ClaimedJob) => void;
+  /** The store has been told how this run ended. */
+  readonly onEnded?: (ended: SettledRun) => void;
   readonly watch: Pick<WorkerMonitor, "settling" | "results">;
 }
 
@@ -68,8 +70,9 @@ export class ResultWriter {
     return [...this.#writes.values(), this.#settlements].flatMap((some) => some.map(({ run }) => run));
   }
 
-  settle(job: ClaimedJob, outcome: Outcome, trace?: string): void {
-    this.#settlements.push(trace === undefined ? { run: job, outcome } : { run: job, outcome, trace });
+  settle(run: ClaimedJob, outcome: Outcome, trace?: string, thrown?: unknown): void {
+    const plain = trace === undefined && thrown === undefined;
+    this.#settlements.push(plain ? { run, outcome } : { run, outcome, trace, thrown });
     this.#schedule();
   }
 
@@ -201,11 +204,15 @@ export class ResultWriter {
 
   #announce(settlements: readonly SettledRun[], verdicts: readonly string[]): void {
     for (let i = 0; i < settlements.length; i++) {
-      const { run, outcome } = settlements[i]!;
+      const ended = settlements[i]!;
+      const { run, outcome } = ended;
       if (verdicts[i] === "stale") {
         const fields = { jobId: run.id, jobEpoch: run.jobEpoch, ...traceFields(run.trace) };
         this.#o.log.warn(fields, "a result was refused: the job has moved on (STALE_EPOCH)");
-      } else this.#o.onChange(run.id, statusAfter(outcome), run);
+      } else {
+        this.#o.onChange(run.id, statusAfter(outcome), run);
+        this.#o.onEnded?.(ended);
+      }
     }
   }
 }

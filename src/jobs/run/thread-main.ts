@@ -3,6 +3,7 @@
 import { parentPort } from "node:worker_threads";
 import type { LogLevel } from "../../store/store.ts";
 import { JobAborted, progressOf, taskLog } from "./job-run.ts";
+import { childJobs } from "./run-jobs.ts";
 import { isAbort, mayTryAgain, resultText, retryAfterMs, toJobError } from "./run-outcome.ts";
 import type { TaskContext } from "../tasks/task.ts";
 import { importHandler } from "../tasks/task-module.ts";
@@ -54,5 +55,6 @@ function context(order: Order, signal: AbortSignal, say: (said: ThreadReport) =>
     job: order.job,
     attempt: order.attempt,
     traceparent: order.traceparent,
+    ...childJobs(undefined, { id: order.job.id, trace: null, waiter: { signal, wait: (work) => work() } }),
   };
 }

@@ -19,10 +19,12 @@ export interface WorkerSink {
 
 export type RunEnd = Exclude<Outcome["kind"], "released"> | "lease_lost";
 
-/** `trace` names the run, where traces are recorded. */
 export interface SettledRun extends Settlement {
   readonly run: ClaimedJob;
+  /** Names the run, where traces are recorded. */
   readonly trace?: string;
+  /** By the handler, as it was. */
+  readonly thrown?: unknown;
 }
 
 export interface WorkerMonitorOptions {

@@ -10,46 +10,31 @@
  */
 
 import { topics } from "../../channels/channel-names.ts";
-import type { Channels, Subscription } from "../../channels/channels.ts";
+import type { Subscription } from "../../channels/channels.ts";
 import type { CancelRequest, GivenJob } from "../../channels/messages.ts";
 import type { JobId, LeaseId } from "../../core/ids.ts";
-import type { AbortReason, JobStatus } from "../../core/jobs/job.ts";
+import type { AbortReason } from "../../core/jobs/job.ts";
 import { worksOn } from "../../core/push/dispatch.ts";
 import { traceFields } from "../../core/trace.ts";
 import { IdleWait } from "../../platform/in-flight.ts";
-import type { Platform } from "../../platform/platform.ts";
 import { Lifecycle } from "../../platform/service.ts";
-import type { Author, ClaimedJob } from "../../store/store.ts";
+import type { ClaimedJob } from "../../store/store.ts";
 import { ClaimBuffer } from "./claim-buffer.ts";
 import { ClaimLoop } from "./claim-loop.ts";
 import { ConsoleCapture } from "./console-capture.ts";
 import { invoke, isThenable, JobRun } from "./job-run.ts";
-import { outcomeOf, type Ending, type OutcomeRules } from "./run-outcome.ts";
+import { outcomeOf, type Ending } from "./run-outcome.ts";
 import { ResultWriter } from "./result-writer.ts";
 import { RunningRuns } from "./running-runs.ts";
+import { Slots } from "./slots.ts";
 import { readPayload, type Task, taskDefaults } from "../tasks/task.ts";
-import type { TaskRegistry } from "../tasks/task-registry.ts";
-import type { ThreadPool } from "./thread-pool.ts";
-import type { LeasePort, WorkerPorts } from "./worker-ports.ts";
-import type { DrainLimits, WorkerSettings } from "./worker-settings.ts";
 import { WorkerMonitor } from "./worker-monitor.ts";
+import type { WorkerOptions, WorkerPlatform } from "./worker-options.ts";
+import type { LeasePort } from "./worker-ports.ts";
+import type { DrainLimits } from "./worker-settings.ts";
 
+export type { WorkerOptions } from "./worker-options.ts";
 export type { WorkerSettings } from "./worker-settings.ts";
-
-type WorkerPlatform = Pick<Platform, "clock" | "log" | "identity">;
-
-export interface WorkerOptions extends WorkerPorts {
-  readonly tasks: TaskRegistry;
-  readonly threads: ThreadPool;
-  /** Left out where no hints and no requests to cancel come by topics. */
-  readonly channels?: Pick<Channels, "subscribe" | "privateChannel">;
-  readonly author: () => Author;
-  readonly rules: OutcomeRules;
-  readonly settings: WorkerSettings;
-  readonly watch?: WorkerMonitor;
-  /** A job changed in the store, for those who follow it. Without a status: only its logs or its progress. */
-  readonly onChange: (id: JobId, status: JobStatus | null, job?: ClaimedJob) => void;
-}
 
 /** What handlers have for tidying up when a stop is hurried: the whole stop has five seconds. */
 const HURRIED_CLEANUP_MS = 1_000;
@@ -65,8 +50,7 @@ export class Worker extends Lifecycle {
   readonly #captured = new ConsoleCapture();
   readonly #claims: ClaimLoop;
 
-  /** Places in which one job runs after the other. */
-  #occupied = 0;
+  readonly #slots: Slots<JobRun>;
   #draining = true;
   #subscriptions: Subscription[] = [];
   readonly #hooks;
@@ -83,6 +67,7 @@ export class Worker extends Lifecycle {
       results: options.results,
       watch: this.#watch,
       onChange,
+      onEnded: options.onEnded,
       onSent: () => this.#claims.wakeForMore(),
     });
     this.#lease = options.lease({
@@ -93,37 +78,42 @@ export class Worker extends Lifecycle {
     this.#running = new RunningRuns(clock, (run) =>
       run.aborted ? this.#abandon(run) : this.#abort(run, "timeout", null),
     );
+    this.#slots = new Slots(settings.concurrency);
     this.#claims = new ClaimLoop(platform, {
       claims: options.claims,
       lease: this.#lease,
       results: this.#results,
       buffer: this.#buffer,
       running: this.#running,
+      active: () => this.active,
       watch: this.#watch,
       tasks: options.tasks,
       settings,
       budgets: options.rules.budgets,
       author: options.author,
       channels: options.channels,
-      hasPlace: () => this.#occupied < settings.concurrency && this.#buffer.size === 0,
+      hasPlace: () => this.#slots.free && this.#buffer.size === 0,
       onJobs: () => this.#start(),
     });
     this.#idle = new IdleWait(clock, () => this.#running.size > 0);
     this.#hooks = {
       now: () => clock.now(),
+      jobs: options.jobs,
+      wait: <Answer>(run: JobRun, work: () => Promise<Answer>) => this.#wait(run, work),
       onReport: (run: JobRun) => {
         if (!run.abandoned) this.#results.report(run);
       },
     };
   }
 
+  /** Runs with a slot. */
   get active(): number {
-    return this.#running.size;
+    return this.#running.size - this.#slots.away;
   }
 
   fits(jobs: readonly Pick<ClaimedJob, "task" | "queue">[]): boolean {
     const { tasks, settings } = this.#o;
-    const free = settings.concurrency - this.#running.size - this.#buffer.size;
+    const free = settings.concurrency - this.active - this.#buffer.size;
     if (this.#draining || jobs.length > free) return false;
     return jobs.every((job) => worksOn(settings, job.queue) && tasks.get(job.task) !== undefined);
   }
@@ -212,22 +202,21 @@ export class Worker extends Lifecycle {
   // ------------------------------------------------ running
 
   #start(): void {
-    while (this.#occupied < this.#o.settings.concurrency && this.#buffer.size > 0) void this.#occupy();
+    while (this.#slots.free && this.#buffer.size > 0) void this.#occupy();
   }
 
   /** Runs one job after the other until none is left. One promise for all of them: a short job would cost less than its own. */
   async #occupy(): Promise<void> {
-    const { clock, tasks, threads } = this.#o;
-    const places = { threads, captured: this.#captured };
-    this.#occupied++;
+    const { clock, tasks } = this.#o;
+    this.#slots.take();
     let now = clock.monotonic();
-    for (let job = this.#buffer.take(); job; job = this.#buffer.take()) {
+    for (let job = this.#buffer.take(); job; job = this.#slots.wanted ? undefined : this.#buffer.take()) {
       const run = this.#begin(job, now);
       const task = tasks.get(job.task)!;
       let ending: Ending;
       try {
         const payload = readPayload(task, job.payload);
-        const result = invoke(task, payload instanceof Promise ? await payload : payload, run, places);
+        const result = this.#invoke(task, payload instanceof Promise ? await payload : payload, run);
         if (this.#claims.slot.open) this.#claims.slot.noteHandler(clock.monotonic() - now);
         ending = { ended: "returned", result: isThenable(result) ? await result : result };
       } catch (error) {
@@ -236,12 +225,34 @@ export class Worker extends Lifecycle {
       if (run.abandoned) return; // another has its place
       now = clock.monotonic();
       this.#end(run, task, ending, now);
+      if (this.#slots.forget(run)) return this.#tellIdle(); // it did not wait for what it began to wait for
     }
-    this.#leave();
+    this.#slots.leave();
+    this.#tellIdle();
   }
 
-  #leave(): void {
-    this.#occupied--;
+  #invoke(task: Task, payload: unknown, run: JobRun): unknown {
+    const { around, threads } = this.#o;
+    const places = { threads, captured: this.#captured };
+    return around
+      ? around(run, () => invoke(task, payload, run, places))
+      : invoke(task, payload, run, places);
+  }
+
+  async #wait<Answer>(run: JobRun, work: () => Promise<Answer>): Promise<Answer> {
+    if (!this.#running.has(run)) return work(); // it has ended, or was given up
+    try {
+      return await this.#slots.wait(run, work, () => {
+        this.#start();
+        this.wake();
+      });
+    } finally {
+      // No place is left for what others put into the announced slot.
+      if (!this.#slots.free && this.#claims.slot.open) this.wake();
+    }
+  }
+
+  #tellIdle(): void {
     if (this.#running.size === 0) this.#idle.tell();
   }
 
@@ -257,12 +268,13 @@ export class Worker extends Lifecycle {
 
   #end(run: JobRun, task: Task, ending: Ending, now: number): void {
     const { claimed } = run;
-    const active = this.#running.size;
+    const { active } = this;
     this.#running.delete(run);
     run.over = true;
     const outcome = outcomeOf(claimed, ending, run.aborted, taskDefaults(task).retry, this.#o.rules);
     this.#watch.ended(run, outcome, active, now);
-    if (outcome) this.#results.settle(claimed, outcome, run.span?.trace);
+    const thrown = ending.ended === "threw" ? ending.error : undefined;
+    if (outcome) this.#results.settle(claimed, outcome, run.span?.trace, thrown);
     else this.#results.forget(run);
     this.#buffer.noteFinished();
     if (!outcome) this.wake(); // nothing is flushed, so no claim goes along with it
@@ -281,6 +293,7 @@ export class Worker extends Lifecycle {
 
   #abort(run: JobRun, why: AbortReason, message: string | null): void {
     if (!run.abort(why, message)) return;
+    this.#slots.hurry(run);
     run.deadline = this.#o.clock.monotonic() + this.#o.settings.abortGraceMs;
     this.#running.watch(run.deadline);
   }
@@ -292,7 +305,8 @@ export class Worker extends Lifecycle {
     this.#o.log.warn(fields, "the handler did not end in time and was given up");
     run.abandoned = true;
     this.#end(run, this.#o.tasks.get(task)!, { ended: "abandoned" }, this.#o.clock.monotonic());
-    this.#leave();
+    if (!this.#slots.forget(run)) this.#slots.leave();
+    this.#tellIdle();
     this.#start();
   }
 

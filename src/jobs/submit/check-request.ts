@@ -2,6 +2,7 @@
 
 import { type BatonError, invalid, type Issue, reasonOf } from "../../core/errors.ts";
 import { mistakesIn } from "../../core/jobs/job-fields.ts";
+import { type JobOptions, type OptionFields, readJobOptions } from "../../core/jobs/job-options.ts";
 import { isPlainJson, jsonIssues } from "../../core/plain-json.ts";
 import type { Checked } from "../tasks/task.ts";
 
@@ -9,6 +10,14 @@ import type { Checked } from "../tasks/task.ts";
 export function fieldIssues(fields: object, at = ""): Issue[] | null {
   const mistakes = mistakesIn(fields);
   return mistakes && mistakes.map(({ field, rest }) => issue(field, rest, at));
+}
+
+/** What code says of a job. Throws BAD_REQUEST with all that is wrong. */
+export function optionFields(options: JobOptions, at = ""): OptionFields {
+  const { fields, issues } = readJobOptions(options);
+  const placed = issues.map(({ field, message }) => ({ field: at + field, message: at + message }));
+  if (placed.length > 0) throw invalid("BAD_REQUEST", placed);
+  return fields;
 }
 
 export function payloadText(payload: unknown, at = ""): string {

@@ -49,8 +49,6 @@ export interface SubmitterOptions {
   readonly spans?: JobSpans;
   /** New work has been stored and waits; `notified` when the store has notified other nodes of it. */
   readonly onStored: (jobs: readonly NewJob[], notified: boolean) => void;
-  /** A job was put into the slot of this process. Left out where there is none. */
-  readonly onGiven?: (job: ClaimedJob) => void;
 }
 
 const DEFAULTS = { queue: "default", priority: 0 } as const;
@@ -75,6 +73,7 @@ type SubmitterPlatform = Pick<Platform, "identity" | "clock" | "random" | "event
 export class Submitter {
   readonly #options: SubmitterPlatform & SubmitterOptions;
   readonly #batcher: Batcher<NewJob, Submitted>;
+  #onGiven: ((job: ClaimedJob) => void) | null = null;
   #unstored = 0;
   #uuids: Uuids | null = null;
   #uuidsUntil = -Infinity;
@@ -89,6 +88,11 @@ export class Submitter {
     });
     const underTerms = byTerm((jobs: readonly NewJob[], term: Term) => this.#store(jobs, term, true));
     this.#fenced = new Batcher({ clock, flush: (items) => this.#leaving(items.length, underTerms(items)) });
+  }
+
+  /** Of a job that was put into the slot of this process. The worker of the slot is made after the submitter. */
+  onGiven(listener: (job: ClaimedJob) => void): void {
+    this.#onGiven = listener;
   }
 
   submit(requests: readonly SubmitRequest[], options: SubmitOptions = {}): Promise<readonly Submitted[]> {
@@ -202,7 +206,7 @@ export class Submitter {
   }
 
   async #store(jobs: readonly NewJob[], term?: Term, apart = false): Promise<readonly Submitted[]> {
-    const { identity, store, author, wakes, onStored, onGiven, events } = this.#options;
+    const { identity, store, author, wakes, onStored, events } = this.#options;
     const notified = wakes(jobs);
     const under = term ? { node: identity.name, ownerEpoch: term.epoch, leaderEpoch: term.epoch } : author();
     let answers: readonly Submitted[];
@@ -220,7 +224,7 @@ export class Submitter {
       onStored(jobs, notified);
       return answers;
     }
-    if (given) onGiven?.(given);
+    if (given) this.#onGiven?.(given);
     return [answer];
   }
 

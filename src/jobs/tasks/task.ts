@@ -3,13 +3,15 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { durationMs, type Duration } from "../../core/duration.ts";
 import { BatonError, invalid, type Issue, reasonOf, unknownName } from "../../core/errors.ts";
+import type { JsonOf } from "../../core/json.ts";
 import { THING_NAME } from "../../core/ids.ts";
 import type { Job } from "../../core/jobs/job.ts";
 import { ATTEMPTS_MAX, DELAY_MS_MAX } from "../../core/jobs/job-fields.ts";
-import { readJobOptions } from "../../core/jobs/job-options.ts";
+import { type JobOptions, readJobOptions } from "../../core/jobs/job-options.ts";
 import type { RetryPolicy } from "../../core/jobs/retry.ts";
 import type { MissedPolicy, OverlapPolicy } from "../../core/schedules/schedule.ts";
 import type { LogLevel } from "../../store/store.ts";
+import type { JobHandle } from "../job-handle.ts";
 
 export interface TaskJob extends Pick<
   Job,
@@ -36,6 +38,37 @@ export interface TaskContext {
   readonly attempt: number;
   /** W3C: the trace that this run is a part of, for calls to others; null when the job was submitted in none. */
   readonly traceparent: string | null;
+  readonly submit: ChildJobs["submit"];
+  readonly call: ChildJobs["call"];
+}
+
+/** While a run waits for another job in one of these ways, its slot is free for others. */
+export interface ChildJobs {
+  readonly submit: SubmitChild;
+  readonly call: CallChild;
+}
+
+/** A job that stands for itself; wait for it with `result()`. Another run of this job submits it again unless it has a key. */
+interface SubmitChild {
+  <Result, Input>(
+    task: Task<any, Result, Input>,
+    payload: NoInfer<Input>,
+    options?: JobOptions,
+  ): Promise<JobHandle<JsonOf<Awaited<Result>>>>;
+  <Result = unknown>(task: string, payload?: unknown, options?: JobOptions): Promise<JobHandle<Result>>;
+}
+
+/**
+ * Runs another task and waits for its result; rejects with JobFailed. A later run of this job that makes the same call gets the result
+ * that there is already; a call that failed is tried again.
+ */
+interface CallChild {
+  <Result, Input>(
+    task: Task<any, Result, Input>,
+    payload: NoInfer<Input>,
+    options?: JobOptions,
+  ): Promise<JsonOf<Awaited<Result>>>;
+  <Result = unknown>(task: string, payload?: unknown, options?: JobOptions): Promise<Result>;
 }
 
 export type Handler<Payload = unknown, Result = unknown> = (

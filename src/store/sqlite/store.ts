@@ -35,7 +35,11 @@ export interface SqliteOptions {
 export type SqliteStore = Store & Required<Pick<Store, "scheduleNotes">>;
 
 export async function openSqliteStore({ dir, clock }: SqliteOptions): Promise<SqliteStore> {
-  return sqliteStore(openCache(dir === null ? IN_MEMORY : join(dir, "baton.db"), clock));
+  return openSqliteFile(dir === null ? IN_MEMORY : join(dir, "baton.db"), clock);
+}
+
+export function openSqliteFile(path: string, clock: Clock): SqliteStore {
+  return sqliteStore(openCache(path, clock));
 }
 
 /** `db`: used instead of the file at `path`. */

@@ -118,7 +118,7 @@ describe("mistakes in settings", () => {
       "baton.yaml:10:10: leader.lease must be at least 100ms, and is 30ms",
       'baton.yaml:11:15: log.level must be one of debug, info, warn, error, silent, not "loud"',
       'BATON_RETRY__FACTOR must be a number, not "x"',
-      '--store must be sqlite, memory or a URL such as postgres://user:password@host:5432/database, not "sqlit"; did you mean sqlite?',
+      '--store must be sqlite, memory, a file as sqlite:jobs.db, or a URL such as postgres://user:password@host:5432/database, not "sqlit"; did you mean sqlite?',
     ]);
   });
 

@@ -13,7 +13,8 @@ import { LogLineBody, logLineBody } from "../../bodies/job-body.ts";
 import { lastEventId } from "../../schema/event-bytes.ts";
 import { answer, operation } from "../../operation.ts";
 import { findJob, ownerOf } from "./jobs.ts";
-import { isFinal } from "../../../core/jobs/job.ts";
+import { isFinal, type JobError } from "../../../core/jobs/job.ts";
+import { followJob } from "../../../jobs/follow/follow-job.ts";
 import type { ServerEvent } from "../../../platform/feed.ts";
 import type { Jobs } from "../../../jobs/job-service.ts";
 
@@ -56,41 +57,21 @@ function wantsEvents(accept: string | string[] | undefined): boolean {
   return typeof accept === "string" && accept.includes("text/event-stream");
 }
 
-const PAGE = 500;
-
 export async function* jobStream(
   jobs: Jobs,
   id: JobId,
   after: number,
   signal: AbortSignal,
 ): AsyncGenerator<ServerEvent> {
-  let seen = after;
-  let sent = "";
-  for await (const _ of jobs.changes(id, signal)) {
-    // The job before its logs: lines are written before the status that ends them, so a finished job's are all there.
-    const job = await jobs.get(id);
-    for (let more = true; more && !signal.aborted;) {
-      const lines = await jobs.logs(id, seen, PAGE);
-      for (const line of lines) {
-        seen = line.seq;
-        yield { event: "log", id: String(line.seq), data: logLineBody(line) };
-      }
-      more = lines.length === PAGE;
-    }
-    if (signal.aborted) return;
-    if (!job) {
-      yield { event: "end", data: { job_id: id, status: "deleted", error: null } };
-      return;
-    }
-    const progress = { progress: job.progress, message: job.progressMessage };
-    const text = JSON.stringify(progress);
-    if (text !== sent && (sent !== "" || job.progress !== null || job.progressMessage !== null)) {
-      sent = text;
-      yield { event: "progress", data: progress };
-    }
-    if (isFinal(job.status)) {
-      yield { event: "end", data: { job_id: id, status: job.status, error: job.error } };
-      return;
-    }
+  const end = (status: string, error: JobError | null): ServerEvent => ({
+    event: "end",
+    data: { job_id: id, status, error },
+  });
+  for await (const seen of followJob(jobs, id, signal, after)) {
+    if (seen.type === "log") yield { event: "log", id: String(seen.line.seq), data: logLineBody(seen.line) };
+    else if (seen.type === "progress")
+      yield { event: "progress", data: { progress: seen.progress, message: seen.message } };
+    else if (seen.type === "removed") yield end("deleted", null);
+    else if (isFinal(seen.status)) yield end(seen.status, seen.job.error);
   }
 }

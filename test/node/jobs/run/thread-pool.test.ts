@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { JobRun } from "../../../../src/jobs/run/job-run.ts";
+import { JobRun, type RunHooks } from "../../../../src/jobs/run/job-run.ts";
 import { TaskRegistry } from "../../../../src/jobs/tasks/task-registry.ts";
 import type { Task } from "../../../../src/jobs/tasks/task.ts";
 import { ThreadPool } from "../../../../src/jobs/run/thread-pool.ts";
@@ -72,7 +72,8 @@ describe("a task on a thread", () => {
     await pool.start();
     atEnd(t, () => pool.stop());
     const spinning = Promise.withResolvers<void>();
-    const hooks = { now: () => 0, onReport: () => spinning.resolve() };
+    const wait: RunHooks["wait"] = (_run, work) => work();
+    const hooks = { now: () => 0, wait, onReport: () => spinning.resolve() };
     const run = new JobRun(claimedJob({ task: "spin" }), Infinity, hooks);
     const module = new URL("thread-tasks/spin.ts", import.meta.url).href;
     const ended = pool.run({ name: "spin", module, run: () => {} }, 600_000, run);

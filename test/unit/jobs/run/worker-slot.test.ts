@@ -116,6 +116,38 @@ describe("the slot of a worker", () => {
     assert.ok(slots.lease, "there is room again");
   });
 
+  it("is open while the only run waits for another job, and closed when that run goes on", async (t) => {
+    const { promise: over, resolve: end } = Promise.withResolvers<void>();
+    const went: string[] = [];
+    const { world, slots } = await slotWorld(t, {
+      settings: { concurrency: 1 },
+      tasks: [
+        [
+          "parent",
+          async (_payload, { call }) => {
+            await call("elsewhere", null).catch(() => went.push("on"));
+            await over;
+          },
+        ],
+        ["held", () => void went.push("meanwhile")],
+      ],
+    });
+    const parent = await slots.put(world, "parent");
+    world.worker.give(parent);
+    await world.advance(1_000);
+    assert.ok(slots.lease, "its place is free");
+    const other = await slots.put(world, "held");
+    world.worker.give(other);
+    await world.until(other.id, "completed");
+    const { jobs } = await world.store.jobs.list({ task: "elsewhere", limit: 1 });
+    await world.store.jobs.cancel(jobs[0]!.id, null);
+    await world.advance(1_200); // followers look every second
+    assert.deepEqual(went, ["meanwhile", "on"]);
+    assert.equal(slots.lease, null);
+    end();
+    await world.until(parent.id, "completed");
+  });
+
   it("is not touched by batches of short jobs", async (t) => {
     const { world, slots } = await slotWorld(t, { settings: { concurrency: 2, prefetchMax: 500 } });
     for (let batch = 0; batch < 3; batch++) {
