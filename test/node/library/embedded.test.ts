@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import * as api from "@opentelemetry/api";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { describe, it } from "node:test";
 import { z } from "zod";
@@ -10,6 +11,8 @@ import {
   type NodeOptions,
   PermanentError,
 } from "../../../src/index.ts";
+import { openTelemetry } from "../../../src/library/otel.ts";
+import { MemoryTracer } from "../../support/memory-tracer.ts";
 import { atEnd, type Scope } from "../../support/node-cleanup.ts";
 import { eventually } from "../../support/wait.ts";
 
@@ -218,6 +221,23 @@ describe("a node in a program", () => {
       outside = baton;
     }
     await assert.rejects(outside.submit("any"), { code: "STOPPED" });
+  });
+
+  it("keeps schedules that stand beside its tasks", async (t) => {
+    const schedules = [{ name: "nightly", task: double, cron: "0 3 * * *", payload: { n: 1 } }];
+    const baton = await open(t, { tasks: [double], schedules });
+    await eventually("the schedule", async () => (await baton.services.schedules.list()).length === 1);
+    const [schedule] = await baton.services.schedules.list();
+    assert.deepEqual([schedule!.name, schedule!.task], ["nightly", "double"]);
+  });
+
+  it("makes its spans with the API of OpenTelemetry that it is given", async (t) => {
+    const made = new MemoryTracer();
+    const theirs = { getTracerProvider: () => made };
+    const trace = Object.assign(Object.create(api.trace) as typeof api.trace, theirs);
+    const baton = await open(t, { tasks: [double], telemetry: openTelemetry({ ...api, trace }) });
+    await (await baton.submit(double, { n: 1 })).result();
+    assert.equal(made.named("baton.submit").length, 1);
   });
 
   it("tells the program of its jobs", async (t) => {
