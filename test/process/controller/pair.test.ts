@@ -35,14 +35,12 @@ describe("two node-controllers", () => {
       CONTROLLER__AGENT_OFF: "1s",
       ...options.settings,
     };
-    const nodes = await Promise.all(
-      ["ada", "bob"].map((name) => ControllerProcess.start(t, { name, agent: options.agent, settings })),
-    );
-    const [leader, standby] = await eventually("a leader and a standby", async () => {
-      const leader = nodes.find((node) => node.report()?.role === "LEADER");
-      const standby = nodes.find((node) => node !== leader && node.beats().length > 0);
-      return leader && standby ? ([leader, standby] as const) : null;
-    });
+    const start = (name: string) => ControllerProcess.start(t, { name, agent: options.agent, settings });
+    // One after the other: a standby that led in another role would look for this one only now and then.
+    const leader = await start("ada");
+    await leader.leading();
+    const standby = await start("bob");
+    await eventually("a standby", () => standby.beats().length > 0);
     await using client = new BatonClient({ url: leader.report()!.url!, timeoutMs: 10_000 });
     await client.putSchedule({ name: "often", task: "tick", every_ms: 1_000, missed: "run_all" });
     const firstWrite = async (epoch: number): Promise<number> =>
