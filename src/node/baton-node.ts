@@ -30,8 +30,6 @@ import { Lifecycle } from "../platform/service.ts";
 import type { Guarantees, Submitted } from "../store/store.ts";
 import { baseServices, compose, type Composed, workingServices } from "./compose.ts";
 import type { NodeOptions } from "./node-options.ts";
-import type { AnyTransaction } from "../library/transactions/transaction-client.ts";
-import { type SubmitsWithin, within } from "../library/transactions/within.ts";
 import { platform } from "./platform.ts";
 import { serviceList } from "./service-list.ts";
 
@@ -104,11 +102,6 @@ export class BatonNode extends Lifecycle {
   /** All of them or none. */
   submitMany(requests: readonly SubmitRequest[], options?: SubmitOptions): Promise<readonly Submitted[]> {
     return this.#built.w.submit(requests, options);
-  }
-
-  /** Its submits store jobs within a transaction of the caller: of node-postgres, Drizzle, Kysely, Knex, Prisma or TypeORM. */
-  tx(transaction: AnyTransaction): SubmitsWithin<this> {
-    return within(this, transaction);
   }
 
   get url(): string {

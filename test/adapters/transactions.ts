@@ -13,6 +13,7 @@ import { z } from "zod";
 import { defineTask } from "../../src/jobs/tasks/task.ts";
 import type { BatonNode } from "../../src/node/baton-node.ts";
 import type { AnyTransaction } from "../../src/library/transactions/transaction-client.ts";
+import { within } from "../../src/library/transactions/within.ts";
 import { suiteScope } from "../support/node-cleanup.ts";
 import { nodeHere } from "../support/node-here.ts";
 import { PostgresServer, type SharedPostgres } from "../support/postgres-server.ts";
@@ -180,9 +181,13 @@ describe("a job submitted in a transaction", () => {
       try {
         const { jobs } = node.services;
         const submitted = await library.inTransaction(async (transaction) => {
-          const job = await node.tx(transaction).submit(charge, { order: 7 }, { idempotencyKey: name });
+          const job = await within(node, transaction).submit(charge, { order: 7 }, { idempotencyKey: name });
           assert.equal(await jobs.get(job.id), null, "nobody sees it before the commit");
-          const again = await node.tx(transaction).submit(charge, { order: 7 }, { idempotencyKey: name });
+          const again = await within(node, transaction).submit(
+            charge,
+            { order: 7 },
+            { idempotencyKey: name },
+          );
           assert.deepEqual([again.id, again.existed], [job.id, true]);
           return job;
         });
@@ -193,18 +198,18 @@ describe("a job submitted in a transaction", () => {
 
         let left: string | undefined;
         const rolledBack = library.inTransaction(async (transaction) => {
-          left = (await node.tx(transaction).submit(charge, { order: 8 })).id;
+          left = (await within(node, transaction).submit(charge, { order: 8 })).id;
           throw new Error("roll back");
         });
         await assert.rejects(rolledBack, /roll back/);
         assert.equal(await jobs.get(left as never), null);
 
         const unfit = (transaction: AnyTransaction) =>
-          node.tx(transaction).submit(charge, { order: "seven" } as never);
+          within(node, transaction).submit(charge, { order: "seven" } as never);
         await assert.rejects(library.inTransaction(unfit), { code: "BAD_PAYLOAD" });
 
         const conflicting = (transaction: AnyTransaction) =>
-          node.tx(transaction).submit(charge, { order: 9 }, { idempotencyKey: name });
+          within(node, transaction).submit(charge, { order: 9 }, { idempotencyKey: name });
         await assert.rejects(library.inTransaction(conflicting), {
           code: "IDEMPOTENCY_CONFLICT",
           details: { field: "idempotency_key", job_id: submitted.id },
@@ -212,11 +217,14 @@ describe("a job submitted in a transaction", () => {
 
         const before = await jobs.list({ limit: 100 });
         for (const mistake of library.mistakes) {
-          await assert.rejects(async () => node.tx(mistake as AnyTransaction).submit(charge, { order: 1 }), {
-            code: "BAD_REQUEST",
-            details: { field: "client" },
-            message: /^client (is|has no open)/,
-          });
+          await assert.rejects(
+            async () => within(node, mistake as AnyTransaction).submit(charge, { order: 1 }),
+            {
+              code: "BAD_REQUEST",
+              details: { field: "client" },
+              message: /^client (is|has no open)/,
+            },
+          );
         }
         assert.deepEqual(await jobs.list({ limit: 100 }), before);
       } finally {
