@@ -1,37 +1,34 @@
 /** A job as code reads it: the payload as a value, times as Date. */
 
-import type { JobId } from "../core/ids.ts";
-import type { JobError, JobStatus } from "../core/jobs/job.ts";
 import type { LogLevel, LogLine } from "../store/store.ts";
-import type { JobView, WaitingReason } from "./job-service.ts";
+import type { JobView } from "./job-service.ts";
 
-export interface JobInfo {
-  readonly id: JobId;
-  readonly task: string;
-  readonly queue: string;
-  readonly status: JobStatus;
-  readonly priority: number;
+type Same =
+  | "id"
+  | "task"
+  | "queue"
+  | "status"
+  | "priority"
+  | "progress"
+  | "progressMessage"
+  | "attempts"
+  | "failures"
+  | "interruptions"
+  | "crashes"
+  | "maxAttempts"
+  | "tags"
+  | "idempotencyKey"
+  | "schedule"
+  | "worker"
+  | "error"
+  | "waitingFor";
+
+export interface JobInfo extends Pick<JobView, Same> {
   readonly payload: unknown;
-  readonly progress: number | null;
-  readonly progressMessage: string | null;
-  /** Starts so far, and how many of them failed, were interrupted by a drain, or died with their node. */
-  readonly attempts: number;
-  readonly failures: number;
-  readonly interruptions: number;
-  readonly crashes: number;
-  readonly maxAttempts: number;
-  readonly tags: readonly string[];
-  readonly idempotencyKey: string | null;
-  readonly schedule: string | null;
   readonly createdAt: Date;
   readonly runAt: Date;
   readonly startedAt: Date | null;
   readonly finishedAt: Date | null;
-  readonly worker: string | null;
-  /** Of its last failure. */
-  readonly error: JobError | null;
-  /** Why a waiting job does not run yet; null for others. */
-  readonly waitingFor: WaitingReason | null;
 }
 
 export interface JobLogLine {

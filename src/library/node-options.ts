@@ -208,11 +208,11 @@ function unknownOption(option: string): string {
   const known = inner === undefined ? KNOWN : namesIn(section);
   const near = nearest(inner ?? section, known);
   if (near !== null)
-    return `is no option; did you mean ${inner === undefined ? near : `${section}.${near}`}?`;
+    return `is not an option; did you mean ${inner === undefined ? near : `${section}.${near}`}?`;
   // `port` was meant for `http.port`.
   const elsewhere = [...BY_OPTION.keys()].find((each) => each.endsWith(`.${inner ?? section}`));
-  if (elsewhere !== undefined) return `is no option; did you mean ${elsewhere}?`;
-  return `is no option; there are ${known.join(", ")}`;
+  if (elsewhere !== undefined) return `is not an option; did you mean ${elsewhere}?`;
+  return `is not an option; there are ${known.join(", ")}`;
 }
 
 function namesIn(section: string): string[] {

@@ -79,7 +79,7 @@ async function definitionOf(
   if (!task) {
     const near = typeof taskName === "string" ? nearest(taskName, tasks.names()) : null;
     const hint = near ? `; did you mean ${near}?` : "";
-    throw badDeclaration(name, "task", `${JSON.stringify(taskName)} is no task of this node${hint}`);
+    throw badDeclaration(name, "task", `${JSON.stringify(taskName)} is not a task of this node${hint}`);
   }
   const everyMs = milliseconds(name, "every", every);
   const timeoutMs = milliseconds(name, "timeout", timeout);

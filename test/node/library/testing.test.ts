@@ -150,7 +150,7 @@ describe("a node for tests", () => {
   });
 
   it("names the option that is wrong", async () => {
-    const message = "createNode: tsaks is no option; did you mean tasks?";
+    const message = "createNode: tsaks is not an option; did you mean tasks?";
     await assert.rejects(testNode({ tsaks: [greet] } as object), { code: "BAD_OPTIONS", message });
   });
 });

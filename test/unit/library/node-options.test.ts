@@ -93,10 +93,10 @@ describe("the options of createNode", () => {
     [
       { worker: { conurrency: 3 } },
       "worker.conurrency",
-      /worker\.conurrency is no option; did you mean worker\.concurrency\?/,
+      /worker\.conurrency is not an option; did you mean worker\.concurrency\?/,
     ],
-    [{ strore: "memory" }, "strore", /strore is no option; did you mean store\?/],
-    [{ port: 8420 }, "port", /port is no option; did you mean http\.port\?/],
+    [{ strore: "memory" }, "strore", /strore is not an option; did you mean store\?/],
+    [{ port: 8420 }, "port", /port is not an option; did you mean http\.port\?/],
     [
       { worker: { concurrency: "3" } },
       "worker.concurrency",

@@ -324,7 +324,7 @@ describe("a mistake in a declaration", () => {
       "an unknown task",
       { every: "5m", task: "wrok" },
       "task",
-      /"wrok" is no task of this node; did you mean work/,
+      /"wrok" is not a task of this node; did you mean work/,
     ],
     ["a bad name", { every: "5m", name: "a b" }, "name", /1 to 128 letters/],
     ["a payload that is no JSON", { every: "5m", payload: { at: new Date() } }, "payload.at", /not a Date/],
