@@ -135,7 +135,7 @@ export const entries = [
     durability: "synchronous=FULL: fsync on every commit",
     settings: "all defaults: one node, embedded store, 10 jobs at a time, history kept for 7 days",
     create: (context: Context) => new EmbeddedContender(context),
-    drainJobs: 120_000,
+    drainJobs: 300_000,
     processes: 1,
     inProcess: true,
     // No `keeps`: the harness's history scenario ends the process of an `inProcess` contender after its first drain and
@@ -147,7 +147,7 @@ export const entries = [
     durability: "fsync on every commit",
     settings: "all defaults: each process a node, 10 jobs at a time, history kept for 7 days",
     create: (context: Context) => new ClusterContender(context),
-    drainJobs: 70_000,
+    drainJobs: 400_000,
     recovery: recovery("the dead node's database session"),
   },
   {
@@ -157,7 +157,7 @@ export const entries = [
     settings:
       "all defaults with --redis: jobs are kept in PostgreSQL, Redis elects the leader and carries the hints",
     create: (context: Context) => new ClusterContender(context, redisOf(context)),
-    drainJobs: 70_000,
+    drainJobs: 400_000,
     recovery: recovery("the dead node's connection to Redis"),
   },
   {
@@ -167,7 +167,7 @@ export const entries = [
     settings: "--redis --dispatch push: the leader dispatches through Redis Streams, and jobs have owners",
     create: (context: Context) =>
       new ClusterContender(context, { ...redisOf(context), "dispatch.mode": "push" }),
-    drainJobs: 50_000,
+    drainJobs: 100_000,
     recovery: recovery("the dead node's connection to Redis"),
   },
 ] as const;

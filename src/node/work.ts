@@ -40,6 +40,8 @@ import type { NodePlatform } from "./platform.ts";
  * start takes them back at once.
  */
 const EMBEDDED_LEASE_MS = 100 * 365 * 24 * 3_600_000;
+/** Its claims run on the main thread: more would not be faster, and hold it for longer. */
+const EMBEDDED_PREFETCH_MAX = 2_000;
 
 export type Work = Awaited<ReturnType<typeof work>>;
 
@@ -167,7 +169,7 @@ export async function work(
       ...p.places,
       leaseMs,
       renewMs,
-      prefetchMax: settings.worker.prefetchMax,
+      prefetchMax: Math.min(settings.worker.prefetchMax, shared ? Infinity : EMBEDDED_PREFETCH_MAX),
       abortGraceMs: settings.drain.cleanupMs,
     },
     watch: p.watch,

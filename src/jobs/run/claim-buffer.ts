@@ -9,6 +9,8 @@ import type { ClaimedJob } from "../../store/store.ts";
 import type { WorkerSettings } from "./worker-settings.ts";
 
 const RATE_WINDOW_MS = 100;
+/** In less time, a few quick jobs say little about those that follow. */
+const FORESEEN_AFTER_MS = 10;
 
 /** Longer, and an urgent job waits behind jobs claimed ahead; shorter, and a short pause of the process gives them back. */
 const LOOK_MS = 500;
@@ -23,6 +25,8 @@ export class ClaimBuffer {
   #finishedInWindow = 0;
   #windowFrom = 0;
   #lastWindow = 0;
+  #addedAt = 0;
+  #finishedSinceAdd = 0;
   #finishedSinceLook = 0;
   #cancelLook: (() => void) | null = null;
 
@@ -49,19 +53,22 @@ export class ClaimBuffer {
   wanted(running: number): number {
     const { concurrency, prefetchMax } = this.#settings;
     const held = running + this.size;
-    const capacity = concurrency + Math.min(prefetchMax, this.pace);
+    const capacity = concurrency + Math.min(prefetchMax, Math.max(this.pace, this.#foreseen()));
     const room = capacity - held;
     return held < concurrency || room * 2 >= capacity ? room : 0;
   }
 
   noteFinished(): void {
     this.#finishedInWindow++;
+    this.#finishedSinceAdd++;
     this.#finishedSinceLook++;
   }
 
   add(jobs: readonly ClaimedJob[]): void {
     this.#jobs = this.size === 0 ? [...jobs] : [...this.#jobs.slice(this.#next), ...jobs];
     this.#next = 0;
+    this.#addedAt = this.#clock.monotonic();
+    this.#finishedSinceAdd = 0;
     this.#askAt = Math.floor((this.size - this.#settings.concurrency) / 2);
     this.#lookLater();
   }
@@ -113,6 +120,12 @@ export class ClaimBuffer {
       for (const job of this.#jobs.splice(this.#next + this.#finishedSinceLook)) this.#giveBack(job);
       this.#lookLater();
     });
+  }
+
+  /** How many jobs will end in a window if they go on as since the last claim: with a backlog, a worker is soon at full speed. */
+  #foreseen(): number {
+    const tookMs = Math.max(this.#clock.monotonic() - this.#addedAt, FORESEEN_AFTER_MS);
+    return Math.round((this.#finishedSinceAdd * RATE_WINDOW_MS) / tookMs);
   }
 
   /** How many jobs end in a window, of late. */

@@ -89,7 +89,7 @@ export const entries: Entry[] = [
     settings:
       "concurrentJobs 24, pool 25, localQueue 2000, completeJobBatchDelay 0; latency without localQueue; addJobs",
     create: (context) => new Graphile(context),
-    drainJobs: 35_000,
+    drainJobs: 70_000,
     recovery: { default: "4 h lock, scanned every 8-10 min", measureDefault: false, tight: null },
   },
 ];

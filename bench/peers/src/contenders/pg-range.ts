@@ -269,6 +269,6 @@ export const entries: Entry[] = [
     durability: "fsync on every commit",
     settings: `ranges of ids under a lease of ${LEASE_MS} ms, history kept; concurrent calls grouped; claims of ${BATCH}; ${LOOPS} loops; NOTIFY`,
     create: (context) => new PgRange(context),
-    drainJobs: 100_000,
+    drainJobs: 600_000,
   },
 ];

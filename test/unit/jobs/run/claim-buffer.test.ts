@@ -40,6 +40,16 @@ describe("jobs that were claimed ahead", () => {
     assert.equal(buffer.pace, 10);
   });
 
+  it("are foreseen from what has ended since the last claim, and not from a few quick jobs", async () => {
+    const { clock, buffer } = bufferOf(10);
+    await clock.advance(10_000);
+    buffer.add(jobs("a", "b", "c", "d", "e"));
+    while (buffer.take()) buffer.noteFinished();
+    assert.equal(buffer.wanted(0), 60, "five in 10 ms at most: 50 in 100 ms, and the 10 places");
+    await clock.advance(50);
+    assert.equal(buffer.wanted(0), 20, "five in 50 ms");
+  });
+
   it("stay as long as so many end between two looks", async () => {
     const { clock, buffer, back } = bufferOf(10);
     buffer.add(jobs("a", "b", "c", "d"));
