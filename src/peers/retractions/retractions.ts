@@ -37,7 +37,7 @@ const PENDING_MAX = 100_000;
 const REMEMBERED_MS = 600_000;
 
 export type RetractableJobs = Pick<Jobs, "get" | "cancel" | "remove">;
-export type RetractedJobs = Pick<Retractions, "has" | "confirm" | "takeBack">;
+export type RetractedJobs = Pick<Retractions, "store" | "confirm" | "takeBack">;
 
 /** `running`: their cancellation was asked for; ask again. `kept`: promised to another caller, so that there are two now. */
 type TakenBack = "gone" | "running" | "kept";
@@ -51,6 +51,8 @@ export class Retractions extends Lifecycle {
   readonly #nodes: () => readonly NodeInfo[];
   readonly #jobs: RetractableJobs;
   readonly #takenBack: Recent<string>;
+  /** Writes under way, by the first uuid. */
+  readonly #storing = new Map<string, Promise<unknown>>();
   readonly #removed: Recent<JobId>;
   readonly #delivering: Loop;
 
@@ -120,9 +122,18 @@ export class Retractions extends Lifecycle {
     await Promise.all(alive.map((node) => this.#deliverTo(node, waiting.get(node.name)!)));
   }
 
-  /** Whether the batch with this first uuid was taken back already, so that it must not be stored any more. */
-  has(first: string): boolean {
-    return this.#takenBack.has(first);
+  /**
+   * Stores the batch with this first uuid, unless it is taken back; null then. Whoever takes it back during the write waits, and
+   * removes what was written: only that one is asked again as long as a job still runs.
+   */
+  async store<Stored>(first: string, write: () => Promise<Stored>): Promise<Stored | null> {
+    if (this.#takenBack.has(first)) return null;
+    const written = write();
+    const all = Promise.allSettled([this.#storing.get(first), written]);
+    this.#storing.set(first, all);
+    void all.then(() => this.#storing.get(first) === all && this.#storing.delete(first));
+    const stored = await written;
+    return this.#takenBack.has(first) ? null : stored;
   }
 
   /**
@@ -142,6 +153,7 @@ export class Retractions extends Lifecycle {
   /** A job that has run to its end is removed all the same: no caller has its id, and the other job is the one that counts. */
   async takeBack(first: string, jobs: number): Promise<TakenBack> {
     this.#takenBack.add(first);
+    await this.#storing.get(first);
     const answers = new Set<TakenBack>();
     for (let index = 0; index < jobs; index++) {
       answers.add(await this.#remove(jobId(this.#platform.identity.name, uuidAt(first, index))));

@@ -83,20 +83,14 @@ async function store(
     return submitted;
   };
   if (firstUuid === null) return confirm(await jobs.submit(requests, { trace }), ({ existed }) => existed);
-  if (retracted?.has(firstUuid)) throw takenBack();
   const named = requests.map((each, index) => {
     return { ...each, id: jobId(identity.name, uuidAt(firstUuid, index)) };
   });
-  const submitted = await jobs.submit(named, { trace });
-  if (retracted?.has(firstUuid)) {
-    await retracted.takeBack(firstUuid, requests.length);
-    throw takenBack();
-  }
+  const write = (): Promise<readonly Submitted[]> => jobs.submit(named, { trace });
+  const submitted = await (retracted ? retracted.store(firstUuid, write) : write());
+  if (submitted === null)
+    throw new BatonError("DEADLINE", "whoever passed this on has placed it elsewhere; nothing was stored");
   return confirm(submitted, ({ id }, index) => id !== named[index]!.id);
-}
-
-function takenBack(): BatonError {
-  return new BatonError("DEADLINE", "whoever passed this on has placed it elsewhere; nothing was stored");
 }
 
 export function request(body: JobRequestBody, index: number | null): SubmitRequest {

@@ -232,8 +232,21 @@ describe("a job that was placed elsewhere as well", () => {
   it("is removed although it has run, which the log tells: its twin is the one that its caller knows", async () => {
     const { retracted, removed, log } = await here("completed");
     assert.equal(await retracted.takeBack(first, 1), "gone");
-    assert.deepEqual([removed, retracted.has(first)], [[id], true]);
+    assert.deepEqual(removed, [id]);
+    assert.equal(await retracted.store(first, () => assert.fail("it is not stored again")), null);
     assert.match(JSON.stringify(log.lines), /has run here too/);
+  });
+
+  it("is removed after the writes of it that are under way", async () => {
+    const { retracted, removed } = await here("queued");
+    const writes = [Promise.withResolvers<string>(), Promise.withResolvers<string>()];
+    const stored = writes.map(({ promise }) => retracted.store(first, () => promise));
+    const taking = retracted.takeBack(first, 1);
+    writes[1]!.reject(new Error("the disk is full"));
+    await assert.rejects(stored[1]!, /the disk is full/);
+    assert.deepEqual(removed, [], "the other write may still end well");
+    writes[0]!.resolve("stored");
+    assert.deepEqual([await stored[0], await taking, removed], [null, "gone", [id]]);
   });
 
   it("stays when another caller was answered with it, also after the node was killed", async () => {
