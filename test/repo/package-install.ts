@@ -19,13 +19,15 @@ const BYTES_MAX = 20e6;
 const IMPORT_MS_MAX = { "batonjs/client": 40, batonjs: 250 } as const;
 const IMPORTS = 9;
 /** Of the majors on which the client runs; the newest of each. */
-const RUNTIMES = ["20", "22", "24"];
+const NODES = ["20", "22", "24"];
+/** Other runtimes of the client, and how they start a program. */
+const OTHERS = { bun: ["bun@1.4.4"], deno: ["deno@2.9.6", "run", "--allow-net", "--allow-env"] } as const;
 const TOOLS = ["publint@0.3.25", "@arethetypeswrong/cli@0.18.5", "esbuild@0.28.2", "typescript@7.0.2"];
 
 const directory = mkdtempSync(join(tmpdir(), "baton-install-"));
 const tools = join(directory, "tools", "node_modules", ".bin");
 const tarballs = { batonjs: "", "batonjs-client": "" };
-const nodes = new Map<string, string>([[process.version, process.execPath]]);
+const runtimes = new Map<string, readonly string[]>([[process.version, [process.execPath]]]);
 let project: string;
 let clientProject: string;
 
@@ -59,11 +61,13 @@ before(() => {
   clientProject = install("client-project", tarballs["batonjs-client"]);
   install("tools", ...TOOLS);
   if (process.platform !== "linux") return;
-  for (const major of RUNTIMES) {
+  for (const major of NODES) {
     const name = `node-linux-${process.arch}`;
     const runtime = join(install(`node-${major}`, `${name}@${major}`), "node_modules", name, "bin", "node");
-    if (existsSync(runtime)) nodes.set(run(runtime, ["--version"], directory).trim(), runtime);
+    if (existsSync(runtime)) runtimes.set(run(runtime, ["--version"], directory).trim(), [runtime]);
   }
+  for (const [name, [version, ...args]] of Object.entries(OTHERS))
+    runtimes.set(version, [join(install(name, version), "node_modules", ".bin", name), ...args]);
 });
 
 function sizesBelow(folder: string): { packages: number; bytes: number; blocks: number } {
@@ -148,7 +152,7 @@ describe("the installed package", () => {
     assert.equal(run(process.execPath, ["test.mjs"], project), "IT WORKS\n");
   });
 
-  it("starts with its command, and clients of every Node, ESM and CommonJS, whole and bundled, run a job", async (t) => {
+  it("starts with its command, and clients of every runtime, ESM and CommonJS, whole and bundled, run a job", async (t) => {
     const tasks = join(project, "tasks");
     mkdirSync(tasks);
     writeFileSync(join(tasks, "add.mjs"), "export default ({ a, b }) => a + b;");
@@ -171,12 +175,12 @@ describe("the installed package", () => {
         const esbuild = [entry, ...bundle, `--format=${format}`, `--outfile=${file}`];
         assert.equal(run(join(tools, "esbuild"), esbuild, cwd), "");
       }
-      for (const [version, runtime] of nodes) {
+      for (const [version, [runtime, ...args]] of runtimes) {
         for (const file of ["client.mjs", "client.cjs", "bundle.mjs", "bundle.cjs"])
-          assert.equal(run(runtime, [file, url!], cwd), "13\n", `${from} as ${file} on ${version}`);
+          assert.equal(run(runtime!, [...args, file, url!], cwd), "13\n", `${from} as ${file} on ${version}`);
       }
       t.diagnostic(
-        `${from}: ${[...nodes.keys()].join(", ")}; bundle of ${lstatSync(join(cwd, "bundle.mjs")).size} bytes`,
+        `${from}: ${[...runtimes.keys()].join(", ")}; bundle of ${lstatSync(join(cwd, "bundle.mjs")).size} bytes`,
       );
     }
     assert.equal((await node.terminate()).code, 0);
