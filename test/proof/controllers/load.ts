@@ -104,7 +104,9 @@ export class Load {
     const kind = this.#kinds.find(({ share }) => (at -= share) < 0) ?? this.#kinds[0]!;
     const key = `key-${++this.#keys}`;
     const { task } = kind;
-    return { ...kind, key, body: { task, payload: kind.payload(chance), idempotency_key: key } };
+    // Also of a job that has failed by the time of a repetition.
+    const keyed = { idempotency_key: key, key_reuse: "never" };
+    return { ...kind, key, body: { task, payload: kind.payload(chance), ...keyed } };
   }
 
   /** Until somebody acknowledges it. */
