@@ -23,7 +23,7 @@ import { suiteDirectory } from "../support/node-cleanup.ts";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const directory = suiteDirectory();
 
-const pages: Page[] = ["*.md", "docs/**/*.md", "examples/**/*.md"]
+const pages: Page[] = ["*.md", "docs/**/*.md", "examples/**/*.md", "template/*.md"]
   .flatMap((pattern) => globSync(pattern, { cwd: root }))
   .map((path) => path.split(sep).join("/"))
   .sort()
