@@ -1,39 +1,29 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync, globSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { join, sep } from "node:path";
+import { join } from "node:path";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { OPERATIONS } from "../../src/api/operation-table.ts";
 import { loadSettings } from "../../src/config/load-settings.ts";
 import { VARIABLES } from "../../src/config/sources/environment.ts";
-import { SETTINGS } from "../../src/config/settings.ts";
+import { SETTING_BY_PATH } from "../../src/config/settings.ts";
 import { ERRORS } from "../../src/core/errors.ts";
 import {
-  batonCommands,
+  allPages,
   blocksOf,
   brokenLinks,
   codeSpansOf,
-  proseOf,
   type Page,
+  pageAt,
+  proseOf,
 } from "../support/markdown.ts";
-import { runCli } from "../unit/cli/run-cli.ts";
 import { suiteDirectory } from "../support/node-cleanup.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const directory = suiteDirectory();
 
-const pages: Page[] = ["*.md", "docs/**/*.md", "examples/**/*.md", "template/*.md"]
-  .flatMap((pattern) => globSync(pattern, { cwd: root }))
-  .map((path) => path.split(sep).join("/"))
-  .sort()
-  .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
-
-function page(path: string): Page {
-  const found = pages.find((each) => each.path === path);
-  assert.ok(found, `${path} is there`);
-  return found;
-}
+const pages = allPages();
 
 function blocks(language: string): { where: string; text: string }[] {
   return pages.flatMap((each) =>
@@ -45,45 +35,11 @@ function blocks(language: string): { where: string; text: string }[] {
 
 // ---------------------------------------------------------------- what may be named
 
-const helps = new Map<string, Promise<string>>();
-
-/** The help of a command, or an empty text if there is no such command. */
-function help(command: string): Promise<string> {
-  let text = helps.get(command);
-  if (!text) {
-    const args = command === "" ? [] : command.split(" ");
-    // A command with another name has both in its usage.
-    const words = ["baton", ...args].map((word) => `(?:\\w+\\|)*${word}(?:\\|\\w+)*`);
-    const usage = new RegExp(`^Usage: ${words.join(" ")} `);
-    text = runCli([...args, "--help"]).then(({ out }) => (usage.test(out) ? out : ""));
-    helps.set(command, text);
-  }
-  return text;
-}
-
-/** What is wrong with a command line, in words; null if nothing is. */
-async function mistakeIn(line: string): Promise<string | null> {
-  const words = line
-    .replaceAll(/'[^']*'/g, "TEXT")
-    .split(/\s+/)
-    .slice(1);
-  const path: string[] = [];
-  for (const word of words) {
-    if (!/^[a-z]+$/.test(word) || !/\n[A-Z][\w -]*ommands:\n/.test(await help(path.join(" ")))) break;
-    path.push(word);
-    if ((await help(path.join(" "))) === "") return `there is no command ${path.join(" ")}`;
-  }
-  const text = `${await help(path.join(" "))}\n${await help("")}`;
-  const unknown = words.find(
-    (word) => /^--?[a-z]/.test(word) && !new RegExp(`(?<![\\w-])${word}(?![\\w-])`).test(text),
-  );
-  return unknown === undefined ? null : `${path.join(" ")} has no option ${unknown}`;
-}
-
-const settingNames = new Set<string>(SETTINGS.map(({ path }) => path));
-const settingGroups = new Set(
-  [...settingNames].filter((name) => name.includes(".")).map((name) => name.split(".")[0]!),
+/** First words of names with a dot that are no settings: events, tables, members. Files are known by their ends. */
+const OTHER_NAMES = new Set(
+  "baton context error job load module process schedules transport write".split(" "),
 );
+const FILE = /\.(?:c?js|db|exe|json|md|mjs|ts|tsx|xml|ya?ml)$/;
 const variables = new Set([
   ...VARIABLES.keys(),
   "BATON_URL",
@@ -93,14 +49,24 @@ const variables = new Set([
 ]);
 
 function unknownSettings(each: Page): string[] {
-  const named = codeSpansOf(each).filter(
-    (span) => /^[a-z]+\.[a-z_]+$/.test(span) && settingGroups.has(span.split(".")[0]!),
-  );
+  const named = codeSpansOf(each).filter((span) => /^[a-z]+\.[a-z_]+$/.test(span) && !FILE.test(span));
   const read = [...each.text.matchAll(/\bBATON_[A-Z_]+/g)].map((match) => match[0]);
   return [
-    ...named.filter((name) => !settingNames.has(name) && !/\.(?:ts|md|json)$/.test(name)),
+    ...named.filter((name) => !SETTING_BY_PATH.has(name) && !OTHER_NAMES.has(name.split(".")[0]!)),
     ...read.filter((name) => !variables.has(name)),
   ];
+}
+
+/** What is said to be a default, as in `` `drain.timeout` (25 s) ``, and is another. */
+function wrongDefaults(each: Page): string[] {
+  const said = proseOf(each).matchAll(
+    /`([a-z]+\.[a-z_]+)`(?: \(|, )(\d[\d,.]*)(?: ?(ms|s|min|h|days))?(?=[),;])/g,
+  );
+  return [...said].flatMap(([text, path, number, unit = ""]) => {
+    const value = `${number!.replaceAll(",", "")}${unit.replace(/^(m|d)(?:in|ays)$/, "$1")}`;
+    const { default: is } = SETTING_BY_PATH.get(path!) ?? {};
+    return String(is) === value ? [] : [`${text}, which is ${String(is)}`];
+  });
 }
 
 // ---------------------------------------------------------------- the pages
@@ -115,52 +81,14 @@ describe("the documentation", () => {
     );
   });
 
-  it("names only commands and options that exist", async () => {
-    const mistakes: string[] = [];
-    let seen = 0;
-    for (const each of pages) {
-      for (const line of batonCommands(each)) {
-        seen++;
-        const mistake = await mistakeIn(line);
-        if (mistake !== null) mistakes.push(`${each.path}: ${line}: ${mistake}`);
-      }
-    }
-    assert.ok(seen > 40, `${seen} commands`);
-    assert.deepEqual(mistakes, []);
-  });
-
-  it("the table of commands in the README names only what each of them has", async () => {
-    const rows = page("README.md")
-      .text.split("\n")
-      .filter((line) => line.startsWith("| `baton "));
-    assert.ok(rows.length >= 8);
-    for (const row of rows) {
-      const [first, ...others] = [...row.matchAll(/`([^`]+)`/g)].map((match) => match[1]!);
-      const [group, leaf] = first!.split(" ").slice(1) as [string, string | undefined];
-      for (const other of others) {
-        const line = other.startsWith("-")
-          ? `${first} ${other}`
-          : other.startsWith("baton ")
-            ? other
-            : `baton ${group} ${other}`;
-        assert.equal(await mistakeIn(line), null, `${row}: ${line}`);
-      }
-      assert.equal(await mistakeIn(`baton ${group} ${leaf ?? ""}`), null, row);
-    }
-  });
-
-  it("names every command in the README", async () => {
-    const commands = [...(await help("")).matchAll(/^ {2}(\w+)[ |].*/gm)].map((match) => match[1]!);
-    const missing = commands.filter(
-      (name) => name !== "help" && !page("README.md").text.includes(`baton ${name}`),
-    );
-    assert.ok(commands.includes("submit"));
-    assert.deepEqual(missing, []);
-  });
-
   it("names only settings and variables that exist", () => {
     const unknown = pages.flatMap((each) => unknownSettings(each).map((name) => `${each.path}: ${name}`));
     assert.deepEqual(unknown, []);
+  });
+
+  it("tells the defaults of settings", () => {
+    const wrong = pages.flatMap((each) => wrongDefaults(each).map((said) => `${each.path}: ${said}`));
+    assert.deepEqual(wrong, []);
   });
 
   it("names only npm scripts that exist", () => {
@@ -175,6 +103,16 @@ describe("the documentation", () => {
       named.filter((name) => scripts[name] === undefined),
       [],
     );
+  });
+
+  it("says of every sample in which language it is", () => {
+    const known = "console ini js json powershell python sh sql text ts yaml".split(" ");
+    const others = pages.flatMap((each) =>
+      blocksOf(each)
+        .filter(({ language }) => !known.includes(language))
+        .map(({ line, language }) => `${each.path}:${line}: ${language === "" ? "none" : language}`),
+    );
+    assert.deepEqual(others, []);
   });
 
   it("shows JSON that can be parsed", () => {
@@ -220,8 +158,33 @@ describe("the documentation", () => {
     assert.equal(status, 0, stdout);
   });
 
+  it("lists every page in the README or in CONTRIBUTING.md", () => {
+    const lists = pageAt("README.md").text + pageAt("CONTRIBUTING.md").text;
+    const missing = pages
+      .map(({ path }) => path)
+      .filter((path) => /^docs\/[^/]+$/.test(path) && !lists.includes(`](${path})`));
+    assert.deepEqual(missing, []);
+  });
+
+  it("has every page that a program names", () => {
+    const texts = globSync(
+      "{bench,bin,dashboard/src,deploy,examples,scripts,src}/**/*.{mjs,py,ts,tsx,yaml,yml}",
+      {
+        cwd: root,
+        exclude: ["**/node_modules/**", "bench/results/**"],
+      },
+    ).map((path) => readFileSync(join(root, path), "utf8"));
+    const named = texts.flatMap((text) => text.match(/(?<![\w-]\/)\bdocs\/[\w/-]+\.md(?:#[\w-]+)?/g) ?? []);
+    assert.ok(named.length > 20);
+    const links = { path: "programs", text: named.map((name) => `[a page](${name})`).join("\n") };
+    assert.deepEqual(
+      brokenLinks([...pages, links], (path) => existsSync(join(root, path))),
+      [],
+    );
+  });
+
   it("has a page for every decision in its list", () => {
-    const listed = [...page("docs/decisions/README.md").text.matchAll(/\]\((\d{4}[\w-]+\.md)\)/g)].map(
+    const listed = [...pageAt("docs/decisions/README.md").text.matchAll(/\]\((\d{4}[\w-]+\.md)\)/g)].map(
       (match) => match[1]!,
     );
     const there = pages
@@ -229,7 +192,7 @@ describe("the documentation", () => {
       .filter((name) => name !== undefined);
     assert.deepEqual(listed.sort(), there.sort());
     for (const name of there) {
-      const { text } = page(`docs/decisions/${name}`);
+      const { text } = pageAt(`docs/decisions/${name}`);
       for (const part of ["Context", "Choice", "Given up", "Measured"])
         assert.match(text, new RegExp(`^## ${part}$`, "m"), name);
     }
@@ -238,7 +201,7 @@ describe("the documentation", () => {
 
 describe("docs/api.md", () => {
   it("has a heading for every operation, and none for others", () => {
-    const headings = proseOf(page("docs/api.md"))
+    const headings = proseOf(pageAt("docs/api.md"))
       .split("\n")
       .filter((line) => line.startsWith("### "));
     const documented = headings.flatMap((line) =>
@@ -248,7 +211,7 @@ describe("docs/api.md", () => {
   });
 
   it("lists refusals with their status", () => {
-    const rows = [...page("docs/api.md").text.matchAll(/^\| (\d{3}) \| `([A-Z_]+)` \|/gm)];
+    const rows = [...pageAt("docs/api.md").text.matchAll(/^\| (\d{3}) \| `([A-Z_]+)` \|/gm)];
     assert.ok(rows.length > 15);
     for (const [, status, code] of rows) {
       assert.equal(ERRORS[code as keyof typeof ERRORS]?.status, Number(status), code);
@@ -273,26 +236,6 @@ describe("the checks", () => {
       "docs/a.md: #nope has no such heading",
       "docs/a.md: z.md is not there",
     ]);
-  });
-
-  it("find commands wherever they stand", () => {
-    const text =
-      "`baton jobs list` and `batonette`\n```sh\nnpx baton start \\\n  --tasks x\nnode bin/baton.mjs status\n```\n```console\n$ baton tasks\nbaton is listening\n```";
-    assert.deepEqual(batonCommands(planted(text)), [
-      "baton start --tasks x",
-      "baton status",
-      "baton tasks",
-      "baton is listening",
-      "baton jobs list",
-    ]);
-  });
-
-  it("find wrong commands and options", async () => {
-    assert.equal(await mistakeIn("baton jobs logs -f ID"), null);
-    assert.equal(await mistakeIn("baton submit hello '{\"--x\":1}' --wait"), null);
-    assert.equal(await mistakeIn("baton jobs remove ID"), "there is no command jobs remove");
-    assert.equal(await mistakeIn("baton stop"), "there is no command stop");
-    assert.equal(await mistakeIn("baton start --task x"), "start has no option --task");
   });
 
   it("find settings and variables that do not exist", () => {

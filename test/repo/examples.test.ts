@@ -4,7 +4,9 @@ import { basename, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { BatonClient } from "../../src/client/baton-client.ts";
+import { runSample } from "../support/console-samples.ts";
 import { freePort } from "../support/free-port.ts";
+import { allPages, blocksOf } from "../support/markdown.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { script, type TestProcess } from "../support/process.ts";
 import { suiteDirectory } from "../support/node-cleanup.ts";
@@ -24,6 +26,15 @@ function startArguments(): string[] {
   return args.split(" ");
 }
 
+/** The `console` samples of all pages, but for those that say why they are not run. */
+const allSamples = allPages().flatMap((page) =>
+  blocksOf(page)
+    .filter(({ language }) => language === "console")
+    .map((block) => ({ page, block })),
+);
+const samples = allSamples.filter(({ block }) => block.notRun === null);
+/** More of them, and the pages are no longer held to what happens. */
+const NOT_RUN_MAX = 5;
 const QUIET = ["--name", "examples", "--port", "0", "--log-level", "warn"];
 
 describe("the tasks in examples/", () => {
@@ -47,6 +58,11 @@ describe("the tasks in examples/", () => {
     const { job_id } = await client.submit({ task, payload, max_attempts: 1 });
     return client.wait(job_id, { timeoutMs: 20_000 });
   }
+
+  it("can run nearly every sample", () => {
+    assert.ok(samples.length >= 7, `${samples.length} samples`);
+    assert.ok(allSamples.length - samples.length <= NOT_RUN_MAX);
+  });
 
   it("are all loaded", async () => {
     const files = globSync("examples/*/tasks/*.ts", { cwd: root }).map((file) => basename(file, ".ts"));
@@ -160,6 +176,18 @@ describe("the tasks in examples/", () => {
     assert.equal(code, 0, err);
     assert.match(out, /^de .* Guten Morgen, liebe Leute\nes .* Buenos días, queridos amigos\n$/);
   });
+
+  for (const { page, block } of samples) {
+    it(`prints what ${page.path}:${block.line} shows`, async () => {
+      const url = await address();
+      const names = new Map([
+        ["http://127.0.0.1:8420", url],
+        ["/var/lib/baton", join(directory, "tasks")],
+      ]);
+      await runSample(block, { cwd: root, names, environment: { BATON_URL: url } });
+      for (const { name } of (await client.schedules()).schedules) await client.removeSchedule(name);
+    });
+  }
 
   async function address(): Promise<string> {
     const [, url] = await node.told(/listening on (\S+)/);
