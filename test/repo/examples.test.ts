@@ -154,9 +154,9 @@ describe("the tasks in examples/", () => {
     assert.deepEqual((await run("crunch", { below: 100 })).result, { below: 100, primes: 25 });
   });
 
-  it("langid/submit.ts identifies its samples, one line each", async () => {
+  it("languages/submit.ts identifies its samples, one line each", async () => {
     const environment = { BATON_URL: await address() };
-    await using submit = script(join(root, "examples/langid/submit.ts"), [], { cwd: root, environment });
+    await using submit = script(join(root, "examples/languages/submit.ts"), [], { cwd: root, environment });
     const { code, out, err } = await submit.ended;
     assert.equal(code, 0, err);
     assert.deepEqual(
@@ -168,10 +168,10 @@ describe("the tasks in examples/", () => {
     );
   });
 
-  it("langid/submit.ts takes texts of one's own", async () => {
+  it("languages/submit.ts takes texts of one's own", async () => {
     const args = ["Guten Morgen, liebe Leute", "Buenos días, queridos amigos"];
     const environment = { BATON_URL: await address() };
-    await using submit = script(join(root, "examples/langid/submit.ts"), args, { cwd: root, environment });
+    await using submit = script(join(root, "examples/languages/submit.ts"), args, { cwd: root, environment });
     const { code, out, err } = await submit.ended;
     assert.equal(code, 0, err);
     assert.match(out, /^de .* Guten Morgen, liebe Leute\nes .* Buenos días, queridos amigos\n$/);

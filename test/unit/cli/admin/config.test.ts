@@ -70,9 +70,9 @@ describe("baton config print", () => {
   });
 
   it("names the profile that a value comes from", async () => {
-    const { out } = await runCli(["config", "print", "--with-source", "--profile", "forge"], { cwd });
-    assert.match(out, /^ {2}lease: 1m # profile forge$/m);
-    assert.match(out, /^profile: forge # --profile$/m);
+    const { out } = await runCli(["config", "print", "--with-source", "--profile", "wan"], { cwd });
+    assert.match(out, /^ {2}lease: 1m # profile wan$/m);
+    assert.match(out, /^profile: wan # --profile$/m);
   });
 
   it("says where each value comes from", async () => {
