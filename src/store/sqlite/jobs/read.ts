@@ -76,7 +76,8 @@ export class Read {
 
   timings(limit: number, withinMs: number): JobTiming[] {
     const rows = this.#sql.timings.all(limit, this.#cache.clock.now() - withinMs);
-    return (rows as unknown as JobTiming[]).map((timing) => ({ ...timing, failed: Boolean(timing.failed) }));
+    type Row = Omit<JobTiming, "failed"> & { readonly failed: number };
+    return (rows as unknown as Row[]).map((timing) => ({ ...timing, failed: timing.failed === 1 }));
   }
 
   pastRuns(id: JobId): PastRun[] {
