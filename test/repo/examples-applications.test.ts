@@ -136,12 +136,24 @@ describe("examples/orders", () => {
   before(async () => (server = await PostgresServer.shared()));
   after(() => server?.stop());
 
+  const peers = join(root, "bench", "peers", "apps");
+  const linesOf = (directory: string): number =>
+    globSync("*.ts", { cwd: directory })
+      .map((file) => readFileSync(join(directory, file), "utf8").trimEnd().split("\n").length)
+      .reduce((sum, lines) => sum + lines, 0);
+
   it("has at most 75 lines, with its test", () => {
-    const lines = globSync("orders/*.ts", { cwd: examples }).map(
-      (file) => readFileSync(join(examples, file), "utf8").trimEnd().split("\n").length,
-    );
-    const total = lines.reduce((sum, each) => sum + each, 0);
-    assert.ok(total > 50 && total <= 75, `${total} lines`);
+    const lines = linesOf(join(examples, "orders"));
+    assert.ok(lines > 50 && lines <= 75, `${lines} lines`);
+  });
+
+  it("is compared with as many lines as the others have", () => {
+    const text = readFileSync(join(peers, "README.md"), "utf8");
+    const rows = [...text.matchAll(/^\| (Baton|pg-boss|BullMQ) \| (\d+) \|/gm)].map((row) => Number(row[2]));
+    const counted = [join(examples, "orders"), join(peers, "pg-boss"), join(peers, "bullmq")].map(linesOf);
+    assert.deepEqual(rows, counted);
+    const page = readFileSync(join(root, "docs", "library.md"), "utf8");
+    for (const lines of counted) assert.match(page, new RegExp(`\\b${lines}\\b`));
   });
 
   it("passes its own test", async () => {
