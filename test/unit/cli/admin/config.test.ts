@@ -116,6 +116,19 @@ describe("the command line", () => {
     assert.match(version.out, /^\d+\.\d+\.\d+\n$/);
   });
 
+  it("has in the help of a command what belongs to it, its own options first", async () => {
+    const start = await runCli(["start", "--help"], { cwd });
+    assert.match(start.out, /^ {2}--redis /m);
+    for (const command of ["doctor", "config check", "config print", "controller status"]) {
+      const { out } = await runCli(`${command} --help`, { cwd });
+      assert.match(out, /^Settings \(all flags of `baton start` are taken\):\n {2}--config /m);
+      assert.doesNotMatch(out, /--redis|--concurrency/, command);
+    }
+    const { out } = await runCli("submit --help", { cwd });
+    assert.deepEqual(out.match(/^\S.*:$/gm), ["Arguments:", "Options:", "Node and output:"]);
+    assert.ok(out.indexOf("--wait") < out.indexOf("--url"));
+  });
+
   it("prints help on stderr and exits with 2 when no command is given", async () => {
     for (const args of [[], ["node"], ["config"]]) {
       const { code, out, err } = await runCli(args, { cwd });
