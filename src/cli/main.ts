@@ -29,6 +29,7 @@ const GROUPS: Readonly<Record<string, readonly CommandModule[]>> = {
     [["jobs"], async () => (await import("./jobs/jobs.ts")).addJobsCommands],
     [["queues"], async () => (await import("./jobs/queues.ts")).addQueuesCommands],
     [["schedules"], async () => (await import("./jobs/schedules.ts")).addSchedulesCommands],
+    [["import"], async () => (await import("./import/import.ts")).addImportCommands],
   ],
   Cluster: [
     [["top"], async () => (await import("./top/top.ts")).addTopCommand],

@@ -251,3 +251,39 @@ describe("examples/postgres-transaction", () => {
     }
   });
 });
+
+describe("the examples of a migration", () => {
+  it("examples/from-bullmq submits, waits and delays", async () => {
+    const environment = { DATABASE_URL: `sqlite:${join(directory, "from-bullmq.db")}` };
+    const file = join(root, "examples/from-bullmq/index.ts");
+    await using program = script(file, [], { cwd: root, environment });
+    const { code, out, err } = await program.ended;
+    assert.equal(code, 0, err);
+    assert.deepEqual(out.trimEnd().split("\n").toSorted(), [
+      "Bob waits: scheduled",
+      "mail: sent to Ada",
+      "the same job: true",
+    ]);
+  });
+
+  it("examples/from-pg-boss does too, and submits in a transaction", async () => {
+    const server = await PostgresServer.shared();
+    try {
+      const environment = {
+        DATABASE_URL: await server.createDatabase(),
+        BATON_DATA: join(directory, "from-pg-boss"),
+      };
+      const file = join(root, "examples/from-pg-boss/index.ts");
+      await using program = script(file, [], { cwd: root, environment });
+      const { code, out, err } = await program.ended;
+      assert.equal(code, 0, err);
+      assert.deepEqual(out.trimEnd().split("\n"), [
+        "Ada has a receipt",
+        "Bob waits: scheduled",
+        "Eve has a receipt",
+      ]);
+    } finally {
+      await server.stop();
+    }
+  });
+});
