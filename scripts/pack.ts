@@ -8,6 +8,7 @@
  *   dist/dist/commonjs  the client once more, for those who cannot `require` a module
  *   dist/dist/vendor    the parts of zod and of Standard Schema that are used, with their declarations
  *   dist/dashboard      the built pages
+ *   dist/template       what `baton init` copies
  *   dist/docs, …        what people read
  *
  * docs/decisions/0028-package.md says why the client is built twice, and why zod comes along.
@@ -26,7 +27,7 @@ const COMMONJS_CLIENT = "./dist/commonjs/client/create-client.js";
 const COMMONJS_TYPES = "./dist/commonjs/client/create-client.d.ts";
 /** Started by their paths, and imported by nobody. */
 const STARTED = ["./src/cli/main.ts", "./src/jobs/run/thread-main.ts", "./src/agent/controller-link-main.ts"];
-const SHIPPED = ["bin", "dashboard/dist", "docs", "README.md", "CHANGELOG.md", "LICENSE"];
+const SHIPPED = ["bin", "dashboard/dist", "template", "docs", "README.md", "CHANGELOG.md", "LICENSE"];
 /** What is taken over as it is. Scripts and what only a checkout needs stay behind. */
 const OF_BOTH = ["version", "license", "type"];
 const OF_NODE = ["name", "description", "bin", "engines", "peerDependencies", "peerDependenciesMeta"];

@@ -12,8 +12,8 @@ const HEAD = `# Configuration
 A node needs no configuration. What you set is taken in this order, the later winning over the earlier:
 
 1. the defaults below, and those of the \`profile\` in their place;
-2. a file: \`--config FILE\`, else \`BATON_CONFIG\`, else \`LANGID_CLUSTER_CONFIG_FILE\`, else \`baton.yaml\`,
-   \`baton.yml\`, \`baton.json\` or \`cluster_config.json\` in the working directory;
+2. a file: \`--config FILE\`, else \`BATON_CONFIG\`, else the variable of another system ([compatibility.md](compatibility.md)),
+   else \`baton.yaml\`, \`baton.yml\`, \`baton.json\` or \`cluster_config.json\` in the working directory;
 3. environment variables (an empty one counts as not set);
 4. flags of \`baton start\`.
 
@@ -69,12 +69,12 @@ nodes:
   node-c: http://10.0.0.3:8420
 \`\`\`
 
-and one secret, made by \`baton secret create\`, in \`BATON_SECRET\` or \`BATON_SECRET_FILE\`. Joining instead of listing, DNS names, the files
-of LangID and Ghoti as they are, and what else there is to know: [peers.md](peers.md).
+and one secret, made by \`baton secret create\`, in \`BATON_SECRET\` or \`BATON_SECRET_FILE\`. Joining instead of listing, DNS names, and what else there is to know: [peers.md](peers.md). Files of other systems are read as they are: [compatibility.md](compatibility.md).
 
 ## Profiles
 
 A profile puts other defaults in place; what you set yourself wins. \`lan\` is what you find below; an empty cell is the same.
+Other names that stay accepted are in [compatibility.md](compatibility.md#names-of-profiles).
 
 ${profilesTable()}
 `;

@@ -17,6 +17,7 @@ type CommandModule = readonly [names: readonly string[], load: () => Promise<Add
 
 const GROUPS: Readonly<Record<string, readonly CommandModule[]>> = {
   Starting: [
+    [["init"], async () => (await import("./init/init.ts")).addInitCommand],
     [["demo"], async () => (await import("./demo/demo.ts")).addDemoCommand],
     [["start"], async () => (await import("./process/start.ts")).addStartCommand],
     [["agent"], async () => (await import("./process/agent.ts")).addAgentCommand],

@@ -1,6 +1,7 @@
 /** Validates settings in combination. Each value for itself has been read before (values/). */
 
 import { isLoopback } from "../core/access/permissions.ts";
+import { type GivenProfile, mainProfile } from "./definitions/profiles.ts";
 import { describeMistake, isChosen, type Source } from "./mistake.ts";
 import { weakness } from "./secrets/cluster-secret.ts";
 import type { SettingPath, Settings } from "./settings.ts";
@@ -101,7 +102,9 @@ function checkFabric(values: Values, report: Report): void {
     if (values.get(path))
       report(path, "needs a database beside it, which keeps the jobs: store: postgres://…");
   }
-  if (values.get("dispatch.mode") === "push" && values.get("profile") !== "orchestrix")
+  const profile = values.get("profile") as GivenProfile | undefined;
+  const pushes = profile !== undefined && mainProfile(profile) === "push";
+  if (values.get("dispatch.mode") === "push" && !pushes)
     report(
       "dispatch.mode",
       `cannot be push with the store ${store}: nobody else could take the jobs; leave it out`,

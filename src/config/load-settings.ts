@@ -18,8 +18,9 @@ import {
 import { listeningHost } from "./values/address.ts";
 import { listenerOf, type NodeMap } from "./values/node-map.ts";
 import { type Environment, readEnvironment } from "./sources/environment.ts";
+import { FOREIGN_FILE_VARIABLE } from "./sources/dialects/dialects.ts";
 import { readSettingsFile } from "./sources/settings-file.ts";
-import { type ProfileName, PROFILES } from "./definitions/profiles.ts";
+import { type GivenProfile, profileDefaults } from "./definitions/profiles.ts";
 import {
   nested,
   type Setting,
@@ -31,7 +32,7 @@ import {
 } from "./settings.ts";
 import { readValue, type Value, writeValue } from "./setting-value.ts";
 
-/** The last one is LangID's, see dialects/. */
+/** The last one is another system's, see sources/dialects/. */
 export const FILE_NAMES = ["baton.yaml", "baton.yml", "baton.json", "cluster_config.json"] as const;
 
 export interface LoadOptions {
@@ -93,10 +94,10 @@ export function loadSettings(options: LoadOptions = {}): Loaded {
   const takeDefaults = (defaults: readonly Found[]): void => {
     for (const found of defaults) if (sources.get(found.path)?.from === "default") take(found);
   };
-  const profile = values.get("profile") as ProfileName | undefined;
+  const profile = values.get("profile") as GivenProfile | undefined;
   if (profile !== undefined) {
     const source: Source = { from: "profile", profile };
-    takeDefaults(Object.entries(PROFILES[profile]).map(([path, value]) => ({ path, value, source })));
+    takeDefaults(Object.entries(profileDefaults(profile)).map(([path, value]) => ({ path, value, source })));
   }
   takeDefaults(ownListener(values, sources));
   mistakes.push(...checkSettings(values, sources));
@@ -154,8 +155,8 @@ interface FileRead extends SourceContent {
   readonly directory: string;
 }
 
-/** By whom a file may be named, the first who does winning; `LANGID_CLUSTER_CONFIG_FILE` is LangID's own variable. */
-const NAMING_VARIABLES = ["BATON_CONFIG", "LANGID_CLUSTER_CONFIG_FILE"] as const;
+/** Variables that name a file; the first one that is set wins. */
+const NAMING_VARIABLES = ["BATON_CONFIG", FOREIGN_FILE_VARIABLE] as const;
 
 function readFile(options: LoadOptions, cwd: string): FileRead {
   const environment = options.environment ?? process.env;

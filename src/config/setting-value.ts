@@ -39,7 +39,7 @@ const KINDS: Readonly<Record<Kind, KindRules>> = {
     read: (found) => [...new Set(readList(found))].map((part) => readAddress(part, false)),
   },
   map: { fromText: (found) => nodesFromText([found].flat().join(",")), read: readNodes },
-  enum: { read: (found, { values = [] }) => readChoice(values, found) },
+  enum: { read: (found, { values = [], aliases = [] }) => readChoice(values, aliases, found) },
   store: { read: (found, _, directory) => readStore(found, directory), write: masked },
   redis: { read: (found) => readServerUrl("redis", found), write: masked },
   etcd: { read: (found) => readServerUrl("etcd", found), write: masked },
@@ -146,8 +146,8 @@ function readList(found: unknown): string[] {
   return found.map((part: unknown) => readString(part));
 }
 
-function readChoice(choices: readonly string[], found: unknown): string {
-  if (typeof found === "string" && choices.includes(found)) return found;
+function readChoice(choices: readonly string[], aliases: readonly string[], found: unknown): string {
+  if (typeof found === "string" && (choices.includes(found) || aliases.includes(found))) return found;
   const all = choices.length === 2 ? choices.join(" or ") : `one of ${choices.join(", ")}`;
   const guess = typeof found === "string" ? nearest(found, choices) : null;
   throw new Mistake(`must be ${all}, not ${shown(found)}${guess ? `; did you mean ${guess}?` : ""}`);

@@ -63,7 +63,7 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const CHECK_INTERVAL_MS = 1_000;
 const HEADER_BYTES_MAX = 16_384;
 const HEADERS_MAX = 100;
-/** What a caller may call its request; anything else could forge a line of somebody's log. */
+/** What a caller may call its request; anything else could fake a line of somebody's log. */
 const REQUEST_ID = /^[A-Za-z0-9._:/+=-]{1,128}$/;
 
 export async function buildApp(

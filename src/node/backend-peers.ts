@@ -39,6 +39,8 @@ export function peerBackend(p: NodePlatform, terms: TermStore, given?: GivenFabr
       forgetAfterMs: settings.peers.forgetAfterMs,
       deadAfterMs: settings.node.deadAfterMs,
       leaseMs: settings.leader.leaseMs,
+      joinRetryMs: 250,
+      joinRetryMsMax: 10_000,
     },
   });
   const peers: Peers = {

@@ -23,7 +23,7 @@ import { JobHandle } from "../jobs/job-handle.ts";
 import { declarations, type Declarations } from "../jobs/schedules/schedule-declarations.ts";
 import type { Task } from "../jobs/tasks/task.ts";
 import { loadTaskFolder } from "../jobs/tasks/task-folder.ts";
-import type { SubmitOptions, SubmitRequest } from "../jobs/submit/submitter.ts";
+import { notedTask, type SubmitOptions, type SubmitRequest } from "../jobs/submit/submitter.ts";
 import { TaskRegistry, type TaskInfo } from "../jobs/tasks/task-registry.ts";
 import { Deadline } from "../platform/loop.ts";
 import { Lifecycle } from "../platform/service.ts";
@@ -157,6 +157,8 @@ export class BatonNode extends Lifecycle {
       const { b, w } = composed;
       this.#composed = composed;
       await list.start(...baseServices(composed));
+      // Not before: what is wrong with the database is told by the services that look at it.
+      await b.store.noteTasks?.(Array.from(p.tasks.all(), (task) => notedTask(task, p.defaults)));
       if (!b.store.guarantees.shared) await this.#takeBackOwnJobs();
       // What peers have taken back from this node, and which queues were paused, while it was away.
       await Promise.all([w.peers?.retractions.collect(), w.peers?.pauses.collect()]);

@@ -25,7 +25,7 @@ import { DeclarationWriter } from "../jobs/schedules/declaration-writer.ts";
 import { DeclaredSchedules } from "../jobs/schedules/declared-schedules.ts";
 import { RunningVersions } from "../jobs/schedules/running-versions.ts";
 import { scheduleNotifier, scheduleService } from "../jobs/schedules/schedule-service.ts";
-import { notedTask, Submitter } from "../jobs/submit/submitter.ts";
+import { Submitter } from "../jobs/submit/submitter.ts";
 import { ThreadPool } from "../jobs/run/thread-pool.ts";
 import { hearsOfWork, workNotifier } from "../jobs/submit/work-notifier.ts";
 import { Worker, type WorkerOptions } from "../jobs/run/worker.ts";
@@ -58,7 +58,6 @@ export async function work(
   const rules = { budgets, retry: settings.retry, chance: () => random.chance() };
   const author = authorOf(identity.name, () => leadership.current()?.epoch ?? 0);
 
-  await store.noteTasks?.(Array.from(tasks.all(), (task) => notedTask(task, p.defaults)));
   const followers = new Followers(p, channels);
   const peerWire = b.peers && peerEventWire(p, b.peers);
   const feed = new EventFeed(p, {

@@ -3,6 +3,9 @@
 import type { Clock } from "./clock.ts";
 import type { Random } from "./random.ts";
 
+/** After a call to the store that failed: soon enough for a restart of the database, and no flood. */
+export const STORE_RETRY_MS = 250;
+
 /** A pause that `wake` ends. A wake-up before a pause skips the next one, so that none is missed. */
 export class Pause {
   readonly #clock: Clock;

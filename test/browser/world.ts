@@ -6,7 +6,7 @@ import type { Scope } from "../support/node-cleanup.ts";
 import { dataDirectory, NodeProcess } from "../support/process-node.ts";
 
 export const BROWSER_TASKS = fileURLToPath(new URL("./tasks", import.meta.url));
-const LANGID = fileURLToPath(new URL("../../examples/langid/tasks", import.meta.url));
+const LANGUAGES = fileURLToPath(new URL("../../examples/languages/tasks", import.meta.url));
 
 export async function startNode(
   t: Scope,
@@ -14,7 +14,7 @@ export async function startNode(
 ): Promise<NodeProcess> {
   return NodeProcess.start(t, {
     data: await dataDirectory(t),
-    args: ["--port", "0", "--name", "solo", "--tasks", BROWSER_TASKS, "--tasks", LANGID],
+    args: ["--port", "0", "--name", "solo", "--tasks", BROWSER_TASKS, "--tasks", LANGUAGES],
     settings: { RETRY__DELAY: "20ms", ...settings },
   });
 }

@@ -173,9 +173,12 @@ describe("the tree of the dashboard", () => {
 
 describe("the files of the repository", () => {
   it("name no path of one machine and no registry", () => {
-    const files = ["*", ".*", ".ci/*", "{bench,bin,dashboard,docs,examples,scripts,src,test}/**/*"].flatMap(
-      read,
-    );
+    const files = [
+      "*",
+      ".*",
+      ".ci/*",
+      "{bench,bin,dashboard,docs,examples,scripts,src,template,test}/**/*",
+    ].flatMap(read);
     assert.ok(files.some(({ path }) => path === "package-lock.json"));
     assert.deepEqual(machineTraces(files, root.replace(/[\\/]$/, "")), []);
   });

@@ -1,6 +1,7 @@
 /**
- * The files in deploy/ as far as they can be checked without a container engine, a Kubernetes or Windows: they are parsed, the Helm
- * chart is rendered, every setting they name goes through the checks of a start, and the health check runs against a node.
+ * The files in deploy/, and those of the project of `baton init`, as far as they can be checked without a container engine, a
+ * Kubernetes or Windows: they are parsed, the Helm chart is rendered, every setting they name goes through the checks of a start, and the
+ * health check runs against a node.
  */
 
 import assert from "node:assert/strict";
@@ -34,15 +35,14 @@ interface Manifest {
 }
 
 const dockerfile = read("docker/Dockerfile");
-/** As the image has it. */
-const imageEnvironment = Object.fromEntries(
-  [...dockerfile.matchAll(/\b(BATON_\w+)=(\S+)/g)].map(([, name, value]) => [name!, value!]),
-);
 
-/** Those of Baton only, with files of secrets in the place of those that the engine mounts. */
-function checkedSettings(environment: Readonly<Record<string, string>>): Settings {
+/** Those of Baton only, with files of secrets in the place of those that the engine mounts. `image`: the text of its Dockerfile. */
+function checkedSettings(environment: Readonly<Record<string, string>>, image = dockerfile): Settings {
   const directory = mkdtempSync(join(tmpdir(), "baton-deploy-"));
   try {
+    const imageEnvironment = Object.fromEntries(
+      [...image.matchAll(/\b(BATON_\w+)=(\S+)/g)].map(([, name, value]) => [name!, value!]),
+    );
     const secret = join(directory, "secret");
     writeFileSync(secret, SECRET, { mode: 0o600 });
     const given = Object.entries({ ...imageEnvironment, ...environment }).map(([name, value]) => [
@@ -93,9 +93,10 @@ describe("the image", () => {
 });
 
 describe("compose files", () => {
-  for (const file of globSync("compose/*.yaml", { cwd: DEPLOY })) {
+  for (const file of globSync(["deploy/compose/*.yaml", "template/compose.yaml"], { cwd: ROOT })) {
     it(`${file} has services with valid settings, and time to drain`, () => {
-      const { services, secrets, volumes } = parse(read(file), { merge: true }) as {
+      const text = readFileSync(join(ROOT, file), "utf8");
+      const { services, secrets, volumes } = parse(text, { merge: true }) as {
         readonly services: Readonly<Record<string, Container>>;
         readonly secrets?: object;
         readonly volumes?: object;
@@ -103,10 +104,10 @@ describe("compose files", () => {
       const nodes = Object.values(services).filter(({ build }) => build);
       assert.ok(nodes.length > 0);
       for (const { environment, stop_grace_period: grace, build, volumes: mounted, depends_on } of nodes) {
-        const context = resolve(DEPLOY, dirname(file), build!.context);
-        assert.equal(context, ROOT);
-        assert.ok(existsSync(join(context, build!.dockerfile)));
-        const settings = checkedSettings(environment);
+        const context = resolve(ROOT, dirname(file), build!.context);
+        assert.equal(context, file.startsWith("template") ? join(ROOT, "template") : ROOT);
+        const image = readFileSync(join(context, build!.dockerfile), "utf8");
+        const settings = checkedSettings(environment, image);
         assert.ok(Number.parseInt(grace, 10) * 1_000 > settings.drain.timeoutMs, grace);
         for (const name of Object.keys(depends_on ?? {})) assert.ok(name in services, name);
         for (const mount of mounted ?? []) {

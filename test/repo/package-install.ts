@@ -33,8 +33,15 @@ let clientProject: string;
 
 after(() => rmSync(directory, { recursive: true, force: true }));
 
+/** A test runner below this one that knew of it would run no test. */
+const { NODE_TEST_CONTEXT: _, ...environment } = process.env;
+
 function run(command: string, args: readonly string[], cwd: string): string {
-  const { status, stdout, stderr, error } = spawnSync(command, args, { cwd, encoding: "utf8" });
+  const { status, stdout, stderr, error } = spawnSync(command, args, {
+    cwd,
+    encoding: "utf8",
+    env: environment,
+  });
   assert.equal(status, 0, `${command} ${args.join(" ")}: ${stdout}${stderr}${error?.message ?? ""}`);
   return stdout;
 }
@@ -150,6 +157,15 @@ describe("the installed package", () => {
       await baton.stop();`;
     writeFileSync(join(project, "test.mjs"), asModule("testNode", "batonjs/testing", code));
     assert.equal(run(process.execPath, ["test.mjs"], project), "IT WORKS\n");
+  });
+
+  it("creates a project whose types and test pass", () => {
+    const cwd = join(directory, "my-jobs");
+    const bin = join(project, "node_modules", "batonjs", "bin", "baton.mjs");
+    run(process.execPath, [bin, "init", "my-jobs"], directory);
+    run("npm", ["install", "--loglevel=error", "--no-audit", "--no-fund", tarballs.batonjs], cwd);
+    assert.match(run("npm", ["test"], cwd), /pass 3\n/);
+    run("npm", ["run", "check"], cwd);
   });
 
   it("starts with its command, and clients of every runtime, ESM and CommonJS, whole and bundled, run a job", async (t) => {

@@ -62,13 +62,21 @@ describe("the package", () => {
     symlinkSync(join(root, "node_modules", name), place);
   }
 
-  it("carries no TypeScript but declarations, no tests, and no runtime of its own", () => {
+  function filesIn(folder: string): string[] {
+    return readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ name }) => name);
+  }
+
+  it("carries no TypeScript but declarations and the template of a project, no tests, and no runtime of its own", () => {
     const manifest = manifestAt(join(installed, "package.json"));
     assert.equal(manifest["devDependencies"], undefined);
     assert.equal(manifest["optionalDependencies"], undefined);
     assert.equal(manifest["scripts"], undefined);
     const files = readdirSync(installed, { recursive: true, encoding: "utf8" });
-    const odd = files.filter((file) => /(?<!\.d)\.ts$|\.test\.|^(?:test|bench|src)\b/.test(file));
+    const odd = files
+      .filter((file) => !/^template\b/.test(file))
+      .filter((file) => /(?<!\.d)\.ts$|\.test\.|^(?:test|bench|src)\b/.test(file));
     assert.deepEqual(odd, []);
     for (const name of ["README.md", "LICENSE", "CHANGELOG.md"]) assert.ok(existsSync(join(installed, name)));
   });
@@ -78,6 +86,17 @@ describe("the package", () => {
     const { code, out, err } = await baton.ended;
     assert.equal(code, 0, err);
     assert.equal(out.trim(), manifestAt(join(root, "package.json")).version);
+  });
+
+  it("creates a project out of all files of the template", async () => {
+    // Below a folder that nobody takes for one of tasks.
+    const project = join(directory, "_projects", "my-jobs");
+    await using init = script(bin, ["init", project], { cwd: directory });
+    const { code, err } = await init.ended;
+    assert.equal(code, 0, err);
+    const created = filesIn(project);
+    assert.equal(created.length, filesIn(join(root, "template")).length, created.join(" "));
+    assert.ok(created.includes(".gitignore") && created.includes("package.json"), created.join(" "));
   });
 
   it("runs jobs of JavaScript tasks, on the main thread and on one of their own", async () => {

@@ -179,6 +179,7 @@ const loseDisk: Fault = async (world, node) => {
 const drain: Fault = async (world, node) => {
   const asked = await world.call("drain_node", { params: { name: node.name } });
   if (asked && asked.status < 300) world.history.counts.drains++;
+  node.mayDrainLate ||= asked === null;
   await world.timeline.sleep(world.between(500, 8_000));
   await resumeWork(world, node);
 };
@@ -201,6 +202,15 @@ export function restartRemoved(world: World): void {
     world.history.add(`start ${node.name} again: it is not a member`);
     node.kill();
     void node.start();
+  }
+}
+
+/** A request to drain that was not answered may be carried out after the node was told to go on. The operator sees it, and repeats that. */
+export async function resumeLateDrains(world: World): Promise<void> {
+  for (const { name, up, life, mayDrainLate } of world.nodes) {
+    if (!mayDrainLate || !up) continue;
+    const own = life!.node.services.membership.nodes().find((node) => node.name === name);
+    if (own?.status === "draining") await world.call("resume_node", { params: { name } });
   }
 }
 

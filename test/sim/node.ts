@@ -51,6 +51,8 @@ export class SimNode {
   life: Life | null = null;
   /** Called when the process has stored its vote, before it answers. */
   onVote: ((text: string) => void) | null = null;
+  /** It was asked to drain and nobody knows whether the request is still under way. */
+  mayDrainLate = false;
   #stepsLeft = Infinity;
   readonly #world: World;
   #lives = 0;

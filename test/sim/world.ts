@@ -15,7 +15,7 @@
 import { seededRandom } from "../support/seeded-random.ts";
 import { callNode, type ClientReply, type ClientRequest } from "./client.ts";
 import { audit, follows, isSettled } from "./checks.ts";
-import { injectFaults, restartRemoved } from "./faults.ts";
+import { injectFaults, restartRemoved, resumeLateDrains } from "./faults.ts";
 import { History } from "./history.ts";
 import { MemoryNetwork } from "../support/memory-network.ts";
 import { SimNode, type Bug } from "./node.ts";
@@ -150,6 +150,7 @@ export class World {
     for (let quietMs = 0; quietMs < QUIET_MS && this.timeline.monotonic() < until;) {
       await this.timeline.advance(1_000);
       restartRemoved(this);
+      void resumeLateDrains(this);
       quietMs = (await isSettled(this)) ? quietMs + 1_000 : 0;
     }
   }

@@ -1,6 +1,7 @@
 /** Several real nodes on one real database, perhaps with a real Redis beside it, and callers that keep book of what was promised to them. */
 
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import type { JobRequestBody, JobSummaryBody } from "../../src/client/baton-client.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { atEnd, type Scope } from "./node-cleanup.ts";
@@ -249,6 +250,8 @@ export class Callers {
   readonly acknowledged = new Set<string>();
   readonly byKey = new Map<string, string>();
   refusals = 0;
+  /** Others may have called the same cluster before, with other payloads. */
+  readonly #name = randomUUID();
   #keys = 0;
   #stopped = false;
   #abandoned = false;
@@ -289,7 +292,7 @@ export class Callers {
   /** Every submit has a key and goes on, to another node each time, until some node has acknowledged it. */
   async #submit(n: number, pauseMs: number): Promise<void> {
     for (let turn = n; !this.#stopped;) {
-      const key = `key-${++this.#keys}`;
+      const key = `${this.#name}-${++this.#keys}`;
       const body = JSON.stringify({ task: "work", payload: this.#payload(), idempotency_key: key });
       while (!this.#abandoned) {
         const nodes = this.#nodes();
@@ -320,7 +323,7 @@ async function submitOnce(node: NodeProcess, body: string): Promise<string | nul
       assert.ok(answer.headers.has("retry-after"), `a ${answer.status} without Retry-After`);
       return null;
     }
-    assert.equal(answer.status, 200);
+    assert.equal(answer.status, 200, answer.ok ? "" : await answer.clone().text());
     return ((await answer.json()) as { job_id: string }).job_id;
   } catch (error) {
     if (error instanceof assert.AssertionError) throw error;

@@ -1,4 +1,4 @@
-/** Speaks to a join server as a node or a script of the second seed does: Basic authentication, JSON, an address of host and port. */
+/** Speaks to a join server as a foreign node or a script does: Basic authentication, JSON, an address of host and port. */
 
 export const CREDENTIALS = { user: "cluster_user", pass: "cluster_pass" };
 

@@ -1,7 +1,7 @@
 /** Clusters of peers in memory: nodes with disks that can be lost, a network that can be cut, and time that moves by hand. */
 
 import { openPeers, type BullyCoordination } from "../../src/peers/open-peers.ts";
-import { DEFAULT_SETTINGS, type BullySettings } from "../../src/peers/bully/peer-state.ts";
+import type { BullySettings } from "../../src/peers/bully/peer-state.ts";
 import type { PeerSource } from "../../src/peers/bully/peer-list.ts";
 import type { NodeIdentity, OwnInfo } from "../../src/core/node.ts";
 import type { Clock } from "../../src/platform/clock.ts";
@@ -120,7 +120,7 @@ export class PeerWorld implements AsyncDisposable {
       dir: "",
       terms: disk.terms,
       source: options.source ?? { kind: "static", nodes: this.#nodes },
-      settings: { ...this.#settings, ...options.settings },
+      settings: { ...DEFAULT_SETTINGS, ...this.#settings, ...options.settings },
       probe: probeOf(this.network, url, clock),
       watchPeer: (address, signal) => watchEnds(this.network, clock, address, signal),
     });
@@ -167,4 +167,16 @@ export const QUICK: Partial<BullySettings> = {
   leaseMs: 300,
 };
 
-export { DEFAULT_SETTINGS };
+/** As a node has them that is told nothing else. */
+export const DEFAULT_SETTINGS: BullySettings = {
+  quorum: "majority",
+  order: "text",
+  heartbeatMs: 1_000,
+  heartbeatTimeoutMs: 1_200,
+  deadAfterMs: 5_000,
+  electionTimeoutMs: 500,
+  forgetAfterMs: 3_600_000,
+  joinRetryMs: 250,
+  joinRetryMsMax: 10_000,
+  leaseMs: 5_000,
+};

@@ -29,7 +29,7 @@ export type WriteNodeFile = (plan: PeerPlan) => NodeFile;
 export interface PeerClusterOptions {
   /** Node-a, node-b and node-c unless told otherwise. */
   readonly names?: readonly string[];
-  /** Of LangID with its rotation on unless told otherwise. */
+  /** A `cluster_config.json` with its rotation on unless told otherwise. */
   readonly file?: WriteNodeFile;
   /** Of every node, as in the environment, without the prefix. */
   readonly settings?: Readonly<Record<string, string>>;
@@ -55,7 +55,7 @@ export const QUICK_PEERS: Readonly<Record<string, string>> = {
   NODE__DEAD_AFTER: "1500ms",
 };
 
-export interface LangidFields {
+export interface NodeMapFields {
   readonly nodes?: Readonly<Record<string, string>>;
   readonly health_check_interval_seconds?: number;
   readonly internal_request_timeout_seconds?: number;
@@ -64,8 +64,8 @@ export interface LangidFields {
   readonly rr_strategy?: "global" | "per-node";
 }
 
-/** `cluster_config.json` as the first seed has it, on our ports. */
-export function langidFile(fields: LangidFields | ((plan: PeerPlan) => LangidFields) = {}): WriteNodeFile {
+/** A `cluster_config.json` with a map of nodes, on our ports. */
+export function nodeMapFile(fields: NodeMapFields | ((plan: PeerPlan) => NodeMapFields) = {}): WriteNodeFile {
   return (plan) => {
     const own = typeof fields === "function" ? fields(plan) : fields;
     const content = {
@@ -81,8 +81,10 @@ export function langidFile(fields: LangidFields | ((plan: PeerPlan) => LangidFie
   };
 }
 
-/** The section of the second seed: the first node begins, the others join through it. */
-export function ghotiFile(credentials = { user: "cluster_user", pass: "cluster_pass" }): WriteNodeFile {
+/** A `cluster:` section with a join server: the first node begins, the others join through it. */
+export function clusterSectionFile(
+  credentials = { user: "cluster_user", pass: "cluster_pass" },
+): WriteNodeFile {
   return ({ name, names, url, manager }) => {
     const first = names[0]!;
     const lines = [
@@ -96,7 +98,7 @@ export function ghotiFile(credentials = { user: "cluster_user", pass: "cluster_p
       `    addr: "${manager(name)}"`,
       ...(name === first ? [] : [`    join: "${manager(first)}"`]),
     ];
-    return { file: "ghoti.yaml", text: `${lines.join("\n")}\n` };
+    return { file: "cluster.yaml", text: `${lines.join("\n")}\n` };
   };
 }
 
@@ -173,7 +175,7 @@ export class PeerCluster extends NodeGroup {
   }
 
   /** Writes what the node is started with, and says where. */
-  async writeFile(name: string, write = this.#options.file ?? langidFile()): Promise<string> {
+  async writeFile(name: string, write = this.#options.file ?? nodeMapFile()): Promise<string> {
     const { file, text } = write(this.plan(name));
     const home = join(this.directory, `${name}.files`);
     await mkdir(home, { recursive: true });

@@ -20,6 +20,7 @@ import { probeOf, watchEnds } from "../sim/node-network.ts";
 import { Timeline } from "../sim/timeline.ts";
 import { fakePlatform } from "./fake-platform.ts";
 import { candidate, OWN_INFO } from "./lock-candidates.ts";
+import { DEFAULT_SETTINGS } from "./lock-peers.ts";
 import { ROLE } from "./lock-world.ts";
 import { MemoryNetwork } from "./memory-network.ts";
 import { ProcessClock } from "./process-clock.ts";
@@ -96,7 +97,7 @@ export class PeerSim implements AsyncDisposable {
       dir: "",
       terms: disk.openStore(clock).terms,
       source: this.#source(name),
-      settings: { leaseMs: (this.#o.election ?? ELECTION).leaseMs, ...this.#o.settings },
+      settings: { ...DEFAULT_SETTINGS, leaseMs: (this.#o.election ?? ELECTION).leaseMs, ...this.#o.settings },
       probe: probeOf(network, url, clock),
       watchPeer: (address, signal) => watchEnds(network, clock, address, signal),
     });

@@ -103,7 +103,7 @@ async function valuesOf(
   name: string,
   choices: readonly string[] | undefined,
 ): Promise<readonly Named[] | "files"> {
-  if (/^(?:file|dir|path)$/.test(name)) return "files";
+  if (/^(?:file|dir|directory|path)$/.test(name)) return "files";
   const listed = choices ?? (/^[\w-]+(?:\|[\w-]+)+$/.test(name) ? name.split("|") : null);
   if (listed) return listed.map((each) => ({ name: each, about: "" }));
   await using client = await connect(terminal, { timeout: CALL_TIMEOUT_MS });

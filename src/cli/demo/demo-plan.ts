@@ -1,6 +1,7 @@
 /** The plan of the three nodes of `baton demo`: ports, files, processes, and the first jobs and schedules. */
 
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { FOREIGN_FILE_VARIABLE } from "../../config/sources/dialects/dialects.ts";
 import { silentLog } from "../../platform/log.ts";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -70,7 +71,9 @@ export function demoChild(
   onEnd: (how: string) => void,
 ): SupervisedChild {
   // Settings for one node must not reach three.
-  const kept = Object.entries(given).filter(([variable]) => !/^(?:BATON|LANGID)_/.test(variable));
+  const kept = Object.entries(given).filter(
+    ([variable]) => !variable.startsWith("BATON_") && variable !== FOREIGN_FILE_VARIABLE,
+  );
   const environment = { ...Object.fromEntries(kept), BATON_LAUNCHER: String(process.pid) };
   const command = { file: process.execPath, args, environment, channel: true, cwd, logFile };
   const child: SupervisedChild = new SupervisedChild(
@@ -99,9 +102,9 @@ export interface DemoTasks {
 /** The examples of a checkout; a package has none, and gets a task of two lines. */
 export function demoTasks(directory: string): DemoTasks {
   const examples = fileURLToPath(new URL("../../../examples", import.meta.url));
-  if (existsSync(join(examples, "langid", "tasks"))) {
+  if (existsSync(join(examples, "languages", "tasks"))) {
     return {
-      folders: ["langid", "hello", "shop"].map((name) => join(examples, name, "tasks")),
+      folders: ["languages", "hello", "shop"].map((name) => join(examples, name, "tasks")),
       example: { task: "identify-language", payload: '{"text":"Wo ist der Bahnhof?"}' },
       seed: SHOP,
     };

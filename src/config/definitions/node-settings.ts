@@ -6,7 +6,7 @@ import { durationText } from "../../core/duration.ts";
 import { ATTEMPTS_MAX } from "../../core/jobs/job-fields.ts";
 import { DEFAULT_RETRY } from "../../core/jobs/retry.ts";
 import { NODE_ROLES } from "../../core/node.ts";
-import { PROFILE_NAMES } from "./profiles.ts";
+import { PROFILE_ALIASES, PROFILE_NAMES } from "./profiles.ts";
 import {
   addresses,
   age,
@@ -44,9 +44,10 @@ export const TOP_SETTINGS = {
   }),
   tasks: paths({ flag: "--tasks", about: "Directories of task modules. A file's name is its task's name." }),
   profile: oneOf("lan", PROFILE_NAMES, {
+    aliases: PROFILE_ALIASES,
     flag: "--profile",
     about:
-      "A set of defaults: `lan` notices a death within a second or so, `forge` is calm (leases of a minute, heartbeats of 5s), `langid`, `ghoti` and `orchestrix` have the times of those systems. What you set yourself wins over it.",
+      "A set of defaults: `lan` notices a death within a second or so, `wan` is calm (leases of a minute, heartbeats of 5s), `local` is for nodes on one machine, `quiet-peers` and `slow-peers` are for peers that should say little or that answer slowly, and with `push` the leader pushes jobs to workers. What you set yourself wins over it.",
   }),
   roles: someOf(NODE_ROLES, {
     flag: "--roles",

@@ -30,6 +30,8 @@ export interface Definition extends TextAbout {
   readonly default: string | number | boolean | readonly string[] | NodeMap | null;
   /** What an enum may be; for a list, what its entries may be, and then it must have one. */
   readonly values?: readonly string[];
+  /** Of an enum: what is accepted too, but not offered. */
+  readonly aliases?: readonly string[];
   readonly min?: string | number;
   readonly max?: string | number;
   /** Never shown: not in what is printed, not in mistakes. Its variable with `_FILE` behind it names a file that has it. */
@@ -63,8 +65,11 @@ export const paths = (about: About) => declare<readonly string[]>("paths", [], a
 export const list = (about: TextAbout) => declare<readonly string[]>("list", [], about);
 export const someOf = <Choice extends string>(values: readonly Choice[], about: About) =>
   declare<readonly Choice[]>("list", values, { values, ...about });
-export const oneOf = <const Choice extends string>(value: Choice, values: readonly Choice[], about: About) =>
-  declare<Choice>("enum", value, { values, ...about });
+export const oneOf = <const Choice extends string>(
+  value: Choice,
+  values: readonly Choice[],
+  about: About & Pick<Definition, "aliases">,
+) => declare<Choice>("enum", value, { values, ...about });
 export const map = (about: About) => declare<NodeMap>("map", {}, about);
 export const address = (about: About) => declare<string>("address", "", { defaultIs: "empty", ...about });
 export const addresses = (about: About) => declare<readonly string[]>("addresses", [], about);

@@ -1,19 +1,10 @@
 /** The content of a configuration file: Baton's own format, or the format of another system (dialects/). */
 
 import { nearest } from "../../core/errors.ts";
-import { GHOTI } from "./dialects/ghoti.ts";
-import { LANGID } from "./dialects/langid.ts";
+import { DIALECTS } from "./dialects/dialects.ts";
 import { type Entry, YamlDocument } from "./yaml-document.ts";
 import { SETTING_BY_PATH, SETTINGS } from "../settings.ts";
 import type { SourceContent } from "../mistake.ts";
-
-/** The file of another system: known by its keys, and put into our words, each at its place. */
-export interface Dialect {
-  speaks(top: readonly Entry[]): boolean;
-  read(document: YamlDocument, top: readonly Entry[]): void;
-}
-
-const DIALECTS: readonly Dialect[] = [LANGID, GHOTI];
 
 const TOP_NAMES = new Set(SETTINGS.map(({ path }) => path.split(".", 1)[0]!));
 

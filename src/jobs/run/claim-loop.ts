@@ -8,6 +8,7 @@ import type { GivenJob } from "../../channels/messages.ts";
 import { hasCode } from "../../core/errors.ts";
 import type { LeaseId } from "../../core/ids.ts";
 import { isSuspect, type Budgets } from "../../core/jobs/job.ts";
+import { STORE_RETRY_MS } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { Author, Claimed, ClaimedJob, SlotRequest } from "../../store/store.ts";
 import type { TaskRegistry } from "../tasks/task-registry.ts";
@@ -41,7 +42,6 @@ export interface ClaimLoopOptions {
 
 /** The net under wake-ups and timers: so long may a job wait at worst if all of them fail. */
 const POLL_MS = 1_000;
-const STORE_RETRY_MS = 250;
 /** Jobs that end in a tenth of a second: with more, there are batches to claim, and a slot would only open and close. */
 const SLOT_PACE_MAX = 50;
 

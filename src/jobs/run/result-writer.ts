@@ -4,7 +4,7 @@ import { hasCode } from "../../core/errors.ts";
 import type { JobId } from "../../core/ids.ts";
 import type { JobStatus } from "../../core/jobs/job.ts";
 import { traceFields } from "../../core/trace.ts";
-import { within } from "../../platform/loop.ts";
+import { STORE_RETRY_MS, within } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { ClaimedJob, Outcome, Report, Run, RunBatch } from "../../store/store.ts";
 import type { JobRun } from "./job-run.ts";
@@ -21,7 +21,6 @@ export interface ResultWriterOptions {
   readonly watch: Pick<WorkerMonitor, "settling" | "results">;
 }
 
-const STORE_RETRY_MS = 250;
 /**
  * Logs and progress of a busy task are written this often, in one commit; a first line and all that comes with a result are written at once.
  * Shorter, and each turn of a chatty handler costs a commit; longer, and people who follow a log notice it.

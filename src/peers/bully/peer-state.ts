@@ -42,19 +42,6 @@ export interface BullySettings {
   readonly leaseMs: number;
 }
 
-export const DEFAULT_SETTINGS: BullySettings = {
-  quorum: "majority",
-  order: "text",
-  heartbeatMs: 1_000,
-  heartbeatTimeoutMs: 1_200,
-  deadAfterMs: 5_000,
-  electionTimeoutMs: 500,
-  forgetAfterMs: 3_600_000,
-  joinRetryMs: 250,
-  joinRetryMsMax: 10_000,
-  leaseMs: 5_000,
-};
-
 export type PeerPlatform = Pick<Platform, "identity" | "clock" | "random" | "log" | "files">;
 
 export interface PeerStateOptions {
@@ -65,7 +52,7 @@ export interface PeerStateOptions {
   readonly dir: string;
   readonly terms: TermStore;
   readonly source: PeerSource;
-  readonly settings?: Partial<BullySettings>;
+  readonly settings: BullySettings;
 }
 
 const STRANGERS_MAX = 100;
@@ -92,7 +79,7 @@ export class PeerState {
     const { identity, clock, log } = platform;
     const { source, terms, dir } = options;
     this.#o = options;
-    this.settings = { ...DEFAULT_SETTINGS, ...options.settings };
+    this.settings = options.settings;
     this.identity = identity;
     this.clock = clock;
     this.log = log;

@@ -16,7 +16,7 @@ import { assignmentSize, dispatchLimit, type WorkerGroup } from "../../core/push
 import { hasCode } from "../../core/errors.ts";
 import { isSuspect, type Budgets } from "../../core/jobs/job.ts";
 import type { Term } from "../../core/leadership/term.ts";
-import { Pause } from "../../platform/loop.ts";
+import { Pause, STORE_RETRY_MS } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { OwnershipStore } from "../../store/ownership.ts";
 import { WorkerDemand } from "./worker-demand.ts";
@@ -37,7 +37,6 @@ export interface DispatcherOptions {
 const READ_MS = 1_000;
 /** Shorter, and a flood of hints becomes as many small portions. The first after a rest does not wait. */
 const SPACING_MS = 2;
-const STORE_RETRY_MS = 250;
 /** The more is outstanding, the longer it takes to count it; it never takes more than this part of the time. */
 const UPKEEP_SHARE = 1 / 20;
 /** A worker that was silent for so many of its heartbeats gets nothing more. */

@@ -18,7 +18,7 @@ import {
 } from "../../core/push/handoff-rules.ts";
 import type { NodeIdentity } from "../../core/node.ts";
 import type { AssignmentId } from "../../store/ownership.ts";
-import { inBatches, within } from "../../platform/loop.ts";
+import { inBatches, STORE_RETRY_MS, within } from "../../platform/loop.ts";
 import type { OwnedAssignment, OwnershipEnd, OwnershipListener } from "./owned-assignments.ts";
 import type { OwnerContext } from "./owner-context.ts";
 
@@ -42,8 +42,6 @@ interface Handing {
   readonly round: Round;
   state: HandoffState;
 }
-
-const RETRY_MS = 250;
 
 export class JobHandoffPublisher implements OwnershipListener {
   readonly #o: OwnerContext;
@@ -163,7 +161,7 @@ export class JobHandoffPublisher implements OwnershipListener {
       this.#troubled = false;
     } catch (error) {
       this.#trouble(error);
-      await this.#o.clock.sleep(RETRY_MS, batch[0]?.round.stop);
+      await this.#o.clock.sleep(STORE_RETRY_MS, batch[0]?.round.stop);
       for (const one of batch) if (this.#isOpen(one)) one.round.effects[effect].push(one);
     }
   }

@@ -40,9 +40,10 @@ describe("with the SDK of OpenTelemetry, registered after the node has started",
     const server = await PostgresServer.shared();
     try {
       const store = await server.createDatabase();
-      await using submits = script(PROGRAM, [store, "submits"]);
-      await submits.told(/^ready$/m);
+      // It traces only jobs that come after it has registered the SDK.
       await using works = script(PROGRAM, [store, "works"]);
+      await works.told(/^ready$/m);
+      await using submits = script(PROGRAM, [store, "submits"]);
       await submits.told(/^results: hello Ada, hello Bob$/m);
       const submitted = await exportedBy(submits);
       works.child.kill("SIGTERM");

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { before, describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
-import { birthplace, langidFile, PeerCluster, QUICK_PEERS } from "../../support/peer-cluster.ts";
+import { birthplace, nodeMapFile, PeerCluster, QUICK_PEERS } from "../../support/peer-cluster.ts";
 import { column } from "../../support/columns.ts";
 import { eventually } from "../../support/wait.ts";
 
@@ -17,7 +17,7 @@ describe("through a hop", { timeout: 120_000 }, () => {
   before(async () => {
     // On a busy machine a node that is silent for a second is not dead, and who looks dead is passed over.
     const settings = { ...QUICK_PEERS, LEADER__LEASE: "20s", NODE__DEAD_AFTER: "20s" };
-    const file = langidFile({ internal_request_timeout_seconds: 30 });
+    const file = nodeMapFile({ internal_request_timeout_seconds: 30 });
     cluster = await PeerCluster.start(suite, { names: NAMES, file, settings });
   });
 

@@ -4,18 +4,18 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { roleOf } from "../../support/cluster.ts";
 import { listedFile, TEST_SECRET } from "../../support/host-cluster.ts";
-import { ghotiFile, PeerCluster, QUICK_PEERS } from "../../support/peer-cluster.ts";
+import { clusterSectionFile, PeerCluster, QUICK_PEERS } from "../../support/peer-cluster.ts";
 import { eventually } from "../../support/wait.ts";
 
 const REMEDY = /type `baton secret create --file baton\.secret`.*BATON_SECRET_FILE/;
 const BAD_CONFIG = 78;
 
 describe("a node that others can reach", () => {
-  it("does not start with the password of the second seed's example, and does with a secret", async (t) => {
+  it("does not start with a password that everybody knows from an example, and does with a secret", async (t) => {
     const cluster = await PeerCluster.open(t, {
       names: ["node1"],
       file: (plan) => {
-        const { file, text } = ghotiFile()(plan);
+        const { file, text } = clusterSectionFile()(plan);
         return { file, text: text.replaceAll("localhost", "0.0.0.0").replace("127.0.0.1", "0.0.0.0") };
       },
     });

@@ -86,12 +86,14 @@ export class Load {
     const { chance, pauseMs } = this.#o;
     for (let turn = n; !this.#over.signal.aborted; turn++) {
       const asked = Array.from({ length: chance() < 0.1 ? BATCH : 1 }, () => this.#ask());
-      const ids = await this.#submit(asked, turn);
+      // Mostly to the leader's API, now and then to the one that every node has. A key that is repeated has the same payload.
+      const path = asked.length > 1 || chance() < 0.8 ? "/v1/jobs" : "/jobs";
+      const ids = await this.#submit(asked, path, turn);
       asked.forEach(({ key, task, status, failures, lines }, at) => {
         this.acknowledged.set(key, { id: ids[at]!, task, status, failures, lines });
       });
       // The same again, as of a caller who has forgotten: it is the same job.
-      if (chance() < 0.02 && ids.length > 0) this.#assertSame(ids, await this.#submit(asked, turn + 1));
+      if (chance() < 0.02 && ids.length > 0) this.#assertSame(ids, await this.#submit(asked, path, turn + 1));
       await systemClock.sleep(2 * pauseMs * chance(), this.#over.signal);
     }
   }
@@ -102,18 +104,23 @@ export class Load {
     const kind = this.#kinds.find(({ share }) => (at -= share) < 0) ?? this.#kinds[0]!;
     const key = `key-${++this.#keys}`;
     const { task } = kind;
-    return { ...kind, key, body: { task, payload: kind.payload(chance), idempotency_key: key } };
+    // Also of a job that has failed by the time of a repetition.
+    const keyed = { idempotency_key: key, key_reuse: "never" };
+    return { ...kind, key, body: { task, payload: kind.payload(chance), ...keyed } };
   }
 
-  /** Until somebody acknowledges it: mostly to the leader's API, now and then to the one that every node has. */
-  async #submit(asked: readonly Asked[], first: number): Promise<readonly string[]> {
-    const { urls, chance } = this.#o;
+  /** Until somebody acknowledges it. */
+  async #submit(
+    asked: readonly Asked[],
+    path: "/v1/jobs" | "/jobs",
+    first: number,
+  ): Promise<readonly string[]> {
+    const { urls } = this.#o;
+    const by = path === "/v1/jobs" ? "leader" : "node";
+    const bodies = asked.map(({ body }) => ({ ...body, payload: { ...payloadOf(body), by } }));
     let inDoubt = false;
     for (let turn = first; !this.#abandoned.signal.aborted; turn++) {
       const url = urls[turn % urls.length]!;
-      const path = asked.length > 1 || chance() < 0.8 ? "/v1/jobs" : "/jobs";
-      const by = path === "/v1/jobs" ? "leader" : "node";
-      const bodies = asked.map(({ body }) => ({ ...body, payload: { ...payloadOf(body), by } }));
       const answer = await post(url + path, bodies.length === 1 ? bodies[0] : bodies);
       if (answer.ids) {
         if (inDoubt) this.repeated++;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as fc from "../../support/fast-check.ts";
-import { PROFILES } from "../../../src/config/definitions/profiles.ts";
+import { mainProfile, PROFILE_ALIASES, PROFILES } from "../../../src/config/definitions/profiles.ts";
 import { SETTING_BY_PATH } from "../../../src/config/settings.ts";
 import { sourceText } from "../../../src/config/mistake.ts";
 import { maskedUrl, readStore } from "../../../src/config/values/secret-url.ts";
@@ -153,7 +153,7 @@ describe("a cluster", () => {
 
 describe("a profile", () => {
   it("changes defaults, and says so", () => {
-    const { settings, sources } = load({ environment: { BATON_PROFILE: "forge" } });
+    const { settings, sources } = load({ environment: { BATON_PROFILE: "wan" } });
     assert.deepEqual(settings.leader, {
       leaseMs: 60_000,
       renewMs: 30_000,
@@ -164,31 +164,28 @@ describe("a profile", () => {
       [settings.node.heartbeatMs, settings.node.deadAfterMs, settings.drain.timeoutMs],
       [5_000, 15_000, 30_000],
     );
-    assert.equal(sourceText(sources.get("leader.lease")!), "profile forge");
+    assert.equal(sourceText(sources.get("leader.lease")!), "profile wan");
     assert.equal(sourceText(sources.get("worker.lease")!), "default");
   });
 
   it("changes nothing that somebody has set, not even to the default", () => {
     const { settings, sources } = load({
       environment: { BATON_DRAIN__TIMEOUT: "25s", BATON_NODE__HEARTBEAT: "6s" },
-      flags: { profile: "forge" },
+      flags: { profile: "wan" },
     });
     assert.deepEqual([settings.drain.timeoutMs, settings.node.heartbeatMs], [25_000, 6_000]);
     assert.equal(sourceText(sources.get("drain.timeout")!), "BATON_DRAIN__TIMEOUT");
   });
 
   it("is judged together with what was set, which is named as the mistake", () => {
-    assert.deepEqual(
-      mistakes({ environment: { BATON_NODE__HEARTBEAT: "8s" }, flags: { profile: "forge" } }),
-      [
-        "BATON_NODE__HEARTBEAT (8s) is too long: node.dead_after (15s) must be at least 2 × node.heartbeat (8s), otherwise one late heartbeat looks like a death",
-      ],
-    );
+    assert.deepEqual(mistakes({ environment: { BATON_NODE__HEARTBEAT: "8s" }, flags: { profile: "wan" } }), [
+      "BATON_NODE__HEARTBEAT (8s) is too long: node.dead_after (15s) must be at least 2 × node.heartbeat (8s), otherwise one late heartbeat looks like a death",
+    ]);
   });
 
   it("that is not known is refused once", () => {
-    assert.deepEqual(mistakes({ flags: { profile: "forg" } }), [
-      '--profile must be one of lan, forge, langid, ghoti, orchestrix, not "forg"; did you mean forge?',
+    assert.deepEqual(mistakes({ flags: { profile: "wam" } }), [
+      '--profile must be one of lan, wan, local, quiet-peers, slow-peers, push, not "wam"; did you mean wan?',
     ]);
   });
 
@@ -196,6 +193,29 @@ describe("a profile", () => {
     for (const [profile, defaults] of Object.entries(PROFILES)) {
       for (const path of Object.keys(defaults)) assert.ok(SETTING_BY_PATH.has(path), path);
       load({ flags: { profile } });
+    }
+  });
+
+  it("has the same values under its alias, and may have more", () => {
+    assert.ok(PROFILE_ALIASES.length > 0);
+    for (const alias of PROFILE_ALIASES) {
+      const aliased = load({ flags: { profile: alias } });
+      const main = load({ flags: { profile: mainProfile(alias) } });
+      const different = [...main.values].filter(([path, value]) => aliased.values.get(path) !== value);
+      const lists = different.filter(([, value]) => typeof value === "object").map(([path]) => path);
+      for (const path of lists) assert.deepEqual(aliased.values.get(path), main.values.get(path), path);
+      const changed = different.map(([path]) => path).filter((path) => !lists.includes(path));
+      const expected = mainProfile(alias) === "push" ? ["profile", "redis.prefix"] : ["profile"];
+      assert.deepEqual(changed, expected, alias);
+    }
+  });
+
+  it("is named by its alias where it was given by it", () => {
+    for (const alias of PROFILE_ALIASES) {
+      const { values, sources } = load({ flags: { profile: alias } });
+      assert.equal(values.get("profile"), alias);
+      assert.equal(sourceText(sources.get("node.dead_after")!), `profile ${alias}`);
+      if (mainProfile(alias) === "push") assert.equal(values.get("redis.prefix"), alias);
     }
   });
 });

@@ -217,13 +217,13 @@ describe("the times of peers", () => {
 
   it("hold in every profile", () => {
     for (const profile of PROFILE_NAMES) load({ flags: { ...flags, profile } });
-    const { peers, leader } = load({ flags: { ...flags, profile: "ghoti" } }).settings;
+    const { peers, leader } = load({ flags: { ...flags, profile: "slow-peers" } }).settings;
     assert.deepEqual(
       [peers.healthIntervalMs, peers.heartbeatTimeoutMs, peers.electionTimeoutMs, leader.retryMs],
       [2_000, 2_000, 3_000, 2_000],
     );
-    const langid = load({ flags: { ...flags, profile: "langid" } }).settings.peers;
-    assert.deepEqual([langid.healthIntervalMs, langid.requestTimeoutMs], [5_000, 5_000]);
+    const quiet = load({ flags: { ...flags, profile: "quiet-peers" } }).settings.peers;
+    assert.deepEqual([quiet.healthIntervalMs, quiet.requestTimeoutMs], [5_000, 5_000]);
   });
 
   it("are judged only where there are peers", () => {

@@ -199,12 +199,14 @@ describe("a node", () => {
 describe("calling a function", () => {
   it("runs the task with the body as its payload and answers the result", async () => {
     node.ending = { status: "completed", result: { language: "de" } };
-    const { status, body } = await call("POST", "/functions/langid?timeout_ms=250", { text: "ja" });
+    const { status, body } = await call("POST", "/functions/identify-language?timeout_ms=250", {
+      text: "ja",
+    });
     assert.equal(status, 200);
     assert.deepEqual(Object.keys(body), ["job_id", "result"]);
     assert.deepEqual(body.result, { language: "de" });
     const { job } = node.kept.get(body.job_id)!;
-    assert.deepEqual([job.task, job.payload, job.timeoutMs], ["langid", '{"text":"ja"}', 250]);
+    assert.deepEqual([job.task, job.payload, job.timeoutMs], ["identify-language", '{"text":"ja"}', 250]);
   });
 
   it("takes any JSON for a payload, or none, and waits as long as the node is set up to", async () => {

@@ -2,7 +2,7 @@
 
 import { listeningHost, parseAddress } from "../../values/address.ts";
 import type { Entry, YamlDocument } from "../yaml-document.ts";
-import type { Dialect } from "../settings-file.ts";
+import type { Dialect } from "./dialects.ts";
 
 /** That system counts bytes of UTF-8. */
 const NAME_BYTES_MAX = 20;

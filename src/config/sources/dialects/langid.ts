@@ -1,7 +1,7 @@
 /** Reads `cluster_config.json` of LangID. Unknown keys are ignored, as there. The node listens on the port of its own URL. */
 
 import type { Entry, YamlDocument } from "../yaml-document.ts";
-import type { Dialect } from "../settings-file.ts";
+import type { Dialect } from "./dialects.ts";
 
 const KEYS = [
   "self_name",

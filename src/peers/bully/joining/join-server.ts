@@ -1,5 +1,5 @@
 /**
- * The seed's manager API on a separate listener, for callers with the cluster's user and password. `/join` and `/remove`
+ * The manager API on a separate listener, for callers with the cluster's user and password. `/join` and `/remove`
  * change the membership. `/election` and `/coordinator` carry no proof, so here they are hints: this node becomes a
  * candidate if there is no leader. Connections of peers are accepted here too, because a joining node knows no other
  * address.
@@ -42,7 +42,7 @@ const id = z
   .string()
   .regex(NODE_NAME, "must be the name of a node")
   .transform((text) => text as NodeName);
-/** The seed's nodes give host and port; an url is taken too. */
+/** Host and port, as other systems send it (docs/compatibility.md); a URL is accepted too. */
 const addr = z
   .string()
   .transform((text) => (/^https?:\/\//.test(text) ? text : `http://${text}`))
@@ -123,7 +123,7 @@ export class JoinServer extends Lifecycle {
         connectionsCheckingInterval: CHECK_INTERVAL_MS,
       },
     });
-    // The seed's clients send JSON under whatever name.
+    // Existing clients of this API send JSON under any content type.
     app.removeAllContentTypeParsers();
     app.addContentTypeParser("*", { parseAs: "string" }, (_request, body, done) => done(null, body));
     app.setErrorHandler((error, _request, reply) => answer(reply, asBatonError(error), this.#platform.log));
@@ -163,7 +163,7 @@ export class JoinServer extends Lifecycle {
   #guarded(app: FastifyInstance, path: string, act: (body: string) => Promise<object | null>): void {
     app.post(path, async (request, reply) => {
       if (!this.#allowed(request.headers.authorization)) {
-        // The seed's status; a 401 would be right, and its clients do not know it.
+        // Existing clients of this API expect 400; 401 would be the usual status.
         throw new BatonError("BAD_REQUEST", "the cluster's user and password are missing or wrong", {
           field: "authorization",
         });
@@ -181,7 +181,7 @@ export class JoinServer extends Lifecycle {
     return timingSafeEqual(given, this.#expected) && encoded !== "";
   }
 
-  /** As the seed answers a join: with the join servers of all; of one that has none, or was not heard yet, where it is known to be. */
+  /** The answer to a join: the join servers of all nodes. For a node without one, or not heard of yet, the address at which it is known. */
   #roll(): object {
     const { coordination } = this.#o;
     const peers = coordination.peers.names().map((name) => {

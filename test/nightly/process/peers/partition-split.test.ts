@@ -1,5 +1,5 @@
 /**
- * A network that falls apart, with a host for each node (S44). The second seed has a leader on every side then, and keeps them
+ * A network that falls apart, with a host for each node (S44). Without a majority there would be a leader on every side, also
  * after the network has healed. Other ways to fall apart (S43, S45): test/unit/peers/bully/election.
  */
 

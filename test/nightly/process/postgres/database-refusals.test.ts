@@ -166,7 +166,7 @@ it("a cluster lives through a server that rolls back, or takes no writes", async
         name: "cyd",
         settings: { STORE: cluster.url, ...SHORT_LEASES },
       });
-      assert.equal((await late.exited).code, 78);
+      assert.equal((await late.exited).code, 78, late.stderr);
       assert.match(
         late.stderr,
         /error: the database server.* is in recovery: a standby takes no writes.*URL of the primary/,

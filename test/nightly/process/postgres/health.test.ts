@@ -28,9 +28,10 @@ it("a claim that hangs: not working within seconds, alive and ready all the whil
   const client = new Client({ connectionString: cluster.url });
   await client.connect();
   atEnd(t, () => client.end());
-  // Claims look at their lease, and nothing else does that happens here.
+  await node.does({ task: "work", payload: {} });
+  // Claims count the kinds, and nothing else does that happens here.
   await client.query("BEGIN");
-  await client.query("LOCK TABLE baton.lease IN ACCESS EXCLUSIVE MODE");
+  await client.query("LOCK TABLE baton.kind IN ACCESS EXCLUSIVE MODE");
   const { job_id } = await node.client.submit({ task: "work", payload: {} });
   const from = systemClock.monotonic();
   const { body } = await working(503);

@@ -47,6 +47,7 @@ const CASES: readonly (readonly [line: string, offered: RegExp])[] = [
   ["nodes -o ", /^table json yaml$/],
   ["start --log-format p", /^auto json pretty$/],
   ["start --config some", /^:files$/],
+  ["init ", /^:files$/],
   ["queues pause --url http://x q", /^mail pictures$/],
   ["queues pau", /^list pause resume$/],
   ["node drain ", /^a b$/],

@@ -15,6 +15,7 @@ import { agreedLeader, changes, type Seen } from "../../../../src/cli/demo/demo.
 import { fabricOf } from "../../../../src/config/fabric.ts";
 import { loadSettings } from "../../../../src/config/load-settings.ts";
 import { secretAdvice } from "../../../../src/config/secrets/cluster-secret.ts";
+import { FOREIGN_FILE_VARIABLE } from "../../../../src/config/sources/dialects/dialects.ts";
 import { systemClock } from "../../../../src/platform/clock.ts";
 import { newSecret } from "../../../../src/platform/random.ts";
 import { suiteDirectory } from "../../../support/node-cleanup.ts";
@@ -78,7 +79,7 @@ describe("a node of a demo", { skip: process.platform === "win32" }, () => {
     const environment = {
       PATH: process.env["PATH"],
       BATON_NAME: "other",
-      LANGID_CLUSTER_CONFIG_FILE: "other",
+      [FOREIGN_FILE_VARIABLE]: "other",
     };
     const terminal = { cwd: directory, environment, clock: systemClock };
     const child = demoChild({ name: "node-a", log }, [file], terminal, ended.resolve);
@@ -87,7 +88,7 @@ describe("a node of a demo", { skip: process.platform === "win32" }, () => {
       while (!existsSync(log) || !readFileSync(log, "utf8").endsWith("\n")) await pause(10);
       assert.match(readFileSync(log, "utf8"), /PATH/);
       assert.match(readFileSync(log, "utf8"), /BATON_LAUNCHER/);
-      assert.doesNotMatch(readFileSync(log, "utf8"), /BATON_NAME|LANGID/);
+      assert.doesNotMatch(readFileSync(log, "utf8"), new RegExp(`BATON_NAME|${FOREIGN_FILE_VARIABLE}`));
       process.kill(-child.pid!, "SIGKILL");
       assert.equal(await ended.promise, "SIGKILL");
     } finally {

@@ -35,7 +35,7 @@ function banner(started: Partial<Started>, isTTY: boolean): string {
     settings: SETTINGS,
     url: "http://127.0.0.1:8420",
     tasks: [
-      { name: "langid", hasSchema: true },
+      { name: "languages", hasSchema: true },
       { name: "hello", hasSchema: false },
     ],
     guarantees: { name: "sqlite", durability: "power loss", shared: false, keepsTokenFile: false },
@@ -52,7 +52,7 @@ describe("the banner of a started node", () => {
     const text = banner({}, true);
     assert.match(text, /^ {2}url +http:\/\/127\.0\.0\.1:8420 /m);
     assert.match(text, /^ {2}store +sqlite in \.baton: acknowledged jobs survive crashes and power loss$/m);
-    assert.match(text, /^ {2}tasks +langid, hello$/m);
+    assert.match(text, /^ {2}tasks +languages, hello$/m);
     assert.match(text, /^ {2}try +baton submit hello '\{\}' --wait$/m);
     assert.match(text, /curl http:\/\/127\.0\.0\.1:8420\/jobs .* -d '\{"task":"hello","payload":\{\}\}'$/m);
   });

@@ -24,11 +24,11 @@ describe("a Redis beside the database", () => {
     assert.equal(load({ store: DATABASE }, { BATON_REDIS: REDIS }).redis.url, REDIS);
   });
 
-  it("is not needed for push, which is chosen by its setting or by the profile of the origin", () => {
+  it("is not needed for push, which is chosen by its setting or by its profile", () => {
     assert.ok(isPushed(load({ store: DATABASE, "dispatch.mode": "push" })));
-    assert.ok(isPushed(load({ store: DATABASE, profile: "orchestrix" })));
-    assert.ok(!isPushed(load({ store: DATABASE, profile: "orchestrix", "dispatch.mode": "pull" })));
-    assert.ok(!isPushed(load({ profile: "orchestrix" })));
+    assert.ok(isPushed(load({ store: DATABASE, profile: "push" })));
+    assert.ok(!isPushed(load({ store: DATABASE, profile: "push", "dispatch.mode": "pull" })));
+    assert.ok(!isPushed(load({ profile: "push" })));
   });
 
   it("needs a database, and push needs one too", () => {
@@ -59,12 +59,12 @@ describe("a Redis beside the database", () => {
     assert.equal(maskedUrl("redis://cache"), "redis://cache");
   });
 
-  it("has the times of its origin with the profile orchestrix, and what was set wins", () => {
+  it("has longer times with the profile push, and what was set wins", () => {
     const settings = load(
-      { store: DATABASE, "redis.url": REDIS, profile: "orchestrix" },
+      { store: DATABASE, "redis.url": REDIS, profile: "push" },
       { BATON_HANDOFF__TRIES: "2" },
     );
-    assert.equal(settings.redis.prefix, "orchestrix");
+    assert.equal(settings.redis.prefix, "baton");
     assert.deepEqual([settings.leader.leaseMs, settings.leader.renewMs], [30_000, 10_000]);
     assert.deepEqual([settings.node.heartbeatMs, settings.node.deadAfterMs], [10_000, 30_000]);
     assert.deepEqual(settings.handoff, {

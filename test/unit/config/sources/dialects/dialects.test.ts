@@ -3,9 +3,10 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { adviceText, sourceText } from "../../../../../src/config/mistake.ts";
+import { FOREIGN_FILE_VARIABLE } from "../../../../../src/config/sources/dialects/dialects.ts";
 import { cwd, load, mistakes, write } from "../../load.ts";
 
-const LANGID = `{
+const NODE_MAP = `{
   "_comment": "three nodes",
   "self_name": "node-a",
   "nodes": {
@@ -16,18 +17,18 @@ const LANGID = `{
   "health_check_interval_seconds": 5,
   "internal_request_timeout_seconds": 5,
   "enable_round_robin": true,
-  "rr_state_file": "/tmp/langid_rr_state.json",
+  "rr_state_file": "/tmp/rr_state.json",
   "rr_strategy": "global"
 }`;
 
-function langid(over: Readonly<Record<string, unknown>> = {}): string {
-  const file: Record<string, unknown> = { ...JSON.parse(LANGID), ...over };
+function nodeMap(over: Readonly<Record<string, unknown>> = {}): string {
+  const file: Record<string, unknown> = { ...JSON.parse(NODE_MAP), ...over };
   return JSON.stringify(file, null, 2);
 }
 
-describe("a cluster_config.json of LangID", () => {
+describe("a cluster_config.json with a map of nodes", () => {
   it("means the same here, and every value knows its place", () => {
-    write(LANGID, "cluster_config.json");
+    write(NODE_MAP, "cluster_config.json");
     const { settings, sources, warnings, file } = load();
     assert.equal(file, "cluster_config.json");
     assert.equal(settings.name, "node-a");
@@ -37,7 +38,7 @@ describe("a cluster_config.json of LangID", () => {
       ["0.0.0.0", 8080, "http://node-a.internal:8080"],
     );
     assert.deepEqual([settings.peers.healthIntervalMs, settings.peers.requestTimeoutMs], [5_000, 5_000]);
-    assert.deepEqual(settings.placement, { strategy: "global", stateFile: "/tmp/langid_rr_state.json" });
+    assert.deepEqual(settings.placement, { strategy: "global", stateFile: "/tmp/rr_state.json" });
     assert.equal(sourceText(sources.get("name")!), "cluster_config.json:3:16");
     assert.equal(sourceText(sources.get("peers.health_interval")!), "cluster_config.json:9:36");
     assert.deepEqual(warnings, []);
@@ -45,23 +46,23 @@ describe("a cluster_config.json of LangID", () => {
 
   it("is found through its variable, through --config, and last in the working directory", () => {
     mkdirSync(join(cwd, "etc"));
-    write(LANGID, "etc/other.json");
-    const environment = { LANGID_CLUSTER_CONFIG_FILE: "etc/other.json" };
+    write(NODE_MAP, "etc/other.json");
+    const environment = { [FOREIGN_FILE_VARIABLE]: "etc/other.json" };
     assert.equal(load({ environment }).settings.name, "node-a");
     assert.equal(load({ configFile: "etc/other.json" }).settings.name, "node-a");
     write("name: ours\n", "baton.yaml");
     assert.equal(load({ environment }).settings.name, "node-a");
     assert.equal(load({ environment: { ...environment, BATON_CONFIG: "baton.yaml" } }).settings.name, "ours");
-    write(LANGID, "cluster_config.json");
+    write(NODE_MAP, "cluster_config.json");
     assert.equal(load().settings.name, "ours");
-    assert.deepEqual(mistakes({ environment: { LANGID_CLUSTER_CONFIG_FILE: "nope" } }), [
-      "LANGID_CLUSTER_CONFIG_FILE cannot be read (nope): there is no such file",
+    assert.deepEqual(mistakes({ environment: { [FOREIGN_FILE_VARIABLE]: "nope" } }), [
+      `${FOREIGN_FILE_VARIABLE} cannot be read (nope): there is no such file`,
     ]);
   });
 
   it("leaves jobs where they are unless the rotation is switched on", () => {
     const strategy = (over: Readonly<Record<string, unknown>>): string => {
-      write(langid(over), "cluster_config.json");
+      write(nodeMap(over), "cluster_config.json");
       return load().settings.placement.strategy;
     };
     assert.equal(strategy({ enable_round_robin: false }), "local");
@@ -72,7 +73,7 @@ describe("a cluster_config.json of LangID", () => {
 
   it("may have slow checks without making its nodes dead between two of them", () => {
     write(
-      langid({ health_check_interval_seconds: 30, internal_request_timeout_seconds: 2.5 }),
+      nodeMap({ health_check_interval_seconds: 30, internal_request_timeout_seconds: 2.5 }),
       "cluster_config.json",
     );
     const { peers, node } = load().settings;
@@ -83,7 +84,7 @@ describe("a cluster_config.json of LangID", () => {
   });
 
   it("may leave out what is optional, also with null", () => {
-    const { self_name, nodes } = JSON.parse(LANGID) as Record<string, unknown>;
+    const { self_name, nodes } = JSON.parse(NODE_MAP) as Record<string, unknown>;
     write(JSON.stringify({ self_name, nodes, rr_state_file: null }), "cluster_config.json");
     const { settings } = load();
     assert.equal(settings.placement.stateFile, "");
@@ -91,7 +92,7 @@ describe("a cluster_config.json of LangID", () => {
   });
 
   it("is overruled by the environment and by flags", () => {
-    write(LANGID, "cluster_config.json");
+    write(NODE_MAP, "cluster_config.json");
     const { settings } = load({ environment: { BATON_HTTP__HOST: "127.0.0.1" }, flags: { name: "node-b" } });
     assert.deepEqual([settings.http.host, settings.http.url], ["127.0.0.1", "http://node-b.internal:8080"]);
   });
@@ -113,7 +114,7 @@ describe("a cluster_config.json of LangID", () => {
       ],
     ];
     for (const [over, message] of cases) {
-      write(langid(over), "cluster_config.json");
+      write(nodeMap(over), "cluster_config.json");
       const [first] = mistakes();
       // JSON.stringify leaves out what is undefined, and the lines after it move.
       assert.ok(first!.endsWith(message.slice(message.indexOf(" "))), first);
@@ -122,12 +123,12 @@ describe("a cluster_config.json of LangID", () => {
   });
 
   it("is told about keys that say nothing here, but for comments", () => {
-    write(langid({ workers: 3 }), "cluster_config.json");
+    write(nodeMap({ workers: 3 }), "cluster_config.json");
     assert.deepEqual(load().warnings.map(adviceText), ["cluster_config.json: ignored: workers"]);
   });
 });
 
-const GHOTI = `cluster:
+const CLUSTER_SECTION = `cluster:
   node: "node2"
   bind: "localhost:25874"
   user: "cluster_user"
@@ -138,10 +139,10 @@ const GHOTI = `cluster:
     join: "localhost:2222"
 `;
 
-describe("a cluster section of Ghoti", () => {
+describe("a cluster section with a join server", () => {
   it("means the same here, and every value knows its place", () => {
-    write(GHOTI, "ghoti.yaml");
-    const { settings, sources } = load({ configFile: "ghoti.yaml" });
+    write(CLUSTER_SECTION, "other.yaml");
+    const { settings, sources } = load({ configFile: "other.yaml" });
     assert.equal(settings.name, "node2");
     assert.deepEqual([settings.http.host, settings.http.port], ["127.0.0.1", 25874]);
     assert.deepEqual(settings.manager, {
@@ -150,40 +151,40 @@ describe("a cluster section of Ghoti", () => {
       pass: "cluster_pass",
     });
     assert.deepEqual(settings.join, ["localhost:2222"]);
-    assert.equal(sourceText(sources.get("manager.pass")!), "ghoti.yaml:5:9");
-    assert.equal(sourceText(sources.get("join")!), "ghoti.yaml:9:11");
+    assert.equal(sourceText(sources.get("manager.pass")!), "other.yaml:5:9");
+    assert.equal(sourceText(sources.get("join")!), "other.yaml:9:11");
   });
 
   it("without something to join begins a cluster, and binds where that system does", () => {
-    write(GHOTI.replace(/ {4}join.*\n/, "").replace(/ {2}bind.*\n/, ""), "ghoti.yaml");
-    const { settings } = load({ configFile: "ghoti.yaml" });
+    write(CLUSTER_SECTION.replace(/ {4}join.*\n/, "").replace(/ {2}bind.*\n/, ""), "other.yaml");
+    const { settings } = load({ configFile: "other.yaml" });
     assert.deepEqual(settings.join, []);
     assert.deepEqual([settings.http.host, settings.http.port], ["127.0.0.1", 25873]);
     write(
-      GHOTI.replace('join: "localhost:2222"', 'join: ""').replace("localhost:25874", ":25874"),
-      "ghoti.yaml",
+      CLUSTER_SECTION.replace('join: "localhost:2222"', 'join: ""').replace("localhost:25874", ":25874"),
+      "other.yaml",
     );
-    assert.equal(load({ configFile: "ghoti.yaml" }).settings.http.host, "0.0.0.0");
+    assert.equal(load({ configFile: "other.yaml" }).settings.http.host, "0.0.0.0");
   });
 
   it("is told apart from ours", () => {
     write("cluster: { name: mine, quorum: none }\n", "baton.yaml");
     assert.equal(load().settings.cluster.quorum, "none");
     // Its file may lie where ours does.
-    write(GHOTI, "baton.yaml");
+    write(CLUSTER_SECTION, "baton.yaml");
     assert.equal(load().settings.name, "node2");
   });
 
   it("may stand among slots and users, which say nothing here", () => {
-    write(`${GHOTI}slot_000:\n  kind: simple_memory\nlog:\n  level: warning\n`, "ghoti.yaml");
-    assert.deepEqual(load({ configFile: "ghoti.yaml" }).warnings.map(adviceText), [
-      "ghoti.yaml: ignored: slot_000, log",
+    write(`${CLUSTER_SECTION}slot_000:\n  kind: simple_memory\nlog:\n  level: warning\n`, "other.yaml");
+    assert.deepEqual(load({ configFile: "other.yaml" }).warnings.map(adviceText), [
+      "other.yaml: ignored: slot_000, log",
     ]);
   });
 
   it("may have a number for a name or a password, as that system reads it", () => {
-    write(GHOTI.replace('"cluster_pass"', "0123456").replace('"node2"', "2"), "ghoti.yaml");
-    const { settings } = load({ configFile: "ghoti.yaml" });
+    write(CLUSTER_SECTION.replace('"cluster_pass"', "0123456").replace('"node2"', "2"), "other.yaml");
+    const { settings } = load({ configFile: "other.yaml" });
     assert.deepEqual([settings.name, settings.manager.pass], ["2", "0123456"]);
   });
 
@@ -215,9 +216,9 @@ describe("a cluster section of Ghoti", () => {
       ],
     ];
     for (const [from, to, message] of cases) {
-      write(GHOTI.replace(from, to), "ghoti.yaml");
-      const told = mistakes({ configFile: "ghoti.yaml" });
-      assert.equal(told[0], `ghoti.yaml:${message}`);
+      write(CLUSTER_SECTION.replace(from, to), "other.yaml");
+      const told = mistakes({ configFile: "other.yaml" });
+      assert.equal(told[0], `other.yaml:${message}`);
       assert.doesNotMatch(told.join("\n"), /cluster_pass|xyz/);
     }
   });

@@ -9,6 +9,7 @@ import { VOTE_FILE, type Voter } from "../../../../../src/peers/bully/election/v
 import { PeerState } from "../../../../../src/peers/bully/peer-state.ts";
 import { systemFiles, type Files } from "../../../../../src/platform/files.ts";
 import { systemClock } from "../../../../../src/platform/clock.ts";
+import { DEFAULT_SETTINGS } from "../../../../support/lock-peers.ts";
 import { fakePlatform } from "../../../../support/fake-platform.ts";
 import { candidate, OWN_INFO } from "../../../../support/lock-candidates.ts";
 import { MemoryTerms } from "../../../../support/lock-terms.ts";
@@ -38,7 +39,7 @@ async function stateOn(dir: string, files: Files): Promise<PeerState> {
     dir,
     terms: new MemoryTerms(),
     source: { kind: "join", addresses: [] },
-    settings: { leaseMs: 1_000 },
+    settings: { ...DEFAULT_SETTINGS, leaseMs: 1_000 },
   });
   await state.voter.load();
   return state;

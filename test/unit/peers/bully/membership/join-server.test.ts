@@ -1,4 +1,4 @@
-/** The seed's manager API over real HTTP. Nodes that have nothing but real sockets: test/process/peers/ghoti-lifecycle. */
+/** The manager API over real HTTP. Nodes that have nothing but real sockets: test/process/peers/join-lifecycle. */
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -66,7 +66,7 @@ async function send(machine: { server: JoinServer }, path: string, sent: Sent = 
 }
 
 describe("the join server", () => {
-  test("answers a join as the seed does, from any node, and the same join again", async () => {
+  test("answers a join with all join servers and the leader, from any node, and the same join again", async () => {
     await using machines = new Machines();
     const one = await machines.machine("node1");
     await eventually("it leads", () => one.elector.held() !== null);
@@ -82,7 +82,7 @@ describe("the join server", () => {
     }
   });
 
-  test("refuses a join in the seed's way: no credentials, wrong ones, and bodies of bad shape are a 400", async () => {
+  test("refuses a join with 400: no credentials, wrong ones, and bodies of bad shape", async () => {
     await using machines = new Machines();
     const one = await machines.machine("node1");
     await eventually("it leads", () => one.elector.held() !== null);

@@ -59,9 +59,9 @@ describe("the URL of Redis", () => {
 
 describe("names on Redis", () => {
   test("keys of one cluster share a hash tag, and channels tell databases apart", () => {
-    const keys = redisKeys("orchestrix", 3);
-    assert.equal(keys.key("coordinator", "leader"), "{orchestrix}:coordinator:leader");
-    assert.equal(keys.channel("coordinator", "told"), "{orchestrix}:3:coordinator:told");
+    const keys = redisKeys("mine", 3);
+    assert.equal(keys.key("coordinator", "leader"), "{mine}:coordinator:leader");
+    assert.equal(keys.channel("coordinator", "told"), "{mine}:3:coordinator:told");
     assert.equal(redisKeys().key("x"), "{baton}:x");
   });
 

@@ -1,4 +1,4 @@
-/** The second seed's own files, from the first node to the removal of one: its document read from the top to the bottom. */
+/** Nodes that join through join servers, configured by a foreign `cluster:` section: from the first node to the removal of one. */
 
 import assert from "node:assert/strict";
 import { before, describe, it } from "node:test";
@@ -6,13 +6,13 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { roleOf } from "../../support/cluster.ts";
 import { askManager, heartbeatOf } from "../../support/join-server-calls.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
-import { ghotiFile, PeerCluster, statuses } from "../../support/peer-cluster.ts";
+import { clusterSectionFile, PeerCluster, statuses } from "../../support/peer-cluster.ts";
 import { killLeader } from "../../support/peer-failover.ts";
 import { eventually } from "../../support/wait.ts";
 
 const NAMES = ["node1", "node2", "node3"];
 
-describe("three nodes with the files of the second seed", () => {
+describe("three nodes that join through a join server", () => {
   const suite = suiteScope();
   let cluster: PeerCluster;
   /** Of the present leader. An attempt that a busy machine does not end in time uses an epoch up too. */
@@ -26,7 +26,7 @@ describe("three nodes with the files of the second seed", () => {
   before(async () => {
     cluster = await PeerCluster.open(suite, {
       names: NAMES,
-      file: ghotiFile(),
+      file: clusterSectionFile(),
       // A candidate has to wait for a higher name that a busy machine keeps from answering.
       settings: { DRAIN__TIMEOUT: "60s", LEADER__LEASE: "8s", PEERS__ELECTION_TIMEOUT: "1200ms" },
       url: (_name, _seenBy, port) => `http://localhost:${port}`,
@@ -89,12 +89,12 @@ describe("three nodes with the files of the second seed", () => {
       "node2 to follow",
       async () => (await roleOf(cluster.node("node2")))?.leader_id === "node3",
     );
-    // With its file as it was, which has nothing to join: the seed's founds a second cluster here.
+    // With its file as it was, which has nothing to join: it must not found a second cluster.
     await cluster.restart("node1");
     const now = await cluster.leader();
     assert.deepEqual([now.name, now.epoch], ["node3", epoch]);
     assert.deepEqual(await members("node1"), NAMES);
-    // And with what it had; the seed's comes back empty.
+    // And with what it had.
     assert.equal((await cluster.node("node2").client.job(kept)).status, "completed");
     assert.equal((await cluster.node("node2").client.job(job_id)).job_id, job_id);
   });

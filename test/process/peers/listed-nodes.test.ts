@@ -1,17 +1,18 @@
-/** Three nodes started from LangID's own cluster_config.json do what its document says: whoever is asked, it is one service. */
+/** Three nodes started from a foreign cluster_config.json: whoever is asked, it is one service. */
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { before, describe, it } from "node:test";
+import { FOREIGN_FILE_VARIABLE } from "../../../src/config/sources/dialects/dialects.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import { birthplace, PeerCluster, type WriteNodeFile } from "../../support/peer-cluster.ts";
 import { eventually } from "../../support/wait.ts";
 import { columns } from "../../support/columns.ts";
 
-/** To the letter, but for where the machines are and for the file, which three nodes of one machine do not share. */
-const SEED = `{
+/** The example of its document (docs/compatibility.md), but for the addresses and the file, which three nodes of one machine do not share. */
+const EXAMPLE = `{
   "self_name": "node-a",
   "nodes": {
     "node-a": "http://node-a.internal:8080",
@@ -21,26 +22,26 @@ const SEED = `{
   "health_check_interval_seconds": 5,
   "internal_request_timeout_seconds": 5,
   "enable_round_robin": true,
-  "rr_state_file": "/tmp/langid_rr_state.json",
+  "rr_state_file": "/tmp/rr_state.json",
   "rr_strategy": "global"
 }
 `;
 
-const seedFile: WriteNodeFile = ({ name, names, url }) => {
-  let text = SEED.replace('"self_name": "node-a"', `"self_name": "${name}"`);
+const exampleFile: WriteNodeFile = ({ name, names, url }) => {
+  let text = EXAMPLE.replace('"self_name": "node-a"', `"self_name": "${name}"`);
   for (const each of names) text = text.replace(`http://${each}.internal:8080`, url(each));
-  return { file: "cluster_config.json", text: text.replace("/tmp/langid_rr_state.json", "rr_state.json") };
+  return { file: "cluster_config.json", text: text.replace("/tmp/rr_state.json", "rr_state.json") };
 };
 
 const UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
 const ABC = ["node-a", "node-b", "node-c"];
 
-describe("a cluster from LangID's own file", { timeout: 120_000 }, () => {
+describe("a cluster from a foreign cluster_config.json", { timeout: 120_000 }, () => {
   const suite = suiteScope();
   let cluster: PeerCluster;
 
   before(async () => {
-    cluster = await PeerCluster.open(suite, { file: seedFile });
+    cluster = await PeerCluster.open(suite, { file: exampleFile });
     // The three ways in which a node is told of its file.
     const files = new Map<string, string>();
     for (const name of ABC) files.set(name, await cluster.writeFile(name));
@@ -48,7 +49,7 @@ describe("a cluster from LangID's own file", { timeout: 120_000 }, () => {
       cluster.start("node-a", { args: ["--config", files.get("node-a")!] }),
       cluster.start("node-b", {
         args: [],
-        environment: { LANGID_CLUSTER_CONFIG_FILE: files.get("node-b")! },
+        environment: { [FOREIGN_FILE_VARIABLE]: files.get("node-b")! },
       }),
       cluster.start("node-c", { args: [], cwd: dirname(files.get("node-c")!) }),
     ]);

@@ -2,8 +2,8 @@
  * Identifies many texts at once: one request submits them all, and each job is waited for.
  *
  *     npm start                                     (in one terminal)
- *     npx node examples/langid/submit.ts            (in another)
- *     npx node examples/langid/submit.ts "Guten Tag" "Buenos días"
+ *     npx node examples/languages/submit.ts            (in another)
+ *     npx node examples/languages/submit.ts "Guten Tag" "Buenos días"
  */
 
 import { createClient, JobFailed } from "batonjs/client";
@@ -26,7 +26,7 @@ await using baton = createClient<[typeof identifyLanguage]>();
 
 // All of them are taken, or none: there is no half of a batch to clean up after.
 const jobs = await baton.submitMany(
-  texts.map((text) => ["identify-language", { text, top: 2 }, { queue: "langid" }] as const),
+  texts.map((text) => ["identify-language", { text, top: 2 }, { queue: "languages" }] as const),
 );
 
 const finished = await Promise.allSettled(jobs.map(({ id }) => baton.wait(id, { timeout: "30s" })));
