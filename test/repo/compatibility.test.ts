@@ -19,7 +19,7 @@ import {
 import { VARIABLES } from "../../src/config/sources/environment.ts";
 import { SETTINGS } from "../../src/config/settings.ts";
 import { ERRORS } from "../../src/core/errors.ts";
-import { codeSpansOf, proseOf, type Page } from "../support/markdown.ts";
+import { codeSpansIn, codeSpansOf, type Page, tablesOf } from "../support/markdown.ts";
 
 const PAGE = "docs/compatibility.md";
 const JOIN_SERVER = "src/peers/bully/joining/join-server.ts";
@@ -56,26 +56,12 @@ interface Row {
 
 /** The rows of all tables, each with its cells by the heading of their column. */
 function rowsOf(each: Page): Row[] {
-  const rows: Row[] = [];
-  let columns: string[] | null = null;
-  for (const line of proseOf(each).split("\n")) {
-    if (!line.startsWith("| ")) {
-      columns = null;
-      continue;
-    }
-    const texts = line
-      .split("|")
-      .slice(1, -1)
-      .map((text) => text.trim());
-    if (columns === null) columns = texts;
-    else if (!texts.every((text) => /^-+$/.test(text)))
-      rows.push({ title: texts[0]!, cells: new Map(columns.map((column, at) => [column, texts[at] ?? ""])) });
-  }
-  return rows;
-}
-
-function spansOf(cell: string): string[] {
-  return codeSpansOf({ path: PAGE, text: cell });
+  return tablesOf(each).flatMap(({ head, rows }) =>
+    rows.map((row) => ({
+      title: row[0]!,
+      cells: new Map(head.map((column, at) => [column, row[at] ?? ""])),
+    })),
+  );
 }
 
 // ---------------------------------------------------------------- what may be named as a place
@@ -108,7 +94,7 @@ const allSources = textOf(["src"]);
 
 /** The places in a cell that are not there. A name of code must be in the files beside it, if there are any. */
 function missingPlaces(cell: string): string[] {
-  const spans = spansOf(cell);
+  const spans = codeSpansIn(cell);
   const beside = spans.filter((span) => span.startsWith("src/") && existsSync(join(root, span)));
   const text = beside.length > 0 ? textOf(beside) : allSources;
   return spans.filter((span) => {
@@ -148,7 +134,7 @@ describe("docs/compatibility.md", () => {
     const wrong = tested.flatMap(({ title, cells }) => {
       const cell = cells.get("test")!;
       if (cell === "none" && cells.get("here") === "none") return [];
-      const spans = spansOf(cell);
+      const spans = codeSpansIn(cell);
       if (spans.length === 0) return [`${title}: no test`];
       return spans
         .filter((span) => !span.startsWith("test/") || !existsSync(join(root, span)))
@@ -169,7 +155,7 @@ describe("docs/compatibility.md", () => {
     const listed = rows
       .filter(({ cells }) => cells.has("alias"))
       .map(({ cells }) =>
-        ["alias", "profile", "beyond the profile"].flatMap((name) => spansOf(cells.get(name)!)),
+        ["alias", "profile", "beyond the profile"].flatMap((name) => codeSpansIn(cells.get(name)!)),
       );
     const expected = PROFILE_ALIASES.map((alias) => {
       const profile = mainProfile(alias);

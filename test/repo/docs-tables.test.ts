@@ -2,8 +2,9 @@
 
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
-import { join, posix, sep } from "node:path";
+import { join, matchesGlob, posix, sep } from "node:path";
 import { describe, it } from "node:test";
+import { parse } from "yaml";
 import { SETTING_BY_PATH } from "../../src/config/settings.ts";
 import { ERRORS } from "../../src/core/errors.ts";
 import { LEADER_ROLES } from "../../src/core/leadership/term.ts";
@@ -202,6 +203,44 @@ describe("docs/postgres.md", () => {
     assert.deepEqual(
       tableOf(postgres, "leader role", "advisory lock").rows.flatMap((row) => cell(row, 0)),
       LEADER_ROLES,
+    );
+  });
+});
+
+describe(".github/labeler.yml", () => {
+  it("has a topic for every folder, and none for a folder that is gone", () => {
+    const text = readFileSync(join(root, ".github/labeler.yml"), "utf8");
+    const rules = Object.values(
+      parse(text) as Record<string, { "changed-files": Record<string, string[]>[] }[]>,
+    );
+    const globs = rules.flatMap((topic) =>
+      topic.flatMap((rule) => rule["changed-files"].flatMap((each) => Object.values(each).flat())),
+    );
+    assert.deepEqual(
+      globs.filter((glob) => !files.some((file) => matchesGlob(file, glob))),
+      [],
+    );
+    const inFolders = files.filter(
+      (file) => /^(?!src\/[^/]+$).*\//.test(file) && !file.startsWith(".github/"),
+    );
+    assert.deepEqual(
+      inFolders.filter((file) => !globs.some((glob) => matchesGlob(file, glob))),
+      [],
+    );
+  });
+});
+
+describe("CHANGELOG.md", () => {
+  it("has a line for each change, below its version and section", () => {
+    const [, ...lines] = pageAt("CHANGELOG.md")
+      .text.slice(pageAt("CHANGELOG.md").text.indexOf("\n## "))
+      .trim()
+      .split("\n");
+    const known =
+      /^$|^- .{1,400}$|^## \[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d$|^### (?:Added|Changed)$|^#### [A-Z]|^This will be /;
+    assert.deepEqual(
+      lines.filter((line) => !known.test(line)),
+      [],
     );
   });
 });

@@ -27,14 +27,17 @@ function startArguments(): string[] {
 }
 
 /** The `console` samples of all pages, but for those that say why they are not run. */
-const allSamples = allPages().flatMap((page) =>
-  blocksOf(page)
-    .filter(({ language }) => language === "console")
-    .map((block) => ({ page, block })),
-);
+const allSamples = allPages()
+  // template.test.ts has the project of that page.
+  .filter(({ path }) => path !== "docs/getting-started.md")
+  .flatMap((page) =>
+    blocksOf(page)
+      .filter(({ language }) => language === "console")
+      .map((block) => ({ page, block })),
+  );
 const samples = allSamples.filter(({ block }) => block.notRun === null);
 /** More of them, and the pages are no longer held to what happens. */
-const NOT_RUN_MAX = 6;
+const NOT_RUN_MAX = 5;
 const QUIET = ["--name", "examples", "--port", "0", "--log-level", "warn"];
 
 describe("the tasks in examples/", () => {

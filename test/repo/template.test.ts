@@ -5,6 +5,8 @@ import { mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
+import { runSample } from "../support/console-samples.ts";
+import { blocksOf, pageAt } from "../support/markdown.ts";
 import { suiteDirectory } from "../support/node-cleanup.ts";
 import { BIN, script, type Ended } from "../support/process.ts";
 
@@ -71,16 +73,16 @@ describe("the project of baton init", () => {
     assert.match(out, /pass 3\n/);
   });
 
-  it("starts a node that runs the task and knows the schedule", async () => {
+  it("starts a node that answers as docs/getting-started.md shows", async () => {
     const [bin, ...args] = commandOf("start");
     await using node = script(bin!, [...args, "--port", "0"], { cwd: project });
     const [, url] = await node.told(/listening on (\S+)/);
-    const call = (...words: readonly string[]): Promise<Ended> =>
-      script(BIN, [...words, "--url", url!], { cwd: project }).ended;
-    const submitted = await call("submit", "greet", '{"name":"Ada"}', "--wait");
-    assert.equal(submitted.code, 0, submitted.err);
-    assert.deepEqual(JSON.parse(submitted.out), { greeting: "Hello, Ada!" });
-    assert.match((await call("schedules")).out, /^good-morning +greet +/m);
+    const samples = blocksOf(pageAt("docs/getting-started.md")).filter(
+      ({ language }) => language === "console",
+    );
+    assert.equal(samples.length, 1);
+    for (const sample of samples)
+      await runSample(sample, { cwd: project, names: new Map(), environment: { BATON_URL: url! } });
     assert.equal((await node.terminate()).code, 0);
   });
 });
