@@ -121,6 +121,7 @@ export class Baton implements Subject {
     for (let from = 0; from < jobs; from += PILE) {
       const batch = payloads(Math.min(PILE, jobs - from)).map((payload, n) => ({
         task,
+        allowUnknown: true,
         queue: `queue-${(from + n) % queues}`,
         payload,
       }));

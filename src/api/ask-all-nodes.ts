@@ -3,7 +3,6 @@
  * answers for itself alone, so a request is never passed on twice.
  */
 
-import { z } from "zod";
 import { bounded } from "./bodies/fields.ts";
 import { BatonError } from "../core/errors.ts";
 import type { NodeInfo } from "../core/node.ts";
@@ -86,20 +85,24 @@ export function searchOf(query: Readonly<Record<string, unknown>>): string {
 /** The cursor of an earlier answer; one of a list of all nodes has a place for each of them. */
 export const Cursor = bounded(8_192, "the next_cursor of an earlier answer, to the same query");
 
-/** For each node, the place in its own list. Null for the end: no node has more. */
-export function writeCursor(places: ReadonlyMap<string, unknown>): string | null {
-  if (places.size === 0) return null;
-  return Buffer.from(JSON.stringify([...places])).toString("base64url");
+/** For each node, the place in its own list: `node-a:17,node-b:9`. Null for the end: no node has more. */
+export function writeCursor(places: ReadonlyMap<string, string>): string | null {
+  return Array.from(places, ([node, place]) => `${node}:${place}`).join(",") || null;
 }
 
 /** A node that is missing in it has no more, or could not be reached when the list began. */
-export function readCursor<Place>(text: string, place: z.ZodType<Place>): ReadonlyMap<string, Place> {
-  try {
-    const rows = JSON.parse(Buffer.from(text, "base64url").toString("utf8")) as unknown;
-    return new Map(z.array(z.tuple([z.string(), place])).parse(rows));
-  } catch {
-    throw badCursor();
+export function readCursor<Place>(
+  text: string,
+  readPlace: (place: string) => Place | null,
+): ReadonlyMap<string, Place> {
+  const places = new Map<string, Place>();
+  for (const entry of text.split(",")) {
+    const colon = entry.indexOf(":");
+    const place = colon < 1 ? null : readPlace(entry.slice(colon + 1));
+    if (place === null) throw badCursor();
+    places.set(entry.slice(0, colon), place);
   }
+  return places;
 }
 
 export function badCursor(): BatonError {
@@ -129,14 +132,26 @@ interface MergedList<Item> {
 
 const LIMIT_MAX = 1_000;
 
-const Place = z.object({
+interface Place {
   /** Of the node's own list; null for its beginning. */
-  cursor: z.string().nullable(),
-  last: z.string().nullable(),
-  taken: z.int().min(0),
-});
-type Place = z.output<typeof Place>;
+  readonly cursor: string | null;
+  /** The end of the id of the last item that was taken from the page behind the cursor. */
+  readonly last: string | null;
+  readonly taken: number;
+}
 const START: Place = { cursor: null, last: null, taken: 0 };
+/** People copy cursors. Of the items of one page, whose number is bounded, no two end alike in so many characters. */
+const LAST_LENGTH = 10;
+
+function writePlace({ cursor, last, taken }: Place): string {
+  return last === null ? (cursor ?? "") : `${cursor ?? ""}.${taken}.${last}`;
+}
+
+function readPlace(text: string): Place | null {
+  const [, cursor, taken, last] = /^(\d{0,16})(?:\.(\d{1,4})\.(.+))?$/.exec(text) ?? [];
+  if (cursor === undefined) return null;
+  return { cursor: cursor || null, last: last ?? null, taken: Number(taken ?? 0) };
+}
 
 /** A page of the lists of all nodes. A page of a node that was not taken completely is read again with the next one. */
 export async function mergedPage<Item>(
@@ -145,7 +160,7 @@ export async function mergedPage<Item>(
   { limit, cursor }: PageQuery,
   { here, path, read, idOf, isNewer }: MergedList<Item>,
 ) {
-  const begun = cursor === undefined ? null : readCursor(cursor, Place);
+  const begun = cursor === undefined ? null : readCursor(cursor, readPlace);
   const placeOf = (node: string): Place => begun?.get(node) ?? START;
   const asked = (node: string): PageQuery => {
     const { cursor: from, taken } = placeOf(node);
@@ -163,14 +178,14 @@ export async function mergedPage<Item>(
   }));
   const { items, taken } = mergePages(pages, limit, isNewer);
   // A node that was not reached is not waited for: the list would never end.
-  const places = new Map<string, Place>();
+  const places = new Map<string, string>();
   asking.answers.forEach(({ node, answer }, at) => {
     const { items: own, more } = pages[at]!;
     const [before, count] = [placeOf(node), taken[at]!];
     if (count < own.length) {
-      const last = count > 0 ? idOf(own[count - 1]!) : before.last;
-      places.set(node, { cursor: before.cursor, last, taken: before.taken + count });
-    } else if (more) places.set(node, { ...START, cursor: answer.cursor });
+      const last = count > 0 ? idOf(own[count - 1]!).slice(-LAST_LENGTH) : before.last;
+      places.set(node, writePlace({ cursor: before.cursor, last, taken: before.taken + count }));
+    } else if (more) places.set(node, writePlace({ ...START, cursor: answer.cursor }));
   });
   return { ...asking, items: [...items], nextCursor: writeCursor(places) };
 }
@@ -182,7 +197,7 @@ function untaken<Item>(
   idOf: (item: Item) => string,
 ): readonly Item[] {
   if (last === null) return items;
-  const at = items.findIndex((item) => idOf(item) === last);
+  const at = items.findIndex((item) => idOf(item).endsWith(last));
   return items.slice(at < 0 ? taken : at + 1);
 }
 

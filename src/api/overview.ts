@@ -111,7 +111,7 @@ export function overviewReader(
         shared: guarantees.shared,
         nodes,
         waiting: snapshot.waiting,
-        rates: { finished, failed },
+        ended: snapshot.times,
         late: snapshot.late,
         refused: snapshot.refused,
         agents: snapshot.agents,

@@ -59,6 +59,11 @@ export function asFailure(error: unknown): CliFailure {
   );
 }
 
+/** What a program would write in a body. */
+function inFlags(text: string): string {
+  return text.replaceAll(/"(?:\[\d+\]\.)?allow_unknown": true/g, "--allow-unknown");
+}
+
 /** One line for each mistake, where there are several. */
 function listed({ message, issues }: BatonError): string {
   if (issues.length < 2) return message;
@@ -96,11 +101,13 @@ function fromClient(error: CallError): CliFailure {
     const hint = "check whether it was done before you repeat it";
     return new CliFailure(late ? EXIT.timeout : EXIT.unreachable, error.message, hint);
   }
-  const message = `${listed(error)} (${error.code})`;
+  const message = `${inFlags(listed(error))} (${error.code})`;
   if (error.code === "BAD_REPLY")
     return new CliFailure(EXIT.unreachable, message, "is --url or BATON_URL the address of a node?");
   if (error.status === 401) return new CliFailure(EXIT.refused, message, HOW_TO_GET_IN);
   if (error.status === 403) return new CliFailure(EXIT.refused, message, howToBeAllowed(error.body));
+  if (error.code === "UNKNOWN_TASK")
+    return new CliFailure(EXIT.refused, message, "see the tasks with `baton tasks`");
   if (error.status === 404) return new CliFailure(EXIT.notFound, message);
   const status = error.status ?? 0;
   const refused = (status >= 400 && status < 500) || status === 503;

@@ -9,7 +9,7 @@ import { systemTerminal, type Terminal } from "./terminal/terminal.ts";
 
 const EPILOGUE = [
   "Commands that talk to a node take --url (several with commas) or BATON_URL, and -o table|json|yaml: data goes to stdout, the rest to stderr.",
-  "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 refused, 5 node not reachable, 78 wrong configuration, 124 took too long.",
+  "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 refused, 5 node not reachable, 6 drained with jobs left, 78 wrong configuration, 124 took too long.",
 ];
 
 type AddCommands = (program: Command, terminal: Terminal) => void;
@@ -29,6 +29,7 @@ const GROUPS: Readonly<Record<string, readonly CommandModule[]>> = {
     [["jobs"], async () => (await import("./jobs/jobs.ts")).addJobsCommands],
     [["queues"], async () => (await import("./jobs/queues.ts")).addQueuesCommands],
     [["schedules"], async () => (await import("./jobs/schedules.ts")).addSchedulesCommands],
+    [["import"], async () => (await import("./import/import.ts")).addImportCommands],
   ],
   Cluster: [
     [["top"], async () => (await import("./top/top.ts")).addTopCommand],

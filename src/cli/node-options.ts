@@ -2,12 +2,15 @@
 
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { DEFAULT_URL, isAddress, unique } from "../client/connection/node-list.ts";
+import type { AnswerOf, Parts, Route } from "../api/operation-table.ts";
 import type { BatonClient, BatonClientOptions } from "../client/baton-client.ts";
 import { durationMs } from "../core/duration.ts";
 import { isJobId } from "../core/ids.ts";
 import { TOKEN_OPTION, tokenFrom } from "./admin/credential.ts";
 import { CliFailure, EXIT } from "./failure.ts";
+import { CONNECTION_GROUP } from "./terminal/help-layout.ts";
 import { OUTPUT_FORMATS, type OutputFormat } from "./terminal/output.ts";
+import { WaitingLine } from "./terminal/progress-bar.ts";
 import { type Terminal, isAttended } from "./terminal/terminal.ts";
 
 export { DEFAULT_URL };
@@ -22,13 +25,16 @@ export interface NodeOptions {
 }
 
 export function withNodeOptions(command: Command): Command {
-  return command
-    .option("--url <url,url…>", `URLs of one or more nodes (BATON_URL; default ${DEFAULT_URL})`)
-    .option(...TOKEN_OPTION)
-    .option("--timeout <duration>", "give up after this long (default 10s for each call)", duration)
-    .addOption(
-      new Option("-o, --output <format>", "how to print data").choices(OUTPUT_FORMATS).default("table"),
-    );
+  const options = [
+    new Option("--url <url,url…>", `URLs of one or more nodes (BATON_URL; default ${DEFAULT_URL})`),
+    new Option(...TOKEN_OPTION),
+    new Option("--timeout <duration>", "give up after this long (default 10s for each call)").argParser(
+      duration,
+    ),
+    new Option("-o, --output <format>", "how to print data").choices(OUTPUT_FORMATS).default("table"),
+  ];
+  for (const option of options) command.addOption(option.helpGroup(CONNECTION_GROUP));
+  return command;
 }
 
 export function withYes(command: Command): Command {
@@ -38,22 +44,33 @@ export function withYes(command: Command): Command {
 /** The token is null for whoever wants to know what is answered without one. */
 type Target = Partial<Pick<NodeOptions, "url" | "timeout">> & { readonly token?: string | null | undefined };
 
-/** Only the named nodes are called, unless the command runs for long: then it discovers others, in case the named one dies. */
+/**
+ * Only the named nodes are called, and a slow answer is seen to be waited for. A command that runs for long says `how`: it discovers other
+ * nodes, in case the named one dies, and shows by itself what it does.
+ */
 export async function connect(
   terminal: Terminal,
   options: Target,
-  how: Pick<BatonClientOptions, "discover" | "retry"> = { discover: false },
+  how?: Pick<BatonClientOptions, "discover" | "retry">,
 ): Promise<BatonClient> {
   const urls = nodeUrls(terminal, options);
   // Loaded when it is needed: the HTTP client takes longer to load than all the rest together.
   const { BatonClient } = await import("../client/baton-client.ts");
-  return new BatonClient({
+  const settings = {
     urls,
-    ...how,
     token: options.token === null ? null : tokenFrom(terminal, { token: options.token }),
     timeoutMs: options.timeout ?? CALL_TIMEOUT_MS,
     clock: terminal.clock,
-  });
+  };
+  if (how) return new BatonClient({ ...settings, ...how });
+  const line = new WaitingLine(terminal, () => `waiting for ${client.node ?? urls.join(", ")}`);
+  class WatchedClient extends BatonClient {
+    override request<R extends Route>(route: R, parts?: Parts<R>, timeoutMs?: number): Promise<AnswerOf<R>> {
+      return line.during(super.request(route, parts, timeoutMs));
+    }
+  }
+  const client = new WatchedClient({ ...settings, discover: false });
+  return client;
 }
 
 export function nodeUrls(terminal: Terminal, options: Pick<NodeOptions, "url">): readonly string[] {

@@ -9,7 +9,9 @@ import { adviceText } from "../config/mistake.ts";
 import { checkSecret } from "../config/secrets/cluster-secret.ts";
 
 const FLAGGED = SETTINGS.filter((row) => row.flag !== undefined);
-const SETTINGS_GROUP = "Settings, over those of a file:";
+const ALL_SETTINGS = "Settings, over those of a file:";
+/** Of commands that only read the configuration: their help need not repeat what `baton start --help` says. */
+const SOME_SETTINGS = "Settings (all flags of `baton start` are taken):";
 const PLACEHOLDERS: Partial<Record<Setting["kind"], string>> = {
   integer: "number",
   number: "number",
@@ -22,12 +24,19 @@ const PLACEHOLDERS: Partial<Record<Setting["kind"], string>> = {
 };
 const REPEATABLE: ReadonlySet<Setting["kind"]> = new Set(["paths", "list", "map", "addresses"]);
 
-export function withSettingsOptions(command: Command): Command {
+/** `shown`: the settings that the help lists; the others can be given too. All if it is left out. */
+export function withSettingsOptions(command: Command, shown?: readonly SettingPath[]): Command {
   const file = new Option(
     "--config <file>",
     "configuration file (BATON_CONFIG; default baton.yaml or cluster_config.json, if there is one)",
   );
-  for (const option of [file, ...FLAGGED.map(optionOf)]) command.addOption(option.helpGroup(SETTINGS_GROUP));
+  const group = shown ? SOME_SETTINGS : ALL_SETTINGS;
+  command.addOption(file.helpGroup(group));
+  for (const row of FLAGGED) {
+    const option = optionOf(row).helpGroup(group);
+    const isShown = shown?.includes(row.path as SettingPath) ?? true;
+    command.addOption(isShown ? option : option.hideHelp());
+  }
   return command;
 }
 

@@ -99,6 +99,15 @@ export interface CallOptions {
   readonly timeoutMs?: number;
 }
 
+export interface QueueOptions {
+  /** Also a queue that has had no job so far. */
+  readonly allowUnknown?: boolean | undefined;
+}
+
+function queueBody({ allowUnknown }: QueueOptions = {}) {
+  return allowUnknown === undefined ? undefined : { allow_unknown: allowUnknown };
+}
+
 export class BatonClient implements AsyncDisposable {
   readonly cluster: ReturnType<typeof clusterCalls>;
   readonly controller: ReturnType<typeof controllerCalls>;
@@ -231,8 +240,10 @@ export class BatonClient implements AsyncDisposable {
     this.request("GET /admin/jobs", { query: filter });
 
   readonly queues = () => this.request("GET /queues");
-  readonly pauseQueue = (name: string) => this.request("POST /queues/{name}/pause", { params: { name } });
-  readonly resumeQueue = (name: string) => this.request("POST /queues/{name}/resume", { params: { name } });
+  readonly pauseQueue = (name: string, options?: QueueOptions) =>
+    this.request("POST /queues/{name}/pause", { params: { name }, body: queueBody(options) });
+  readonly resumeQueue = (name: string, options?: QueueOptions) =>
+    this.request("POST /queues/{name}/resume", { params: { name }, body: queueBody(options) });
 
   readonly schedules = () => this.request("GET /schedules");
   readonly schedule = (name: string) => this.request("GET /schedules/{name}", { params: { name } });

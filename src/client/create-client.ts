@@ -11,7 +11,7 @@ import type { JobStatus } from "../core/jobs/job.ts";
 import type { JobOptions } from "../core/jobs/job-options.ts";
 import { jsonIssues } from "../core/plain-json.ts";
 import { publicForm, type PublicForm } from "../core/wire-names.ts";
-import { BatonClient, type BatonClientOptions } from "./baton-client.ts";
+import { BatonClient, type BatonClientOptions, type QueueOptions } from "./baton-client.ts";
 import { CallError } from "./client-error.ts";
 import type { LiveEvent } from "./cluster-calls.ts";
 import {
@@ -268,8 +268,10 @@ function queueCalls(client: BatonClient) {
   return {
     list: async (): Promise<readonly Queue[]> => publicForm((await client.queues()).queues),
     /** Its jobs wait until it is resumed; those that run go on. */
-    pause: async (name: string): Promise<void> => void (await client.pauseQueue(name)),
-    resume: async (name: string): Promise<void> => void (await client.resumeQueue(name)),
+    pause: async (name: string, options?: QueueOptions): Promise<void> =>
+      void (await client.pauseQueue(name, options)),
+    resume: async (name: string, options?: QueueOptions): Promise<void> =>
+      void (await client.resumeQueue(name, options)),
   };
 }
 

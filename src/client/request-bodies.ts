@@ -32,7 +32,7 @@ export interface ScheduleTiming {
 }
 
 export interface ScheduleOptions
-  extends ScheduleTiming, Pick<JobOptions, "queue" | "priority" | "attempts" | "timeout"> {
+  extends ScheduleTiming, Pick<JobOptions, "queue" | "priority" | "attempts" | "timeout" | "allowUnknown"> {
   readonly missed?: "skip" | "run_once" | "run_all";
   readonly missedMax?: number;
   readonly overlap?: "allow" | "skip";

@@ -15,6 +15,7 @@ export const ERRORS = {
   BAD_ID: { status: 400, retryable: false },
   BAD_PAYLOAD: { status: 400, retryable: false },
   BAD_SCHEDULE: { status: 400, retryable: false },
+  UNKNOWN_TASK: { status: 400, retryable: false },
   UNAUTHENTICATED: { status: 401, retryable: false },
   FORBIDDEN: { status: 403, retryable: false },
   NOT_FOUND: { status: 404, retryable: false },

@@ -13,7 +13,7 @@ import type { JsonOf } from "../core/json.ts";
 import type { Mounted } from "../http/outer-callers.ts";
 import { JobHandle } from "../jobs/job-handle.ts";
 import { optionFields } from "../jobs/submit/check-request.ts";
-import type { SubmitOptions, SubmitRequest } from "../jobs/submit/submitter.ts";
+import { byObject, type SubmitOptions, type SubmitRequest } from "../jobs/submit/submitter.ts";
 import type { AnyTask, Task } from "../jobs/tasks/task.ts";
 import type { TaskInfo } from "../jobs/tasks/task-registry.ts";
 import type { BatonNode } from "../node/baton-node.ts";
@@ -64,7 +64,10 @@ export class Baton implements AsyncDisposable {
     return this.#stopped;
   }
 
-  /** The payload is checked by the schema of the task; a task that this node does not know waits for a node that does. */
+  /**
+   * The payload is checked by the schema of the task. A job of a task that this node does not know waits for a node that does; a name that no
+   * node of the cluster has had so far rejects with UNKNOWN_TASK unless `allowUnknown` is set.
+   */
   async submit<Result, Input>(
     task: Task<any, Result, Input>,
     payload: NoInfer<Input>,
@@ -166,7 +169,8 @@ function requestOf(task: AnyTask | string, payload: unknown, options: JobOptions
       field,
     });
   }
-  return { ...optionFields(options, at), task: name, payload };
+  const named = typeof task === "string" ? { task } : byObject(task);
+  return { ...optionFields(options, at), ...named, payload };
 }
 
 function badEntry(at: number): BatonError {

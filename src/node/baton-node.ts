@@ -23,7 +23,7 @@ import { JobHandle } from "../jobs/job-handle.ts";
 import { declarations, type Declarations } from "../jobs/schedules/schedule-declarations.ts";
 import type { Task } from "../jobs/tasks/task.ts";
 import { loadTaskFolder } from "../jobs/tasks/task-folder.ts";
-import { notedTask, type SubmitOptions, type SubmitRequest } from "../jobs/submit/submitter.ts";
+import { byObject, notedTask, type SubmitOptions, type SubmitRequest } from "../jobs/submit/submitter.ts";
 import { TaskRegistry, type TaskInfo } from "../jobs/tasks/task-registry.ts";
 import { Deadline } from "../platform/loop.ts";
 import { Lifecycle } from "../platform/service.ts";
@@ -93,9 +93,9 @@ export class BatonNode extends Lifecycle {
     options: Omit<SubmitRequest, "task" | "payload"> & SubmitOptions = {},
   ): Promise<JobHandle<Awaited<Result>>> {
     const { jobs, clock } = this.services;
-    const name = typeof task === "string" ? task : task.name;
     const { client, trace, ...fields } = options;
-    const [submitted] = await this.submitMany([{ ...fields, task: name, payload }], { client, trace });
+    const named = typeof task === "string" ? { task } : byObject(task);
+    const [submitted] = await this.submitMany([{ ...fields, ...named, payload }], { client, trace });
     return new JobHandle({ jobs, clock }, submitted!);
   }
 

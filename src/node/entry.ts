@@ -114,7 +114,7 @@ function servicesOf(
       store,
       warnings: peers?.warnings ?? [],
     }),
-    functions: functionCalls(p, jobs, settings.functions.timeoutMs, () => inFlight.closing),
+    functions: functionCalls(p, jobs, settings.functions.timeoutMs, () => inFlight.closing, w.knownTasks),
     jobs,
     queues: w.queues,
     schedules,

@@ -26,6 +26,7 @@ import { DeclaredSchedules } from "../jobs/schedules/declared-schedules.ts";
 import { RunningVersions } from "../jobs/schedules/running-versions.ts";
 import { scheduleNotifier, scheduleService } from "../jobs/schedules/schedule-service.ts";
 import { Submitter } from "../jobs/submit/submitter.ts";
+import { KnownTasks } from "../jobs/tasks/known-tasks.ts";
 import { ThreadPool } from "../jobs/run/thread-pool.ts";
 import { hearsOfWork, workNotifier } from "../jobs/submit/work-notifier.ts";
 import { Worker, type WorkerOptions } from "../jobs/run/worker.ts";
@@ -84,9 +85,11 @@ export async function work(
   /** What fits here is taken sooner than another node could hear of it; what is pushed is handed out by the leader. */
   const handledHere = (stored: readonly NewJob[]): boolean =>
     push ? leadership.held() !== null : state.readings.fits(stored);
+  const knownTasks = new KnownTasks(p, { store, tasks, nodes: () => membership.nodes() });
   const submitter = new Submitter(p, {
     store,
     tasks,
+    knownTasks,
     author,
     defaults: p.defaults,
     unstoredMax: settings.jobs.unstoredMax,
@@ -209,6 +212,7 @@ export async function work(
     store: peers ?? store,
     submit: (requests) => jobs.submit(requests),
     tasks,
+    knownTasks,
     channels,
     ...p.defaults,
   });
@@ -223,6 +227,7 @@ export async function work(
     controller,
     jobs,
     submit,
+    knownTasks,
     queues: queueService(p, store, peers?.pauses ?? store.queues, announce),
     schedules,
     declared,

@@ -25,7 +25,13 @@ export interface StoreSnapshot {
   /** As counted; empty while only a sample is known. */
   readonly queues: readonly QueueInfo[];
   readonly waiting: readonly { readonly queue: string; readonly since: number; readonly paused: boolean }[];
-  readonly times: { readonly wait: Quantiles | null; readonly run: Quantiles | null; readonly of: number };
+  /** Of the newest finished jobs. */
+  readonly times: {
+    readonly wait: Quantiles | null;
+    readonly run: Quantiles | null;
+    readonly of: number;
+    readonly failed: number;
+  };
   readonly late: readonly { readonly schedule: string; readonly dueAt: number }[];
   readonly refused: { readonly count: number; readonly lastAt: number } | null;
   readonly agents: number;
@@ -82,6 +88,7 @@ export function storeSnapshots(
       wait: quantiles(timings.map(({ waitMs }) => Math.max(0, waitMs))),
       run: quantiles(timings.map(({ runMs }) => runMs)),
       of: timings.length,
+      failed: timings.filter(({ failed }) => failed).length,
     };
   });
   const late = new Cached(clock, SELDOM_MS, async () => lateOf(await schedules(), clock.now()));
@@ -119,7 +126,7 @@ export function storeSnapshots(
         waiting: queues.flatMap(({ name, oldestAt, paused }) =>
           oldestAt === null ? [] : [{ queue: name, since: oldestAt, paused }],
         ),
-        times: times.value ?? { wait: null, run: null, of: 0 },
+        times: times.value ?? { wait: null, run: null, of: 0, failed: 0 },
         late: late.value ?? [],
         refused: refused.value,
         agents: agents.filter(({ lastSeenAt }) => lastSeenAt >= living).length,

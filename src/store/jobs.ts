@@ -286,6 +286,7 @@ export interface JobTiming {
   /** Until the start of its last run. */
   readonly waitMs: number;
   readonly runMs: number;
+  readonly failed: boolean;
 }
 
 export interface JobPage<Listed = Job> {

@@ -57,6 +57,8 @@ export interface Store extends AsyncDisposable {
    * to which callers cannot connect.
    */
   readonly noteTasks?: (tasks: readonly NotedTask[]) => Promise<void>;
+  /** The names of all tasks that were noted. */
+  readonly notedTasks?: () => Promise<readonly string[]>;
   /** Returns how many rows were removed. */
   readonly purge: (what: Purge, fence: Term) => Promise<number>;
   /** Left out by a backend that removes old versions of rows at once. */

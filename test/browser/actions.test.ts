@@ -94,7 +94,7 @@ describe("what one does with the dashboard", { skip: noBrowser() ?? false }, () 
   });
 
   it("a job that waits says why, and one that runs is cancelled", async () => {
-    const { job_id: waiting } = await node.client.submit({ task: "unheard-of" });
+    const { job_id: waiting } = await node.client.submit({ task: "unheard-of", allow_unknown: true });
     const running = await node.begins({ task: "hold" });
     const watched = await browser.open(`${node.url}/#/jobs/${waiting}`);
     const { page } = watched;
@@ -149,7 +149,7 @@ describe("what one does with the dashboard", { skip: noBrowser() ?? false }, () 
   });
 
   it("all that match are cancelled, also those on other pages", async () => {
-    await node.client.pauseQueue("crowd");
+    await node.client.pauseQueue("crowd", { allowUnknown: true });
     await node.client.submitMany(Array.from({ length: 130 }, () => ({ task: "tick", queue: "crowd" })));
     const watched = await browser.open(`${node.url}/#/jobs?queue=crowd&status=queued`);
     const { page } = watched;

@@ -43,7 +43,11 @@ export async function furnish(node: NodeProcess): Promise<Furnished> {
     ...[1, 2].map((n) => fail(`order ${4_000 + n} is unknown`)),
   ]);
   const { job_id: running } = await client.submit({ task: "hold" });
-  const { job_id: waiting } = await client.submit({ task: "unheard-of", payload: { for: "ever" } });
+  const { job_id: waiting } = await client.submit({
+    task: "unheard-of",
+    payload: { for: "ever" },
+    allow_unknown: true,
+  });
   const { job_id: scheduled } = await client.submit({ ...greeting, delay_ms: 3_600_000 });
   await client.putSchedule({
     name: "nightly",

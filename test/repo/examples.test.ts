@@ -41,7 +41,8 @@ const NOT_RUN_MAX = 4;
 const QUIET = ["--name", "examples", "--port", "0", "--log-level", "warn"];
 
 describe("the tasks in examples/", () => {
-  const folders = globSync("examples/*/tasks", { cwd: root }).sort();
+  // One declares a schedule, which would stand in each sample; examples-applications.test.ts runs it.
+  const folders = globSync("examples/*/tasks", { cwd: root, exclude: ["examples/nightly-report"] }).sort();
   let node: TestProcess;
   let client: BatonClient;
 
@@ -68,7 +69,8 @@ describe("the tasks in examples/", () => {
   });
 
   it("are all loaded", async () => {
-    const files = globSync("examples/*/tasks/*.ts", { cwd: root }).map((file) => basename(file, ".ts"));
+    const modules = folders.map((folder) => `${folder}/*.ts`);
+    const files = globSync(modules, { cwd: root }).map((file) => basename(file, ".ts"));
     const { tasks } = await client.tasks();
     assert.deepEqual(column(tasks, "name"), files.sort());
   });
@@ -247,6 +249,42 @@ describe("examples/postgres-transaction", () => {
       assert.deepEqual(orders, [{ customer: "Ada" }, { customer: "Eve" }]);
       const jobs = await server.query("SELECT count(*)::int AS n FROM baton.job", url);
       assert.deepEqual(jobs, [{ n: 2 }]);
+    } finally {
+      await server.stop();
+    }
+  });
+});
+
+describe("the examples of a migration", () => {
+  it("examples/from-bullmq submits, waits and delays", async () => {
+    const environment = { DATABASE_URL: `sqlite:${join(directory, "from-bullmq.db")}` };
+    const file = join(root, "examples/from-bullmq/index.ts");
+    await using program = script(file, [], { cwd: root, environment });
+    const { code, out, err } = await program.ended;
+    assert.equal(code, 0, err);
+    assert.deepEqual(out.trimEnd().split("\n").toSorted(), [
+      "Bob waits: scheduled",
+      "mail: sent to Ada",
+      "the same job: true",
+    ]);
+  });
+
+  it("examples/from-pg-boss does too, and submits in a transaction", async () => {
+    const server = await PostgresServer.shared();
+    try {
+      const environment = {
+        DATABASE_URL: await server.createDatabase(),
+        BATON_DATA: join(directory, "from-pg-boss"),
+      };
+      const file = join(root, "examples/from-pg-boss/index.ts");
+      await using program = script(file, [], { cwd: root, environment });
+      const { code, out, err } = await program.ended;
+      assert.equal(code, 0, err);
+      assert.deepEqual(out.trimEnd().split("\n"), [
+        "Ada has a receipt",
+        "Bob waits: scheduled",
+        "Eve has a receipt",
+      ]);
     } finally {
       await server.stop();
     }

@@ -108,6 +108,7 @@ function Alerts({ alerts }: { alerts: OverviewBody["alerts"] }) {
 function WayTo({ code, subject }: { code: string; subject: string | null }) {
   switch (code) {
     case "backlog_old":
+    case "queue_paused":
     case "no_worker":
       return <a href={to(["jobs"], { status: "queued", queue: subject })}>Show what waits</a>;
     case "node_dead":

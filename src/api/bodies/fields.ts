@@ -60,6 +60,8 @@ function schemaOf({
       return text(max).describe(description);
     case "choice":
       return z.enum(choices as readonly [string, ...string[]]).describe(description);
+    case "boolean":
+      return z.boolean().describe(description);
     case "texts":
       return z.array(textItem(max)).max(itemsMax).describe(description);
   }
@@ -96,6 +98,7 @@ export const {
   timeout_ms: Timeout,
   idempotency_key: IdempotencyKey,
   payload: Payload,
+  allow_unknown: AllowUnknown,
 } = JOB_SCHEMAS;
 
 export const StatusCounts = z.object(

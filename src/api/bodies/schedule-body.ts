@@ -7,7 +7,17 @@ import { timingInWords } from "../../jobs/schedules/cron-description.ts";
 import type { NotedOccurrence } from "../../store/store.ts";
 import { originOf, SCHEDULE_ORIGINS } from "../../jobs/schedules/schedule-origin.ts";
 import { fromWire, toWire } from "../schema/to-wire.ts";
-import { Attempts, milliseconds, Name, Payload, Priority, Timeout, whole, bounded } from "./fields.ts";
+import {
+  AllowUnknown,
+  Attempts,
+  milliseconds,
+  Name,
+  Payload,
+  Priority,
+  Timeout,
+  whole,
+  bounded,
+} from "./fields.ts";
 import { timingOf, type ScheduleRequest } from "../../jobs/schedules/schedule-service.ts";
 
 /** Below a second the bookkeeping of an occurrence would cost more than the job. */
@@ -38,6 +48,7 @@ export const NamedScheduleRequest = z.strictObject({
   missed: z.enum(MISSED_POLICIES).optional(),
   missed_max: whole(1, 10_000).optional(),
   overlap: z.enum(OVERLAP_POLICIES).optional(),
+  allow_unknown: AllowUnknown.optional(),
 });
 export type NamedScheduleRequest = z.input<typeof NamedScheduleRequest>;
 

@@ -18,14 +18,14 @@ interface PrintOptions {
 export function addConfigCommands(program: Command, terminal: Terminal): void {
   const config = program.command("config").description("look at the configuration");
 
-  withSettingsOptions(config.command("check"))
+  withSettingsOptions(config.command("check"), [])
     .description("tell every mistake in the file, the environment and the flags")
     .action((options: Readonly<Record<string, unknown>>) => {
       const { file } = loadForStart(terminal, options);
       say(terminal, `the configuration is valid (${file ?? "no file, defaults and environment only"})`);
     });
 
-  withSettingsOptions(config.command("print"))
+  withSettingsOptions(config.command("print"), [])
     .description("print every setting with its value")
     .option("--with-source", "also print where each value comes from")
     .addOption(new Option("-o, --output <format>", "how to print").choices(OUTPUT_FORMATS).default("yaml"))

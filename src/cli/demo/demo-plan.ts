@@ -140,7 +140,7 @@ const SHOP: DemoSeed = {
     { task: "import-orders", payload: { shop: "berlin", pages: 45 } },
     { task: "import-orders", payload: { shop: "oslo", pages: 180 } },
     { task: "hello", payload: { name: "tomorrow" }, delay_ms: 24 * 3_600_000 },
-    { task: "print-invoice", payload: { order: 4711 } },
+    { task: "print-invoice", payload: { order: 4711 }, allow_unknown: true },
   ],
   schedules: [
     { name: "greeting", task: "hello", every_ms: 20_000, payload: { name: "schedule" } },

@@ -25,6 +25,7 @@ import { invocation } from "../process/banner.ts";
 import { DEFAULT_URL, portNumber, repeated } from "../node-options.ts";
 import { type Column, table } from "../terminal/output.ts";
 import { untilStopped } from "../process/shutdown.ts";
+import { ProgressBar } from "../terminal/progress-bar.ts";
 import { say, styled, type Terminal } from "../terminal/terminal.ts";
 
 const FIRST_PORT = 8420;
@@ -121,6 +122,7 @@ async function run(
     const watching = watch(terminal, nodes, tasks, answered, over.signal);
     const exit = await Promise.race([code, failed.promise, watching.then(() => code)]);
     if (exit !== 0) throw new CliFailure(EXIT.failure, "not all nodes have ended");
+    if (answered.size > 0) say(terminal, nextSteps(terminal));
   } finally {
     await stop({ hurry: false });
     await Promise.all(nodes.map(({ client }) => client.close()));
@@ -136,6 +138,7 @@ async function watch(
 ): Promise<void> {
   const { clock } = terminal;
   const showAt = clock.monotonic() + GATHER_MS;
+  const starting = new ProgressBar(terminal);
   let before: readonly Seen[] | null = null;
   while (!signal.aborted) {
     const now = await Promise.all(nodes.map(stateOf));
@@ -147,11 +150,15 @@ async function watch(
     } else {
       const gathered = agreedLeader(now) !== null && now.every(({ says }) => says !== null);
       if (gathered || clock.monotonic() >= showAt) {
+        starting.clear();
         show(terminal, nodes, now, tasks);
         before = now;
         // The leader takes schedules, and the others may not know its address yet.
         const leads = now.findIndex(({ name }) => name === agreedLeader(now)?.name);
         if (tasks.seed) await begin(terminal, nodes[Math.max(leads, 0)]!.client, tasks.seed);
+      } else if (terminal.err.isTTY) {
+        const ready = now.filter(({ says }) => says !== null).length;
+        starting.say(`${ready} of ${now.length} nodes answer`);
       }
     }
     await clock.sleep(POLL_MS, signal);
@@ -208,6 +215,19 @@ function show(terminal: Terminal, nodes: readonly DemoNode[], seen: readonly See
     "",
   ];
   say(terminal, lines.join("\n").replaceAll(/^(?=.)/gm, "  "));
+}
+
+/** After the demo, whose jobs are gone: a node with tasks of one's own. */
+export function nextSteps(terminal: Pick<Terminal, "err" | "cwd">): string {
+  const command = invocation(terminal);
+  const steps = [
+    ["your tasks", `${command} demo --empty --tasks ./tasks    (each file is a task)`],
+    ["one node", `${command} start --tasks ./tasks    (keeps its jobs in .baton)`],
+    ["a cluster", `${command} start --store postgres://… on each machine; ${command} doctor checks it`],
+    ["in code", 'import { createNode } from "batonjs"; see docs/library.md'],
+  ] as const;
+  const lines = steps.map(([what, how]) => `  ${styled(terminal.err, "dim", what.padEnd(10))} ${how}`);
+  return ["", "The demo has ended, and its jobs are gone. What to try next:", ...lines, ""].join("\n");
 }
 
 function note(terminal: Terminal, line: string): void {

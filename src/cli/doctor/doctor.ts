@@ -36,7 +36,7 @@ export function addDoctorCommand(program: Command, terminal: Terminal): void {
     .description("check what the cluster stands on, and say what to do")
     .option("--only <check,check…>", `only these: ${Object.keys(CHECKS).join(", ")}`, checkNames)
     .option("--problems", "leave out what is well");
-  withSettingsOptions(withNodeOptions(command))
+  withSettingsOptions(withNodeOptions(command), [])
     .addHelpText(
       "after",
       below(

@@ -19,6 +19,14 @@ import type { Terminal } from "../terminal/terminal.ts";
 
 export type Timeline = AnswerOf<"GET /jobs/{id}/timeline">;
 
+/**
+ * Of those that it may have. A run that its node interrupted, by a drain or by its death, is no attempt, and neither is
+ * one before a retry by hand; `attempts` of the API counts all runs.
+ */
+function attemptsUsed({ status, failures }: JobSummaryBody): number {
+  return status === "processing" || status === "completed" ? failures + 1 : failures;
+}
+
 const JOB_ID_WIDTH = 20;
 const LIVE_WIDE = 116;
 
@@ -28,7 +36,7 @@ export function jobColumns(now: number, jobs: readonly JobSummaryBody[]): readon
     ["task", ({ task }) => task],
     ["queue", ({ queue }) => queue, { spare: 3 }],
     ["status", ({ status }) => statusPiece(status)],
-    ["attempts", (job) => `${job.attempts}/${job.max_attempts}`, { spare: 2 }],
+    ["attempts", (job) => `${attemptsUsed(job)}/${job.max_attempts}`, { spare: 2 }],
     ["created", ({ created_at: at }) => ago(now, at), { spare: 1 }],
     ["error", ({ error }) => error?.message.split("\n", 1)[0] ?? "", { flexible: true }],
   ];
@@ -80,7 +88,8 @@ export function jobFacts(job: JobSummaryBody & Partial<JobBody>, now: number): F
     ["error", job.error && `${job.error.message} (${job.error.code})`],
     ["queue", job.queue],
     ["priority", job.priority],
-    ["attempts", `${job.attempts} (${job.failures} of ${job.max_attempts} failed)`],
+    ["attempts", `${attemptsUsed(job)} of ${job.max_attempts}`],
+    ["runs", job.attempts === attemptsUsed(job) ? null : job.attempts],
     ["interrupted", job.interruptions || null],
     ["crashes", job.crashes > 0 ? `${job.crashes} (${job.killed.join(", ")})` : null],
     ...FACT_FIELDS.map(({ wire, fact }): [string, Shown] => [

@@ -1,11 +1,17 @@
 /** `baton queues`: lists, pauses and resumes queues. */
 
 import type { Command } from "commander";
+import type { QueueOptions } from "../../client/baton-client.ts";
 import type { QueueBody } from "../../api/operations/jobs/queues.ts";
-import { addClientCommand } from "../client-command.ts";
+import { addClientCommand, type ClientCall } from "../client-command.ts";
 import { type Column, piece, sayPartial, table } from "../terminal/output.ts";
 import { count, perSecond, short, since } from "../../core/format-figures.ts";
 import type { Terminal } from "../terminal/terminal.ts";
+
+const ALLOW_UNKNOWN = [
+  "--allow-unknown",
+  "take it although the queue has had no job so far, as before a deploy",
+] as const;
 
 export function addQueuesCommands(program: Command, terminal: Terminal): void {
   const queues = program.command("queues").description("list queues, pause and resume them");
@@ -26,7 +32,9 @@ export function addQueuesCommands(program: Command, terminal: Terminal): void {
   addClientCommand(queues, terminal, {
     usage: "pause <queue>",
     about: "start no more jobs of a queue; running jobs go on",
-    call: (client, { name }) => client.pauseQueue(name),
+    setUp: (command) => command.option(...ALLOW_UNKNOWN),
+    call: (client, { name, options }: ClientCall<QueueOptions>) =>
+      client.pauseQueue(name, { allowUnknown: options.allowUnknown }),
     text: ({ name }) => `${name} paused`,
     note: ({ nodes }) => sayPartial(terminal, nodes),
   });
@@ -34,7 +42,9 @@ export function addQueuesCommands(program: Command, terminal: Terminal): void {
   addClientCommand(queues, terminal, {
     usage: "resume <queue>",
     about: "start the jobs of a queue again",
-    call: (client, { name }) => client.resumeQueue(name),
+    setUp: (command) => command.option(...ALLOW_UNKNOWN),
+    call: (client, { name, options }: ClientCall<QueueOptions>) =>
+      client.resumeQueue(name, { allowUnknown: options.allowUnknown }),
     text: ({ name }) => `${name} resumed`,
     note: ({ nodes }) => sayPartial(terminal, nodes),
   });

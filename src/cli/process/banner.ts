@@ -98,7 +98,7 @@ function curlCommand(started: Started): string {
 }
 
 /** What to type for another command: people in a checkout have no `baton` on their path. */
-export function invocation(terminal: Terminal): string {
+export function invocation(terminal: Pick<Terminal, "cwd">): string {
   const script = relative(terminal.cwd, process.argv[1] ?? "");
   return script.endsWith("baton.mjs") && !script.startsWith("..") && !script.includes("node_modules")
     ? `node ${script}`

@@ -30,7 +30,7 @@ export function addControllerCommands(program: Command, terminal: Terminal): voi
     )
     .action(async (options: Options) => control(terminal, options));
 
-  withSettingsOptions(controller.command("status"))
+  withSettingsOptions(controller.command("status"), ["data"])
     .description("show the node-controller of a data directory and its two processes")
     .addOption(
       new Option("-o, --output <format>", "how to print data").choices(OUTPUT_FORMATS).default("table"),

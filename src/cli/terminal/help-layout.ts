@@ -1,6 +1,6 @@
 /** The layout of help: names on the left, descriptions on the right; a long name has a line of its own. */
 
-import type { Command, Help } from "commander";
+import { type Command, Help, type Option } from "commander";
 import { wrapped } from "./plain-text.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -8,8 +8,20 @@ export const HELP_WIDTH = 80;
 const NAMES_MAX = 26;
 const [INDENT, GAP] = [2, 2];
 
+/** Of the options that all commands with a node share, below those of the command itself. */
+export const CONNECTION_GROUP = "Node and output:";
+const OWN_GROUP = "Options:";
+
 export const HELP_LAYOUT: Partial<Help> = {
   subcommandTerm,
+  groupItems<Item extends Command | Option>(
+    all: Item[],
+    visible: Item[],
+    getGroup: (item: Item) => string,
+  ): Map<string, Item[]> {
+    const groups = new Help().groupItems(all, visible, getGroup);
+    return new Map([...groups].sort(([a], [b]) => placeOf(a) - placeOf(b)));
+  },
   /** One long name must not push everything else to the right. */
   padWidth(command, helper) {
     const longest = Math.max(
@@ -27,6 +39,11 @@ export const HELP_LAYOUT: Partial<Help> = {
     return (" ".repeat(INDENT) + term.padEnd(termWidth + GAP) + first).trimEnd() + below;
   },
 };
+
+function placeOf(group: string): number {
+  if (group === OWN_GROUP) return 0;
+  return group === CONNECTION_GROUP ? 2 : 1;
+}
 
 /** Paragraphs below the options, as wide as the rest. Wrapped when they are shown. */
 export function below({ out }: Terminal, ...paragraphs: readonly string[]): () => string {

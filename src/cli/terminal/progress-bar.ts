@@ -20,6 +20,8 @@ const BACK_AND_CLEAR = "\r\u001b[2K";
 const REDRAW_MS = 100;
 /** A log that has a line each second is full of nothing else. */
 const LINE_MS = 5_000;
+/** Sooner, and a line would flash up with each answer. */
+const QUIET_MS = 1_000;
 
 export function progressLine({ label, done, total, elapsedMs, note }: Progress, width: number): string {
   const share = total === null || total === 0 ? null : Math.min(1, done / total);
@@ -78,5 +80,45 @@ export class ProgressBar {
   clear(): void {
     if (this.#terminal.err.isTTY && this.#shown !== "") this.#terminal.err.write(BACK_AND_CLEAR);
     this.#shown = "";
+  }
+}
+
+/** On a terminal, a line with what is waited for and since when, while that takes longer than a second. Elsewhere nothing. */
+export class WaitingLine {
+  readonly #terminal: Terminal;
+  readonly #what: () => string;
+  readonly #line: ProgressBar;
+  #pending = 0;
+  #startedAt = 0;
+  #cancelTick = (): void => {};
+
+  constructor(terminal: Terminal, what: () => string) {
+    this.#terminal = terminal;
+    this.#what = what;
+    this.#line = new ProgressBar(terminal);
+  }
+
+  async during<Answer>(work: Promise<Answer>): Promise<Answer> {
+    if (!this.#terminal.err.isTTY) return work;
+    if (this.#pending++ === 0) {
+      this.#startedAt = this.#terminal.clock.monotonic();
+      this.#tickLater();
+    }
+    try {
+      return await work;
+    } finally {
+      if (--this.#pending === 0) {
+        this.#cancelTick();
+        this.#line.clear();
+      }
+    }
+  }
+
+  #tickLater(): void {
+    const { clock } = this.#terminal;
+    this.#cancelTick = clock.after(QUIET_MS, () => {
+      this.#line.say(`${this.#what()}  ${span(clock.monotonic() - this.#startedAt)}`);
+      this.#tickLater();
+    });
   }
 }

@@ -11,6 +11,7 @@ export const ALERT_CODES = [
   "node_lagging",
   "node_unreachable",
   "backlog_old",
+  "queue_paused",
   "failures_rising",
   "schedule_late",
   "stale_writes",
@@ -41,7 +42,8 @@ export interface Facts {
   readonly nodes: readonly Pick<NodeInfo, "name" | "status" | "alive" | "lastSeenAt" | "version" | "load">[];
   /** Queues with due jobs that nobody runs; `since`: the oldest of them. */
   readonly waiting: readonly { readonly queue: string; readonly since: number; readonly paused: boolean }[];
-  readonly rates: { readonly finished: number; readonly failed: number };
+  /** The newest jobs that ended in the last minutes. */
+  readonly ended: { readonly of: number; readonly failed: number };
   readonly late: readonly { readonly schedule: string; readonly dueAt: number }[];
   /** Writes that were refused because of an old epoch. */
   readonly refused: { readonly count: number; readonly lastAt: number } | null;
@@ -64,7 +66,8 @@ const OLD_MS_CRITICAL = 60 * 60_000;
 /** Share of the jobs that end. */
 const FAILED_SHARE = 0.2;
 const FAILED_SHARE_CRITICAL = 0.5;
-const FAILED_PER_SECOND = 0.2;
+/** Fewer are an accident. */
+const FAILED_MIN = 3;
 /** A leader that was just elected needs a moment to fire what was missed. */
 const LATE_MS = 60_000;
 /** A backup of a large database takes longer; a transaction of an application should not. */
@@ -97,6 +100,7 @@ const RULES: readonly ((facts: Facts) => Found)[] = [
   unreachableNodes,
   laggingNodes,
   oldBacklog,
+  pausedQueues,
   failuresRising,
   lateSchedules,
   staleWrites,
@@ -212,13 +216,24 @@ function oldBacklog({ waiting, now }: Facts): Found {
     }));
 }
 
-function failuresRising({ rates: { failed, finished } }: Facts): Found {
-  const share = finished > 0 ? failed / finished : 0;
-  if (failed < FAILED_PER_SECOND || share < FAILED_SHARE) return null;
+function pausedQueues({ waiting }: Facts): Found {
+  return waiting
+    .filter(({ paused }) => paused)
+    .map(({ queue }) => ({
+      code: "queue_paused",
+      subject: queue,
+      message: `queue ${queue} is paused, and jobs wait in it`,
+      remedy: `resume it when its jobs may run: baton queues resume ${queue}`,
+    }));
+}
+
+function failuresRising({ ended: { of, failed } }: Facts): Found {
+  const share = of > 0 ? failed / of : 0;
+  if (failed < FAILED_MIN || share < FAILED_SHARE) return null;
   return {
     code: "failures_rising",
     severity: share >= FAILED_SHARE_CRITICAL ? "critical" : "warning",
-    message: `${Math.round(share * 100)} % of the jobs that end have failed (${failed} each second)`,
+    message: `${failed} of the ${of} jobs that ended last have failed`,
     remedy: "look at the failures by their error; when the cause is gone, retry them all",
   };
 }

@@ -12,7 +12,7 @@ import { KEY_REUSES } from "./idempotency.ts";
 export interface JobFieldRow {
   readonly name: string;
   readonly wire: string;
-  readonly kind: "name" | "json" | "integer" | "instant" | "text" | "texts" | "choice";
+  readonly kind: "name" | "json" | "integer" | "instant" | "text" | "texts" | "choice" | "boolean";
   /** As a program writes it, where that is not the name: a time as `Date`, and milliseconds as a `Duration`. */
   readonly option?: string;
   readonly duration?: true;
@@ -28,7 +28,7 @@ export interface JobFieldRow {
   readonly column: "text" | "int" | "bigint" | "text[]" | null;
   /** Most jobs leave it empty: statements for plain jobs and claims omit it. */
   readonly rare?: true;
-  /** A schedule's job has it too. */
+  /** It may be said of a schedule too. */
   readonly scheduled?: true;
   readonly flag?: { readonly text: string; readonly about: string };
   readonly form?: { readonly label: string; readonly hint: string };
@@ -182,6 +182,18 @@ export const JOB_FIELDS = [
     fact: { cli: "tags", page: "Tags" },
     filter: { name: "tag", about: "only jobs with this tag", phrase: "tagged", label: "Tag" },
   },
+  {
+    name: "allowUnknown",
+    wire: "allow_unknown",
+    kind: "boolean",
+    must: "true or false: whether to take a task that no node of the cluster has had so far",
+    column: null,
+    scheduled: true,
+    flag: {
+      text: "--allow-unknown",
+      about: "take it although no node has had the task so far, as before a deploy of its workers",
+    },
+  },
 ] as const satisfies readonly JobFieldRow[];
 
 export type JobField = (typeof JOB_FIELDS)[number];
@@ -197,7 +209,9 @@ type ValueOf<Kind> = Kind extends "integer" | "instant"
     ? readonly string[]
     : Kind extends "json"
       ? unknown
-      : string;
+      : Kind extends "boolean"
+        ? boolean
+        : string;
 type Wire<Field extends JobField> = Field["kind"] extends "instant"
   ? string
   : Field["kind"] extends "texts"
@@ -318,6 +332,10 @@ export function mistakeOf(row: JobFieldRow, value: unknown): FieldMistake | null
       return row.choices!.includes(value as string)
         ? null
         : { name, field, rest: `must be ${row.choices!.join(" or ")}, not ${shown(value)}` };
+    case "boolean":
+      return typeof value === "boolean"
+        ? null
+        : { name, field, rest: `must be true or false, not ${shown(value)}` };
     case "json":
       return null;
   }

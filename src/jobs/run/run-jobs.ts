@@ -8,7 +8,7 @@ import type { Clock } from "../../platform/clock.ts";
 import type { Submitted } from "../../store/store.ts";
 import { JobHandle, type HandleParts } from "../job-handle.ts";
 import type { Jobs } from "../job-service.ts";
-import type { SubmitRequest } from "../submit/submitter.ts";
+import { byObject, type SubmitRequest } from "../submit/submitter.ts";
 import { optionFields, payloadText } from "../submit/check-request.ts";
 import { fault, type ChildJobs } from "../tasks/task.ts";
 
@@ -35,8 +35,9 @@ export function childJobs(known: RunJobs | undefined, parent: Parent): ChildJobs
   ): Promise<JobHandle<any>> {
     if (!known)
       throw fault("NOT_AVAILABLE", "an agent and a thread cannot submit jobs; return what is to be done");
-    const name = typeof task === "string" ? task : task.name;
-    const submitted = await known.submit({ ...optionFields(options), task: name, payload }, parent.trace);
+    const fields = optionFields(options);
+    const request = typeof task === "string" ? { ...fields, task } : { ...fields, ...byObject(task) };
+    const submitted = await known.submit({ ...request, payload }, parent.trace);
     return new JobHandle({ ...known, waiter: parent.waiter }, submitted);
   }
 

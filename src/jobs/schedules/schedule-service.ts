@@ -13,6 +13,7 @@ import type { Platform } from "../../platform/platform.ts";
 import type { ScheduleStore } from "../../store/store.ts";
 import { originOf } from "./schedule-origin.ts";
 import { accepted, fieldIssues, issue, payloadText } from "../submit/check-request.ts";
+import type { KnownTasks } from "../tasks/known-tasks.ts";
 import { checkPayload, taskDefaults, type AnyTask } from "../tasks/task.ts";
 import { compileTiming } from "./cron.ts";
 
@@ -26,6 +27,8 @@ export interface ScheduleRequest
   readonly everyMs?: number;
   readonly zone?: string;
   readonly timeoutMs?: number;
+  /** Takes a task that no node of the cluster has had so far. */
+  readonly allowUnknown?: boolean;
 }
 
 export interface Schedules extends Pick<ScheduleStore, "get" | "list" | "remove"> {
@@ -48,6 +51,8 @@ interface ScheduleServiceOptions {
   readonly submit: Jobs["submit"];
   /** What is known of tasks: their own defaults and schemas hold for scheduled jobs too. */
   readonly tasks?: { get(name: string): AnyTask | undefined };
+  /** Of the cluster; any name will do if it is left out. */
+  readonly knownTasks?: Pick<KnownTasks, "require">;
   readonly channels: Pick<Channels, "publish">;
   /** For schedules that do not say how often a run may be tried. */
   readonly maxAttempts: number;
@@ -78,7 +83,7 @@ export function scheduleService(
   { clock, log }: Pick<Platform, "clock" | "log">,
   options: ScheduleServiceOptions,
 ): Schedules {
-  const { submit, tasks, channels } = options;
+  const { submit, tasks, knownTasks, channels } = options;
   const { schedules } = options.store;
   const notify = scheduleNotifier(log, channels);
   return {
@@ -88,6 +93,7 @@ export function scheduleService(
       if (task) accepted(await checkPayload(task, request.payload ?? null));
       const { following } = compileTiming(complete.timing);
       const present = await schedules.get(complete.name);
+      if (!request.allowUnknown && present?.task !== complete.task) await knownTasks?.require(complete.task);
       // What the code says of it stays noted, so that nodes see that a person has changed it.
       const definition = present?.declared ? { ...complete, declared: present.declared } : complete;
       // An occurrence that is due and not yet fired stays due: a deploy that changes the payload must not lose it. If it fires at
@@ -130,8 +136,8 @@ export function scheduleService(
       if (!schedule) return null;
       const { task, queue, priority, maxAttempts, timeoutMs } = schedule;
       const payload: unknown = JSON.parse(schedule.payload);
-      const request = { task, payload, queue, priority, maxAttempts, timeoutMs: timeoutMs ?? undefined };
-      const [submitted] = await submit([request]);
+      const fields = { queue, priority, maxAttempts, timeoutMs: timeoutMs ?? undefined };
+      const [submitted] = await submit([{ task, payload, ...fields, allowUnknown: true }]);
       return submitted!.id;
     },
     preview: (timing, count) => {

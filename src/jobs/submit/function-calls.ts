@@ -9,6 +9,7 @@ import type { JobId } from "../../core/ids.ts";
 import { FUNCTIONS_QUEUE, isFinal, type Job } from "../../core/jobs/job.ts";
 import { Deadline } from "../../platform/loop.ts";
 import type { Platform } from "../../platform/platform.ts";
+import type { KnownTasks } from "../tasks/known-tasks.ts";
 
 export type FunctionAnswer =
   | { readonly ended: true; readonly job: Job; readonly result: string | null }
@@ -31,11 +32,14 @@ export function functionCalls(
   jobs: Jobs,
   timeoutMs: number,
   closing: () => AbortSignal,
+  knownTasks: Pick<KnownTasks, "has" | "require">,
 ): Functions {
   return {
     timeoutMs,
     async call(task, payload, options) {
-      const request = { task, payload, queue: FUNCTIONS_QUEUE, maxAttempts: 1 };
+      // Nobody comes to run it while the caller waits.
+      if (!knownTasks.has(task)) await knownTasks.require(task, { calls: true });
+      const request = { task, payload, queue: FUNCTIONS_QUEUE, maxAttempts: 1, allowUnknown: true };
       const [submitted] = await jobs.submit([request], { trace: options.trace ?? null });
       const { id } = submitted!;
       using limit = new Deadline(clock, options.timeoutMs, closing());

@@ -1,6 +1,6 @@
 /**
  * Validates jobs, fills in defaults, and stores jobs that arrive together in one commit. It refuses when too many wait for the store. A job
- * of an unknown task is accepted and waits for a node that knows it.
+ * of a task that the cluster has had, or may have had, waits for a node that knows it (tasks/known-tasks.ts).
  */
 
 import { BatonError, hasCode, invalid, type Issue, nearest } from "../../core/errors.ts";
@@ -22,6 +22,7 @@ import type {
 } from "../../store/store.ts";
 import type { JobSpans } from "../job-spans.ts";
 import { checkPayload, type Task, taskDefaults } from "../tasks/task.ts";
+import type { KnownTasks } from "../tasks/known-tasks.ts";
 import type { TaskRegistry } from "../tasks/task-registry.ts";
 import { accepted, bad, fieldIssues, issue, payloadText } from "./check-request.ts";
 
@@ -29,6 +30,11 @@ import { accepted, bad, fieldIssues, issue, payloadText } from "./check-request.
 export interface SubmitRequest extends JobInput {
   /** Chosen by the node that received the request; begins with the name of the node that stores the job. */
   readonly id?: JobId;
+}
+
+/** A task of the program itself is not misspelt, even if its workers are deployed later. */
+export function byObject({ name }: { readonly name: string }): Pick<SubmitRequest, "task" | "allowUnknown"> {
+  return { task: name, allowUnknown: true };
 }
 
 export interface SubmitOptions {
@@ -41,6 +47,8 @@ export interface SubmitOptions {
 export interface SubmitterOptions {
   readonly store: Pick<Store, "jobs">;
   readonly tasks: TaskRegistry;
+  /** The tasks of the cluster; any name will do if it is left out. */
+  readonly knownTasks?: KnownTasks;
   readonly author: () => Author;
   readonly defaults: { readonly maxAttempts: number; readonly timeoutMs: number | null };
   /** Most jobs that may wait for the store. A call of more is taken when nothing else waits. */
@@ -253,7 +261,10 @@ export class Submitter {
     const issues = this.#issuesIn(request, task, at);
     if (!task?.schema) {
       if (issues) throw invalid("BAD_REQUEST", issues);
-      return this.#newJob(request, task, at, trace);
+      const { knownTasks } = this.#options;
+      if (task || !knownTasks || request.allowUnknown || knownTasks.has(request.task))
+        return this.#newJob(request, task, at, trace);
+      return knownTasks.require(request.task, { at }).then(() => this.#newJob(request, task, at, trace));
     }
     const checked = checkPayload(task, request.payload);
     const finish = (verdict: Awaited<typeof checked>): NewJob => {

@@ -1,7 +1,7 @@
 /** Notes the options of tasks, which the functions in SQL fill in for their callers. */
 
 import { int4s, int8s, texts } from "../../platform/drivers/postgres/arrays.ts";
-import { type Postgres, write } from "../../platform/drivers/postgres/postgres.ts";
+import { type Postgres, read, write } from "../../platform/drivers/postgres/postgres.ts";
 import type { NotedTask } from "../store.ts";
 
 /** In order, so that two nodes with the same new tasks do not wait for each other crosswise. What has not changed is left alone. */
@@ -15,6 +15,12 @@ const NOTE_TASKS = write(
    WHERE (t.queue, t.priority, t.max_attempts, t.timeout_ms)
      IS DISTINCT FROM (excluded.queue, excluded.priority, excluded.max_attempts, excluded.timeout_ms)`,
 );
+
+const NOTED_TASKS = read("noted-tasks", "SELECT name FROM baton.task");
+
+export async function notedTasks(db: Postgres): Promise<readonly string[]> {
+  return (await db.query<{ readonly name: string }>(NOTED_TASKS, [])).map(({ name }) => name);
+}
 
 export async function noteTasks(db: Postgres, tasks: readonly NotedTask[]): Promise<void> {
   if (tasks.length === 0) return;

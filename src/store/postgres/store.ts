@@ -23,7 +23,7 @@ import { postgresQueues } from "./queues.ts";
 import { PostgresScripts } from "./scripts.ts";
 import { deadRows } from "./dead-rows.ts";
 import { migrate } from "./migrate.ts";
-import { noteTasks } from "./note-tasks.ts";
+import { notedTasks, noteTasks } from "./note-tasks.ts";
 import { Report } from "./jobs/report.ts";
 import { Settle } from "./jobs/settle.ts";
 import { Slots } from "./jobs/slots.ts";
@@ -93,6 +93,7 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
       record: ownedWrites(cache, settle, report),
     },
     noteTasks: (tasks) => noteTasks(db, tasks),
+    notedTasks: () => notedTasks(db),
     purge: (what, fence) =>
       what.of === "jobs"
         ? purgeJobs(what.retention, what.limit, fence)

@@ -204,13 +204,13 @@ export const listingPromises: Promises = {
     await world.clock.advance(1_000);
     await world.fail(second!);
     const plain = async (limit: number, withinMs: number): Promise<unknown> =>
-      (await jobs.timings(limit, withinMs)).map(({ waitMs, runMs }) => [waitMs, runMs]);
+      (await jobs.timings(limit, withinMs)).map(({ waitMs, runMs, failed }) => [waitMs, runMs, failed]);
     assert.deepEqual(await plain(100, HOUR_MS), [
-      [300, 1_040],
-      [300, 40],
+      [300, 1_040, true],
+      [300, 40, false],
     ]);
-    assert.deepEqual(await plain(100, 500), [[300, 1_040]]);
-    assert.deepEqual(await plain(2, HOUR_MS), [[300, 1_040]], "one of the two newest never ran");
+    assert.deepEqual(await plain(100, 500), [[300, 1_040, true]]);
+    assert.deepEqual(await plain(2, HOUR_MS), [[300, 1_040, true]], "one of the two newest never ran");
   },
 
   "a cursor that this store did not give is refused by name": async (world) => {

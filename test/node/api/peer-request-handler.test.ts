@@ -71,6 +71,7 @@ describe("a request of another node", () => {
       "pause_queue",
       "resume_queue",
       "list_cluster_jobs",
+      "list_all_jobs",
       "get_metrics_summary",
     ]);
     for (const row of ROWS.filter(({ name }) => !others.has(name))) {

@@ -169,7 +169,7 @@ describe("a typed client", () => {
   });
 
   it("manages queues and schedules", async () => {
-    await client.queues.pause("greetings");
+    await client.queues.pause("greetings", { allowUnknown: true });
     assert.deepEqual(column(await client.queues.list(), "name").includes("greetings"), true);
     await client.queues.resume("greetings");
     const put = await client.schedules.put({

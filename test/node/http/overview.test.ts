@@ -36,7 +36,7 @@ describe("the overview", () => {
       countedAt: now,
       jobs: { ...NO_LOOK.jobs, queued: 7, failed: 2 },
       waiting: [{ queue: "default", since: now - 1_500, paused: false }],
-      times: { wait: QUANTILES, run: QUANTILES, of: 12 },
+      times: { wait: QUANTILES, run: QUANTILES, of: 12, failed: 3 },
     };
     const body = await get(app);
     assert.equal(body.node, "node-a");
@@ -145,7 +145,7 @@ describe("the overview of peers", () => {
         countedAt: now,
         jobs: { ...NO_LOOK.jobs, queued: at + 1 },
         waiting: [{ queue: `q${at}`, since: now - 600_000 * (at + 1), paused: false }],
-        times: { wait: QUANTILES, run: null, of: 10 },
+        times: { wait: QUANTILES, run: null, of: 10, failed: 0 },
       };
     }
     const body = await get(nodes[1].app);

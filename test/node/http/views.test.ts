@@ -72,6 +72,16 @@ describe("the jobs of all nodes", () => {
     assert.deepEqual(column(body.nodes as any[], "job_count"), [3, 3, 3]);
   });
 
+  it("are at /jobs too", async (t) => {
+    const { cluster, nodes } = await three(t);
+    await fill(cluster, 2);
+    const [here, there] = await Promise.all(
+      ["/jobs", "/cluster/jobs"].map((path) => ask(nodes[0], `${path}?limit=5`)),
+    );
+    assert.equal(here!.status, 200);
+    assert.deepEqual(here!.body, there!.body);
+  });
+
   it("are filtered by every node", async (t) => {
     const { cluster, nodes } = await three(t);
     await fill(cluster, 6);
@@ -96,6 +106,7 @@ describe("the jobs of all nodes", () => {
         assert.equal(status, 200);
         read.push(...ids(body));
         cursor = body.next_cursor;
+        assert.ok((cursor ?? "").length <= 3 * 30, `short enough to copy: ${cursor}`);
         if (pages === 1) made.unshift(...(await fill(cluster, 1)));
       }
       const known = new Set(read);
@@ -107,7 +118,7 @@ describe("the jobs of all nodes", () => {
         `${limit} at a time`,
       );
     }
-    for (const cursor of ["x", "W10x", Buffer.from('[["a",1,2]]').toString("base64url")]) {
+    for (const cursor of ["x", ":1", "node-a:x", "node-a:1.2", "node-a:1,", "node-a:1.2.3,x"]) {
       const { status, body } = await ask(nodes[0], `/cluster/jobs?cursor=${cursor}`);
       assert.deepEqual([status, body.field], [400, "cursor"], cursor);
     }

@@ -97,7 +97,8 @@ describe("a node for tests", () => {
 
   it("fails for a job that nobody runs, with the nearest task", async () => {
     const baton = await testNode({ tasks: [greet] });
-    await baton.submit("great", "Ada");
+    await assert.rejects(baton.submit("great", "Ada"), { code: "UNKNOWN_TASK" });
+    await baton.submit("great", "Ada", { allowUnknown: true });
     await assert.rejects(baton.runAll(), {
       code: "BAD_TASK",
       message: /no task "great"; did you mean "greet"\?/,
@@ -105,7 +106,7 @@ describe("a node for tests", () => {
     await assert.rejects(baton.advance("1m"), { code: "BAD_TASK" });
     await assert.rejects(baton[Symbol.asyncDispose](), { code: "BAD_TASK" });
     await using lenient = await testNode({ tasks: [greet], unhandled: "ignore" });
-    await lenient.submit("great", "Ada");
+    await lenient.submit("great", "Ada", { allowUnknown: true });
     await lenient.runAll();
     assert.equal((await lenient.jobs())[0]!.status, "queued");
   });

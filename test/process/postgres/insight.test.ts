@@ -33,7 +33,7 @@ it("a killed leader, a stale write and thousands of failed jobs are seen and dea
   await eventually("the first overview", () => events.some(({ event }) => event === "overview"));
 
   // An agent whose lease has run out comes with its result all the same.
-  const { job_id: job } = await client.submit({ task: "agent-work" });
+  const { job_id: job } = await client.submit({ task: "agent-work", allow_unknown: true });
   const agent = { agent: "late", capabilities: ["agent-work"] };
   const lease = await client.controller.lease({ ...agent, max_tasks: 1, timeout_ms: 10_000 });
   const [leased] = lease!.tasks;

@@ -283,13 +283,13 @@ describe("a path or query that is not right", () => {
 
   it("is refused with the methods that there are", async () => {
     const wrong: [Method, string, string][] = [
-      ["GET", "/jobs", "POST"],
-      ["PUT", "/jobs", "POST"],
+      ["PATCH", "/jobs", "GET, HEAD, POST"],
+      ["PUT", "/jobs", "GET, HEAD, POST"],
       ["DELETE", "/health", "GET, HEAD"],
       ["PATCH", "/schedules/x", "DELETE, GET, HEAD, PUT"],
       ["POST", `/jobs/${node.id()}`, "DELETE, GET, HEAD"],
       ["GET", `/jobs/${node.id()}/cancel`, "POST"],
-      ["OPTIONS", "/jobs", "POST"],
+      ["OPTIONS", "/jobs", "GET, HEAD, POST"],
       ["PATCH", "/schedules/preview", "DELETE, GET, HEAD, POST, PUT"],
     ];
     for (const [method, url, allow] of wrong) {

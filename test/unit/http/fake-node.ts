@@ -587,7 +587,7 @@ export const NO_LOOK: StoreSnapshot = {
   jobs: { scheduled: 0, queued: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 },
   queues: [],
   waiting: [],
-  times: { wait: null, run: null, of: 0 },
+  times: { wait: null, run: null, of: 0, failed: 0 },
   late: [],
   refused: null,
   agents: 0,

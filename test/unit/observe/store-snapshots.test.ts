@@ -68,6 +68,7 @@ describe("a look at the store", () => {
         wait: { p50: 200, p95: 200, p99: 200 },
         run: { p50: 50, p95: 50, p99: 50 },
         of: 1,
+        failed: 0,
       });
     }));
 

@@ -43,7 +43,8 @@ function submitRequest(
   { job_id: id, ...body }: z.output<typeof V1JobRequest>,
   index: number | null,
 ): SubmitRequest {
-  const plain = request(body, index);
+  // Agents come and go: a controller has work for them before the first one has asked.
+  const plain = request({ allow_unknown: true, ...body }, index);
   if (id === undefined) return plain;
   // Where each node keeps its own jobs, whoever looks for a job goes to the node that its id begins with.
   if (!guarantees.shared && parseJobId(id)?.birthplace !== identity.name) {

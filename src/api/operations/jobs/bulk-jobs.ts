@@ -173,7 +173,7 @@ function askParts(
 
 async function ofAll(services: NodeServices, inbound: Inbound, body: BulkBody): Promise<BulkAnswer> {
   const { cursor, limit = PAGE, ...rest } = body;
-  const begun = cursor === undefined ? null : readCursor(cursor, z.string());
+  const begun = cursor === undefined ? null : readCursor(cursor, (place) => place);
   const share = Math.ceil(limit / Math.max(1, begun?.size ?? services.cluster.nodes().length));
   const partOf = (node: string): BulkBody => {
     const place = begun?.get(node);

@@ -181,9 +181,12 @@ export async function countOf(
 }
 
 type Query = z.output<typeof JobsQuery>;
+interface Asking {
+  readonly query: Query;
+  readonly inbound: Inbound;
+}
 
-export const listClusterJobs = operation("GET /cluster/jobs", {
-  summary: "The jobs of all nodes that can be reached, newest first, without their payloads",
+const allJobs = {
   query: JobsQuery.extend({ cursor: Cursor.optional() }),
   replies: {
     200: z.object({
@@ -203,12 +206,22 @@ export const listClusterJobs = operation("GET /cluster/jobs", {
       next_cursor: z.string().nullable(),
     }),
   },
-  async handler(services, { query, inbound }) {
+  async handler(services: NodeServices, { query, inbound }: Asking) {
     const page = asksOthers(services, inbound)
       ? clusterPage(services, inbound, query)
       : clusterPageOfStore(services, query);
     return answer(200, await page);
   },
+};
+
+export const listAllJobs = operation("GET /jobs", {
+  summary: "The jobs of all nodes that can be reached, newest first, without their payloads",
+  ...allJobs,
+});
+
+export const listClusterJobs = operation("GET /cluster/jobs", {
+  summary: "As GET /jobs; nodes that are no gateways answer it too",
+  ...allJobs,
 });
 
 async function clusterPageOfStore({ identity, jobs, cluster, guarantees }: NodeServices, query: Query) {

@@ -5,6 +5,7 @@
 
 import { z } from "zod";
 import { rounded, sumOf } from "../../../core/format-figures.ts";
+import { BatonError, nearest } from "../../../core/errors.ts";
 import { acceptsWork, servesQueue, type NodeInfo } from "../../../core/node.ts";
 import { total } from "../../../observe/metrics/metrics-duty.ts";
 import { NameParams, StatusCounts, type ByName } from "../../bodies/fields.ts";
@@ -12,6 +13,7 @@ import { fromWire, toWire } from "../../schema/to-wire.ts";
 import { askAllNodes } from "../../ask-all-nodes.ts";
 import { answer, operation } from "../../operation.ts";
 import type { NodeServices } from "../../node-services.ts";
+import type { Inbound } from "../../../transport/hop-headers.ts";
 import type { QueueInfo } from "../../../store/store.ts";
 
 export const QueueBody = z.object({
@@ -45,25 +47,55 @@ export const listQueues = operation("GET /queues", {
     200: QueuesBody.extend({ nodes: Reached, partial: z.boolean().optional() }),
   },
   async handler(services, { inbound }) {
-    const { answers, nodes, partial } = await askAllNodes<readonly QueueInfo[]>(services, inbound, {
-      here: () => services.queues.list(),
-      path: () => "/queues",
-      read: (body) => QueuesBody.parse(body).queues.map(queueOf),
-    });
+    const { answers, nodes, partial } = await askForQueues(services, inbound);
     const known = services.cluster.nodes();
     const queues = sum(answers.flatMap((each) => each.answer)).map((part) => bodyOf(part, known));
     return answer(200, nodes.length === 1 ? { queues } : { queues, nodes, partial });
   },
 });
 
+function askForQueues(services: NodeServices, inbound: Inbound) {
+  return askAllNodes<readonly QueueInfo[]>(services, inbound, {
+    here: () => services.queues.list(),
+    path: () => "/queues",
+    read: (body) => QueuesBody.parse(body).queues.map(queueOf),
+  });
+}
+
 const PausedBody = z.object({ name: z.string(), paused: z.boolean(), nodes: Reached });
+
+const PausingBody = z.strictObject({
+  allow_unknown: z
+    .boolean()
+    .optional()
+    .describe("true or false: whether to take a queue that has had no job so far"),
+});
+
+interface Pausing extends ByName {
+  readonly body: z.output<typeof PausingBody> | null;
+  readonly inbound: Inbound;
+}
+
+/** In doubt it is there: while a node cannot be reached, and before the first job of all. */
+async function requireQueue(services: NodeServices, inbound: Inbound, name: string): Promise<void> {
+  const { answers, partial } = await askForQueues(services, inbound);
+  const served = services.cluster.nodes().flatMap(({ load }) => load.serves?.queues ?? []);
+  const known = new Set([...answers.flatMap((each) => each.answer).map((queue) => queue.name), ...served]);
+  if (partial || known.size === 0 || known.has(name)) return;
+  const near = nearest(name, known);
+  const guess = near === null ? "" : `; did you mean ${near}?`;
+  const message = `there is no queue "${name}"${guess}; a queue is created by its first job: to name it before that, give "allow_unknown": true`;
+  throw new BatonError("NOT_FOUND", message, { field: "name" });
+}
 
 /** `nodes`: those that are away have it before they run jobs again. */
 const pausing = (paused: boolean) => ({
   params: NameParams,
+  body: PausingBody.nullable(),
   replies: { 200: PausedBody },
-  async handler(services: NodeServices, { params: { name } }: ByName) {
+  async handler(services: NodeServices, { params: { name }, body, inbound }: Pausing) {
     const { queues, cluster, peers, guarantees } = services;
+    if (!body?.allow_unknown) await requireQueue(services, inbound, name);
     await queues.setPaused(name, paused);
     if (!peers || guarantees.shared) return answer(200, { name, paused });
     const nodes = cluster.nodes().map((node) => ({ name: node.name, reachable: node.alive }));

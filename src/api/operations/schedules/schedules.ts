@@ -1,7 +1,7 @@
 /** Operations on schedules, with their future and past occurrences. Schedules are cluster state, so changes go to the leader. */
 
 import { z } from "zod";
-import { BatonError } from "../../../core/errors.ts";
+import { BatonError, nearest } from "../../../core/errors.ts";
 import { NameParams, limit, type ByName } from "../../bodies/fields.ts";
 import { answer, operation } from "../../operation.ts";
 import {
@@ -23,13 +23,18 @@ import { timingOf, type Schedules } from "../../../jobs/schedules/schedule-servi
 const StoredBody = ScheduleBody.extend({ outcome: z.enum(["created", "replaced", "unchanged"]) });
 export type StoredScheduleBody = z.output<typeof StoredBody>;
 
-function noSuchSchedule(name: string): BatonError {
-  return new BatonError("NOT_FOUND", `there is no schedule "${name}"`);
+async function noSuchSchedule(schedules: Schedules, name: string): Promise<BatonError> {
+  const near = nearest(
+    name,
+    (await schedules.list()).map((schedule) => schedule.name),
+  );
+  const guess = near === null ? "" : `; did you mean ${near}?`;
+  return new BatonError("NOT_FOUND", `there is no schedule "${name}"${guess}`);
 }
 
 async function findSchedule(schedules: Schedules, name: string): Promise<Schedule> {
   const schedule = await schedules.get(name);
-  if (!schedule) throw noSuchSchedule(name);
+  if (!schedule) throw await noSuchSchedule(schedules, name);
   return schedule;
 }
 
@@ -79,7 +84,7 @@ export const deleteSchedule = operation("DELETE /schedules/{name}", {
   params: NameParams,
   replies: { 200: z.object({ status: z.literal("ok"), name: z.string() }) },
   async handler({ schedules }, { params }) {
-    if (!(await schedules.remove(params.name))) throw noSuchSchedule(params.name);
+    if (!(await schedules.remove(params.name))) throw await noSuchSchedule(schedules, params.name);
     return answer(200, { status: "ok", name: params.name });
   },
 });
@@ -90,7 +95,7 @@ const pausing = (paused: boolean) => ({
   replies: { 200: ScheduleBody },
   async handler({ schedules }: NodeServices, { params: { name } }: ByName) {
     const schedule = await schedules.setPaused(name, paused);
-    if (!schedule) throw noSuchSchedule(name);
+    if (!schedule) throw await noSuchSchedule(schedules, name);
     return answer(200, scheduleBody(schedule));
   },
 });
@@ -112,7 +117,7 @@ export const triggerSchedule = operation("POST /schedules/{name}/trigger", {
   replies: { 200: z.object({ name: z.string(), job_id: z.string() }) },
   async handler({ schedules }, { params }) {
     const job = await schedules.trigger(params.name);
-    if (job === null) throw noSuchSchedule(params.name);
+    if (job === null) throw await noSuchSchedule(schedules, params.name);
     return answer(200, { name: params.name, job_id: job });
   },
 });

@@ -6,7 +6,7 @@
 import type { JobId } from "../../../core/ids.ts";
 import type { Job } from "../../../core/jobs/job.ts";
 import { read } from "../../../platform/drivers/postgres/postgres.ts";
-import { jobColumns, type JobRow, parsed, toBrief, toJob, statusName } from "../../job-row.ts";
+import { jobColumns, type JobRow, parsed, STATUS, toBrief, toJob, statusName } from "../../job-row.ts";
 import { type BriefJob, type JobStore, PAST_RUNS_MAX, type PastRun } from "../../jobs.ts";
 import { covering, STATE_OF_JOB } from "./ranges.ts";
 import { birthplaceOf, type StoreCache, NOW, uuidOf } from "./store-cache.ts";
@@ -34,9 +34,9 @@ const RESULT = read(
 );
 const TIMINGS = read(
   "job-timings",
-  `SELECT started_at - run_at AS "waitMs", finished_at - started_at AS "runMs"
+  `SELECT started_at - run_at AS "waitMs", finished_at - started_at AS "runMs", status = ${STATUS.failed} AS failed
    FROM (
-     SELECT run_at, started_at, finished_at FROM (SELECT * FROM baton.done ORDER BY seq DESC LIMIT $2) AS newest_rows
+     SELECT run_at, started_at, finished_at, status FROM (SELECT * FROM baton.done ORDER BY seq DESC LIMIT $2) AS newest_rows
      CROSS JOIN generate_series(1, n) ORDER BY seq DESC LIMIT $2
    ) AS newest
    WHERE started_at IS NOT NULL AND finished_at >= ${NOW} - $3::bigint`,

@@ -5,7 +5,7 @@
 
 import type { JobId } from "../../../core/ids.ts";
 import type { Job } from "../../../core/jobs/job.ts";
-import { jobColumns, type JobRow, parsed, toBrief, toJob, statusName } from "../../job-row.ts";
+import { jobColumns, parsed, STATUS, statusName, toBrief, toJob, type JobRow } from "../../job-row.ts";
 import { PAST_RUNS_MAX, type BriefJob, type JobTiming, type LogLine, type PastRun } from "../../jobs.ts";
 import type { StoreCache } from "./store-cache.ts";
 
@@ -35,8 +35,8 @@ export class Read {
       one: file.prepare(`SELECT ${COLUMNS} FROM job j ${JOINED} WHERE j.seq = ?`),
       id: file.prepare("SELECT id FROM job WHERE seq = ?"),
       timings: file.prepare(
-        `SELECT started_at - run_at AS "waitMs", finished_at - started_at AS "runMs"
-         FROM (SELECT run_at, started_at, finished_at FROM done ORDER BY seq DESC LIMIT ?)
+        `SELECT started_at - run_at AS "waitMs", finished_at - started_at AS "runMs", status = ${STATUS.failed} AS failed
+         FROM (SELECT run_at, started_at, finished_at, status FROM done ORDER BY seq DESC LIMIT ?)
          WHERE started_at IS NOT NULL AND finished_at >= ?`,
       ),
       result: file.prepare("SELECT result FROM done WHERE seq = ?"),
@@ -76,7 +76,8 @@ export class Read {
 
   timings(limit: number, withinMs: number): JobTiming[] {
     const rows = this.#sql.timings.all(limit, this.#cache.clock.now() - withinMs);
-    return (rows as unknown as JobTiming[]).map((timing) => ({ ...timing }));
+    type Row = Omit<JobTiming, "failed"> & { readonly failed: number };
+    return (rows as unknown as Row[]).map((timing) => ({ ...timing, failed: timing.failed === 1 }));
   }
 
   pastRuns(id: JobId): PastRun[] {

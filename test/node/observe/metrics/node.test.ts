@@ -57,7 +57,7 @@ describe("the metrics of a node", () => {
     const node = await nodeHere(t, { http: true, tasks: TASKS, settings: { NAME: "ada" } });
     await node.services.queues.setPaused("later", true);
     await submit(node, "work", { queue: "later" });
-    await submit(node, "unheard-of");
+    await submit(node, "unheard-of", { allowUnknown: true });
     const scrape = await Scrape.of(node.url);
     const [info] = scrape.find("baton_build_info");
     assert.deepEqual([info!.labels["node"], info!.labels["store"], info!.value], ["ada", "memory", 1]);

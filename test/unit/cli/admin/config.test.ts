@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import { rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, it } from "node:test";
 import { parse } from "yaml";
+import { EXIT } from "../../../../src/cli/failure.ts";
 import { loadSettings } from "../../../../src/config/load-settings.ts";
 import { runCli } from "../run-cli.ts";
 import { suiteDirectory } from "../../../support/node-cleanup.ts";
@@ -111,9 +112,27 @@ describe("the command line", () => {
       help.out.split("\n").every((line) => line.length <= 80),
       "readable at 80 columns",
     );
-    assert.match(help.out, /Exit codes: 0 done/);
+    const codes = help.out.replaceAll(/\s+/g, " ");
+    const documented = readFileSync(new URL("../../../../docs/operations.md", import.meta.url), "utf8");
+    for (const code of Object.values(EXIT)) {
+      assert.match(codes, new RegExp(`(?:Exit codes:|,) ${code} [a-z]`), `exit code ${code}`);
+      assert.ok(documented.includes(`\n| ${code} | `), `exit code ${code}`);
+    }
     const version = await runCli(["--version"], { cwd });
     assert.match(version.out, /^\d+\.\d+\.\d+\n$/);
+  });
+
+  it("has in the help of a command what belongs to it, its own options first", async () => {
+    const start = await runCli(["start", "--help"], { cwd });
+    assert.match(start.out, /^ {2}--redis /m);
+    for (const command of ["doctor", "config check", "config print", "controller status"]) {
+      const { out } = await runCli(`${command} --help`, { cwd });
+      assert.match(out, /^Settings \(all flags of `baton start` are taken\):\n {2}--config /m);
+      assert.doesNotMatch(out, /--redis|--concurrency/, command);
+    }
+    const { out } = await runCli("submit --help", { cwd });
+    assert.deepEqual(out.match(/^\S.*:$/gm), ["Arguments:", "Options:", "Node and output:"]);
+    assert.ok(out.indexOf("--wait") < out.indexOf("--url"));
   });
 
   it("prints help on stderr and exits with 2 when no command is given", async () => {

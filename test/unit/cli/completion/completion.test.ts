@@ -53,6 +53,8 @@ const CASES: readonly (readonly [line: string, offered: RegExp])[] = [
   ["node drain ", /^a b$/],
   ["jobs list --queue ", /^mail pictures$/],
   ["completion ", /^bash zsh fish$/],
+  ["import ", /^bullmq pg-boss$/],
+  ["import pg-boss postgres://x --", /(?:^| )--schema .*--dry-run /],
   ["nonsense ", /^$/],
 ];
 

@@ -11,7 +11,7 @@ import {
   demoTasks,
   writeDemoFiles,
 } from "../../../../src/cli/demo/demo-plan.ts";
-import { agreedLeader, changes, type Seen } from "../../../../src/cli/demo/demo.ts";
+import { agreedLeader, changes, nextSteps, type Seen } from "../../../../src/cli/demo/demo.ts";
 import { fabricOf } from "../../../../src/config/fabric.ts";
 import { loadSettings } from "../../../../src/config/load-settings.ts";
 import { secretAdvice } from "../../../../src/config/secrets/cluster-secret.ts";
@@ -20,6 +20,7 @@ import { systemClock } from "../../../../src/platform/clock.ts";
 import { newSecret } from "../../../../src/platform/random.ts";
 import { suiteDirectory } from "../../../support/node-cleanup.ts";
 import { column } from "../../../support/columns.ts";
+import { caught, runCli } from "../run-cli.ts";
 
 const root = suiteDirectory();
 
@@ -28,6 +29,16 @@ let count = 0;
 beforeEach(() => {
   directory = join(root, String(count++));
   mkdirSync(directory);
+});
+
+it("the end of a demo tells what to try next, with commands that there are", async () => {
+  const text = nextSteps({ err: caught().stream, cwd: root });
+  assert.match(text, /^\nThe demo has ended, and its jobs are gone. What to try next:\n/);
+  for (const [, command, flags] of text.matchAll(/baton (demo|start) ((?:--[a-z]+ ?\S*? ?)+)/g)) {
+    const { out } = await runCli([command!, "--help"]);
+    for (const [flag] of flags!.matchAll(/--[a-z]+/g)) assert.ok(out.includes(flag), `${command} ${flag}`);
+  }
+  assert.equal([...text.matchAll(/baton (?:demo|start|doctor)/g)].length, 4);
 });
 
 describe("the files of a demo", () => {

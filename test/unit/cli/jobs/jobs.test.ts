@@ -23,6 +23,10 @@ describe("baton jobs list", () => {
     const failed = jobBody({
       job_id: OTHER_ID,
       status: "failed",
+      // Drained, retried by hand: runs that spend no attempt.
+      attempts: 4,
+      failures: 1,
+      max_attempts: 1,
       error: { code: "ERROR", message: "no\nmore" },
     });
     const page = { items: [jobBody(), failed], nodes: [], partial: false, next_cursor: "abc" };
@@ -33,7 +37,7 @@ describe("baton jobs list", () => {
     assert.deepEqual(out.split("\n"), [
       "JOB                                          TASK   QUEUE    STATUS     ATTEMPTS  CREATED  ERROR",
       `${JOB_ID}  hello  default  completed  1/3       1h ago`,
-      `${OTHER_ID}  hello  default  failed     1/3       1h ago   no`,
+      `${OTHER_ID}  hello  default  failed     1/1       1h ago   no`,
       "",
     ]);
     assert.equal(err, "there are more: --cursor abc\n");

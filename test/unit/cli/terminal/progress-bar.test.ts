@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { ProgressBar, progressLine } from "../../../../src/cli/terminal/progress-bar.ts";
+import { ProgressBar, progressLine, WaitingLine } from "../../../../src/cli/terminal/progress-bar.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 import { caught } from "../run-cli.ts";
 
@@ -28,6 +28,41 @@ describe("a line of progress", () => {
 
   it("counts where the end is not known, and says nothing of a speed too early", () => {
     assert.equal(at(1_200, null, 80, 100), "retrying  1,200");
+  });
+});
+
+describe("a line of waiting", () => {
+  function line(columns?: number) {
+    const { stream, text } = caught(columns);
+    const clock = new ManualClock();
+    return { clock, text, line: new WaitingLine({ err: stream, clock } as never, () => "waiting for a") };
+  }
+
+  it("is there from the first second on, and gone with the last answer", async () => {
+    const { line: shown, clock, text } = line(80);
+    const [one, other] = [Promise.withResolvers<number>(), Promise.withResolvers<number>()];
+    const answers = Promise.all([shown.during(one.promise), shown.during(other.promise)]);
+    await clock.advance(900);
+    assert.equal(text(), "");
+    one.resolve(1);
+    await clock.advance(1_200);
+    assert.deepEqual(text().split("\r\u001b[2K").slice(1), ["waiting for a  1.0s", "waiting for a  2.0s"]);
+    other.resolve(2);
+    assert.deepEqual(await answers, [1, 2]);
+    assert.ok(text().endsWith("\r\u001b[2K"));
+    const before = text();
+    await clock.advance(5_000);
+    assert.equal(text(), before);
+  });
+
+  it("is not written where no terminal is", async () => {
+    const { line: shown, clock, text } = line();
+    const answer = Promise.withResolvers<number>();
+    const waiting = shown.during(answer.promise);
+    await clock.advance(3_000);
+    answer.resolve(1);
+    assert.equal(await waiting, 1);
+    assert.equal(text(), "");
   });
 });
 

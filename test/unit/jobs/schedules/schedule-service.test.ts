@@ -155,7 +155,15 @@ describe("a schedule", () => {
     const id = await world.service.trigger("tick");
     assert.ok(isJobId(id!));
     assert.deepEqual(world.submitted, [
-      { task: "work", payload: { a: 1 }, queue: "slow", priority: 3, maxAttempts: 2, timeoutMs: 50 },
+      {
+        task: "work",
+        payload: { a: 1 },
+        allowUnknown: true,
+        queue: "slow",
+        priority: 3,
+        maxAttempts: 2,
+        timeoutMs: 50,
+      },
     ]);
     assert.deepEqual(await world.service.get("tick"), before);
   });

@@ -150,6 +150,7 @@ describe("a job submitted in SQL", () => {
     assert.deepEqual(await look({}), ["payments", 7, 5, 15_000]);
     await world.store.noteTasks!(as(8, null));
     await world.store.noteTasks!([]);
+    assert.ok((await world.store.notedTasks!()).includes("charge"));
     assert.deepEqual(await look({}), ["payments", 7, 8, null]);
     const own = { queue: "other", priority: 0, max_attempts: 1, timeout_ms: 5 };
     assert.deepEqual(await look(own), ["other", 0, 1, 5]);
