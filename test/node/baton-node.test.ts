@@ -11,7 +11,7 @@ describe("a node on the embedded store", () => {
     const first = await nodeHere(t, { settings, tasks: [echo] });
     const done = await submit(first, "echo", { payload: { a: [1, null, "ü"] } });
     await finished(first, done);
-    const unknown = await submit(first, "later", { payload: 1 });
+    const unknown = await submit(first, "later", { payload: 1, allowUnknown: true });
     const delayed = await submit(first, "echo", { payload: 2, delayMs: 300 });
     assert.equal((await first.services.jobs.get(unknown))?.waitingFor?.code, "unknown_task");
     await first.stop();

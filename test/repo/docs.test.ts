@@ -37,7 +37,7 @@ function blocks(language: string): { where: string; text: string }[] {
 
 /** First words of names with a dot that are no settings: events, tables, members. Files are known by their ends. */
 const OTHER_NAMES = new Set(
-  "baton context coordinator error job load module process schedules transport write".split(" "),
+  "baton boss context coordinator error job load module process schedules transport write".split(" "),
 );
 const FILE = /\.(?:c?js|db|exe|json|md|mjs|ts|tsx|xml|ya?ml)$/;
 const variables = new Set([

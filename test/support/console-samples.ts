@@ -23,6 +23,8 @@ const ID = /[\w-]+-[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}
 const MASKS: readonly (readonly [RegExp, string])[] = [
   // Progress that is over before somebody looks is not shown.
   [/^\S+ \d+%.*\n/gm, ""],
+  // Other tests run meanwhile.
+  [/^port \d+ is in use, .*\n/gm, ""],
   [ID, "ID"],
   [/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, "TIME"],
   [/\b\d+(?:\.\d+)?(?:ms|s|m|h|d)\b/g, "DURATION"],

@@ -4,9 +4,11 @@ import type { RedisServer } from "./redis-server.ts";
 
 type Query = (sql: string) => Promise<Record<string, unknown>[]>;
 
-/** The commands that make all keys again; keys of events are of no use. */
+/** The commands that make all keys again; streams of events are of no use. */
 export async function recordRedis(server: RedisServer): Promise<string[][]> {
-  const keys = await server.command<string[]>("KEYS", "*");
+  const all = await server.command<string[]>("KEYS", "*");
+  // The lock of an active job ends by itself.
+  const keys = all.filter((key) => !key.endsWith(":lock"));
   const commands = await Promise.all(
     keys.toSorted().map(async (key): Promise<string[]> => {
       const type = await server.command<string>("TYPE", key);
