@@ -15,7 +15,7 @@ function help(command: string): Promise<string> {
   if (!text) {
     const args = command === "" ? [] : command.split(" ");
     // A command with another name has both in its usage.
-    const words = ["baton", ...args].map((word) => `(?:\\w+\\|)*${word}(?:\\|\\w+)*`);
+    const words = ["baton", ...args].map((word) => `(?:[\\w-]+\\|)*${word}(?:\\|[\\w-]+)*`);
     const usage = new RegExp(`^Usage: ${words.join(" ")} `);
     text = runCli([...args, "--help"]).then(({ out }) => (usage.test(out) ? out : ""));
     helpTexts.set(command, text);
@@ -50,7 +50,9 @@ async function commandsBelow(command: string): Promise<string[][]> {
     .split(/\n(?=[A-Z][\w -]*:\n)/)
     .filter((each) => /^[\w -]*ommands:/.test(each));
   return sections
-    .flatMap((each) => [...each.matchAll(/^ {2}([\w-]+(?:\|[\w-]+)*)/gm)].map((match) => match[1]!.split("|")))
+    .flatMap((each) =>
+      [...each.matchAll(/^ {2}([\w-]+(?:\|[\w-]+)*)/gm)].map((match) => match[1]!.split("|")),
+    )
     .filter(([name]) => name !== "help");
 }
 

@@ -189,7 +189,7 @@ describe("the tasks in examples/", () => {
         ["http://127.0.0.1:8420", url],
         ["/var/lib/baton", join(directory, "tasks")],
       ]);
-      await runSample(block, { cwd: root, names, environment: { BATON_URL: url } });
+      await runSample(block, { cwd: root, names, environment: { BATON_URL: url, BATON_HTTP__PORT: "0" } });
       for (const { name } of (await client.schedules()).schedules) await client.removeSchedule(name);
     });
   }
