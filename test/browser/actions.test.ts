@@ -266,7 +266,7 @@ describe("what one does with the dashboard", { skip: noBrowser() ?? false }, () 
 
   it("a result that came too late stands among the refused writes, and its agent among the processes", async () => {
     const { client } = node;
-    const { job_id: job } = await client.submit({ task: "agent-work" });
+    const { job_id: job } = await client.submit({ task: "agent-work", allow_unknown: true });
     const agent = { agent: "late", capabilities: ["agent-work"] };
     const lease = (await client.controller.lease({ ...agent, max_tasks: 1, timeout_ms: 10_000 }))!;
     await eventually("the job to be taken back", async () => {

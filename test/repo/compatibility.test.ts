@@ -24,14 +24,7 @@ import { codeSpansIn, codeSpansOf, type Page, tablesOf } from "../support/markdo
 const PAGE = "docs/compatibility.md";
 const JOIN_SERVER = "src/peers/bully/joining/join-server.ts";
 /** Where the systems may be named. The first two are the readers of their files and the aliases of profiles. */
-const NAMES_ALLOWED = [
-  "src/config/sources/dialects/",
-  "src/config/definitions/profiles.ts",
-  PAGE,
-  // What earlier versions were called, and a page that is not changed together with this test.
-  "CHANGELOG.md",
-  "README.md",
-];
+const NAMES_ALLOWED = ["src/config/sources/dialects/", "src/config/definitions/profiles.ts", PAGE];
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
