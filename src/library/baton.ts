@@ -68,16 +68,17 @@ export class Baton implements AsyncDisposable {
    * The payload is checked by the schema of the task. A job of a task that this node does not know waits for a node that does; a name that no
    * node of the cluster has had so far rejects with UNKNOWN_TASK unless `allowUnknown` is set.
    */
-  async submit<Result, Input>(
-    task: Task<any, Result, Input>,
-    payload: NoInfer<Input>,
-    options?: JobSubmitOptions,
-  ): Promise<JobHandle<JsonOf<Awaited<Result>>>>;
   async submit<Result = unknown>(
     task: string,
     payload?: unknown,
     options?: JobSubmitOptions,
   ): Promise<JobHandle<Result>>;
+  // The last one: the compiler tells what is wrong with it.
+  async submit<Result, Input>(
+    task: Task<any, Result, Input>,
+    payload: NoInfer<Input>,
+    options?: JobSubmitOptions,
+  ): Promise<JobHandle<JsonOf<Awaited<Result>>>>;
   async submit(
     task: AnyTask | string,
     payload?: unknown,

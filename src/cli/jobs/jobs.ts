@@ -75,8 +75,9 @@ function addListCommand(jobs: Command, terminal: Terminal): void {
       items.length === 0
         ? `no ${filterText(filterOf(options))}`
         : table(terminal, jobColumns(terminal.clock.now(), items), items),
-    note: ({ nodes, next_cursor: next }, { options }) => {
-      sayPartial(terminal, nodes);
+    note: ({ nodes, partial, next_cursor: next }, { options }) => {
+      // In a shared store a dead node has nothing that is missing.
+      if (partial) sayPartial(terminal, nodes);
       if (next !== null && options.output === "table" && options.watch === undefined) {
         say(terminal, `there are more: --cursor ${next}`);
       }

@@ -104,11 +104,19 @@ describe("a node for tests", () => {
       message: /no task "great"; did you mean "greet"\?/,
     });
     await assert.rejects(baton.advance("1m"), { code: "BAD_TASK" });
-    await assert.rejects(baton[Symbol.asyncDispose](), { code: "BAD_TASK" });
+    await baton[Symbol.asyncDispose](); // told already: a second error would hide the first one
+    const silent = await testNode({ tasks: [greet] });
+    await silent.submit("great", "Ada", { allowUnknown: true });
+    await assert.rejects(silent[Symbol.asyncDispose](), { code: "BAD_TASK" });
     await using lenient = await testNode({ tasks: [greet], unhandled: "ignore" });
     await lenient.submit("great", "Ada", { allowUnknown: true });
     await lenient.runAll();
     assert.equal((await lenient.jobs())[0]!.status, "queued");
+  });
+
+  it("refuses options that it has not", async () => {
+    const options = { store: "postgres://db/app", http: {}, tasks: [greet] } as object;
+    await assert.rejects(testNode(options), { code: "BAD_OPTIONS", message: /store, http cannot be given/ });
   });
 
   it("is used as any node: children, events, failures", async () => {
