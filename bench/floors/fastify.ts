@@ -16,6 +16,10 @@ export async function open(): Promise<HttpSide> {
     body: jsonSchema(submitJobs.body!, "input"),
     response: { 200: jsonSchema(submitJobs.replies[200], "output") },
   };
-  app.post("/jobs", { schema }, async () => ({ job_id: `bench-${randomUUIDv7()}`, status: "queued" }));
+  app.post("/jobs", { schema }, async () => ({
+    job_id: `bench-${randomUUIDv7()}`,
+    status: "queued",
+    existed: false,
+  }));
   return serve(app);
 }

@@ -19,6 +19,7 @@ interface EventsOptions extends NodeOptions {
   readonly last?: number;
   readonly since?: string;
   readonly after?: string;
+  readonly follow?: boolean;
 }
 
 interface Told {
@@ -35,12 +36,13 @@ export function addEventsCommand(program: Command, terminal: Terminal): void {
         "journal: the cluster's own; jobs: what the leader's /v1 API tells",
       ).choices(SOURCES),
     )
-    .option("--last <number>", "begin with the last entries of the journal (default 10)", wholeNumber)
+    .option("--last <number>", "the last entries of the journal, and no more without -f", wholeNumber)
     .option(
       "--since <time>",
-      "begin with what the journal has since then: a time, or 1h",
+      "what the journal has since then (a time, or 1h), and no more without -f",
       timeOrAge(terminal),
     )
+    .option("-f, --follow", "with --last or --since: go on with what happens then")
     .option("--after <id>", "go on behind this event of the jobs, as 7-120")
     .addHelpText(
       "after",
@@ -65,10 +67,16 @@ async function events(terminal: Terminal, options: EventsOptions): Promise<void>
   const stream = { signal: over.signal, giveUpAfterMs: Infinity };
   const show = (told: Told & Record<string, unknown>, text: string, style: Style | null): void =>
     print(terminal, options.output, told, () => line(terminal, told, text, style), true);
+  const showEntry = (entry: JournalEntryBody): void =>
+    show({ source: "journal", ...entry }, journalText(entry), toneStyle(journalTone(entry.kind)));
+  if ((last !== undefined || since !== undefined) && !options.follow && only !== "jobs") {
+    for (const entry of await entriesBack(client, since ?? null, last ?? (since ? 0 : FIRST)))
+      showEntry(entry);
+    return;
+  }
   const journal = async (): Promise<void> => {
-    const from = { last: last ?? (since ? 0 : 10), since: since ?? null };
-    for await (const entry of journalFeed(terminal, client, stream, from))
-      show({ source: "journal", ...entry }, journalText(entry), toneStyle(journalTone(entry.kind)));
+    const from = { last: last ?? (since ? 0 : FIRST), since: since ?? null };
+    for await (const entry of journalFeed(terminal, client, stream, from)) showEntry(entry);
   };
   const jobs = async (): Promise<void> => {
     for await (const event of client.events({ ...stream, after })) {
@@ -110,6 +118,8 @@ function dataText(data: Extract<ClusterEvent, { id: string | null; data: { ts: s
     .join(" ");
 }
 
+/** Entries of the journal to begin with. */
+const FIRST = 10;
 const PAGE = 500;
 const SEEN_MAX = 5_000;
 

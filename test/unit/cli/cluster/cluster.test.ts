@@ -346,3 +346,24 @@ describe("baton call", () => {
     assert.match(err, new RegExp(`^hint: wait for it with: baton jobs logs -f ${JOB_ID}$`, "m"));
   });
 });
+
+describe("baton events", () => {
+  it("shows the last entries of the journal and ends, without -f", async () => {
+    const entry = { node: "node-1", kind: "node.joined", subject: "node-2", detail: {} };
+    const entries = [
+      { ...entry, id: 2, at: "2026-01-01T00:00:02.000Z" },
+      { ...entry, id: 1, at: "2026-01-01T00:00:01.000Z", subject: "node-1" },
+    ];
+    const journal = { entries, next_cursor: null, partial: false };
+    await using node = await fakeNode({
+      "GET /health": { status: "ok" },
+      "GET /cluster/journal": journal,
+    });
+    const { code, out, err } = await runCli(["events", "--last", "2", "--url", node.url]);
+    assert.equal(code, 0, err);
+    assert.deepEqual(
+      out.split("\n").map((line) => line.slice(0, 41).trim()),
+      ["2026-01-01T00:00:01.000Z node.joined", "2026-01-01T00:00:02.000Z node.joined", ""],
+    );
+  });
+});
