@@ -246,7 +246,7 @@ async function readQueue(send: Send, key: string, name: string): Promise<SourceQ
   ]);
   if (version === null || !VERSION.test(version)) {
     const found =
-      version === null ? "tells no version of BullMQ" : `was written by ${version.replace(":", " ")}`;
+      version === null ? "has no version of BullMQ" : `was written by ${version.replace(":", " ")}`;
     const hint = "upgrade BullMQ there and open the queue once, which notes its version";
     throw new CliFailure(EXIT.refused, `queue "${name}" ${found}; versions 5 and 6 are understood`, hint);
   }
